@@ -1,0 +1,42 @@
+# Every target works in a fresh clone: 'env' installs what is missing, and does nothing when nothing has changed.
+# The logic of it stands in tools/bootstrap.sh.
+
+BIN := .venv/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help env perf test lint verify wheel clean distclean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-18s%s\n", $$1, $$2 }'
+	@echo "ARGS='...' is handed to pytest by perf and test; PYTHON=python3.12 chooses the interpreter of .venv/"
+
+env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, and kept)
+	@tools/bootstrap.sh
+
+perf: env ## measure llama.cpp and the OpenCL kernels on this machine
+	$(BIN)/python -m pytest --device=host $(ARGS)
+
+test: env ## the suite's own tests, with coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90
+
+lint: env ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+verify: env ## measure again what docs/results.md states (minutes; asks for a quiet machine)
+	$(BIN)/perfsuite overhead --device host --model smollm2-135m-q8_0
+
+wheel: env ## build the wheel into dist/
+	$(BIN)/python -m build --wheel
+
+clean: ## remove what was built; .venv/ and the records of runs stay
+	rm -rf build dist *.egg-info .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .tox
+	find perfsuite tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## clean, and remove .venv/ (the compiled llama.cpp stays in the cache)
+	rm -rf .venv

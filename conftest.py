@@ -1,0 +1,3 @@
+"""Settings of the suite's own tests; ``pytester`` runs pytest within pytest."""
+
+pytest_plugins = ["pytester"]

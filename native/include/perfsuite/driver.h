@@ -1,0 +1,89 @@
+/* The phase driver: runs a prompt and a generation through llama.cpp's C API and times each phase of it.
+ *
+ * Every function returns 0, or a negative number after writing one line to `error`.
+ */
+#ifndef PERFSUITE_DRIVER_H
+#define PERFSUITE_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "perfsuite/clock.h"
+#include "perfsuite/recorder.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ps_options {
+    const char *gguf_path;
+    const char *type_k; /* ggml type name of the K cache, such as "f16" */
+    const char *type_v;
+    const char *inject_op; /* NULL: no slowdown */
+    double inject_ratio;
+    int64_t inject_extra_ns;
+    int32_t n_threads;
+    int32_t n_ctx;
+    int32_t n_batch;
+    int32_t n_ubatch;
+    int32_t flash_attn; /* 0 or 1 */
+    int32_t n_gpu_layers;
+    int32_t recorder; /* ps_recorder_kind */
+    uint32_t seed;    /* of the prompt's token ids */
+    uint32_t reserved;
+} ps_options;
+
+typedef struct ps_workload {
+    int32_t n_prompt;
+    int32_t n_gen;
+    int32_t n_depth; /* tokens in the KV cache before the prompt, not timed */
+    int32_t n_repetitions;
+} ps_workload;
+
+typedef enum ps_phase {
+    PS_PHASE_LOAD = 0,
+    PS_PHASE_PREFILL = 1,
+    PS_PHASE_DECODE = 2,
+    PS_PHASE_COPY = 3,
+    PS_PHASE_SOFTMAX = 4,
+    PS_PHASE_SAMPLING = 5,
+    PS_PHASE_END_TO_END = 6,
+} ps_phase;
+
+/* One phase of one token; `token` counts from the first position of the prompt. */
+typedef struct ps_span {
+    int32_t phase;
+    int32_t repetition;
+    int32_t token;
+    int32_t n_tokens;
+    int64_t start_ns;
+    int64_t end_ns;
+} ps_span;
+
+typedef struct ps_engine ps_engine;
+
+const char *ps_engine_build(void);   /* the build ids that this library was compiled for */
+const char *ps_engine_version(void); /* llama.cpp's and ggml's own words */
+
+int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *error, size_t error_bytes);
+void ps_engine_close(ps_engine *engine);
+/* Runs the workload once without keeping what it recorded. */
+int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes);
+int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes);
+
+const ps_span *ps_engine_spans(const ps_engine *engine, uint64_t *n_spans);
+const ps_recorder *ps_engine_recorder(const ps_engine *engine);
+/* Time stamp counter against the monotonic clock, before and after the run. */
+void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_point *end);
+int32_t ps_engine_has_entry_hook(const ps_engine *engine);
+
+/* Two contexts on one loaded model, one with the recorder and one without, run token by token in turn (the order of
+ * the two alternates); writes the latencies of both, pair by pair, in ns. */
+int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
+                           int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

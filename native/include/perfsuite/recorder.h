@@ -1,0 +1,94 @@
+/* The callback recorder: which operators a llama.cpp context computed, and when each ended.
+ *
+ * Two public hooks of llama.cpp are enough.  `cb_eval` names every node of a graph before the graph is computed (the
+ * recorder answers false, so that nothing is split or synchronised).  The abort callback is called on thread 0 after
+ * each node that the CPU backend computes, before the barrier.  The recorder pairs the two.
+ *
+ * A third, optional hook is the entry of `ggml_cpu_extra_compute_forward`, which the library interposes: it gives the
+ * start of the first operator, and in the `preload` mode the start of every operator on every thread.
+ */
+#ifndef PERFSUITE_RECORDER_H
+#define PERFSUITE_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "perfsuite/ring.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ggml_tensor;
+struct ggml_compute_params;
+
+enum { PS_MAX_SOURCES = 5, PS_NAME_BYTES = 64, PS_OP_BYTES = 32, PS_TYPE_BYTES = 16 };
+
+/* What is kept of a tensor: its ggml name and type, its four dimensions and the bytes between its elements. */
+typedef struct ps_tensor {
+    char name[PS_NAME_BYTES];
+    char type[PS_TYPE_BYTES];
+    int64_t ne[4];
+    int64_t nb[4];
+} ps_tensor;
+
+/* A node of a graph; `timed` is 1 where the CPU backend reports its end, 0 for empty, uncomputed and fused-away nodes. */
+typedef struct ps_node {
+    ps_tensor tensor;
+    char op[PS_OP_BYTES]; /* as ggml_op_desc spells it: MUL_MAT, SWIGLU, ... */
+    int32_t timed;
+    int32_t fused_into_previous;
+    int32_t n_sources;
+    int32_t reserved;
+    ps_tensor sources[PS_MAX_SOURCES];
+} ps_node;
+
+/* The start of an operator on one thread (the `preload` recorder). */
+typedef struct ps_thread_event {
+    uint64_t ticks;
+    uint32_t graph;
+    uint32_t node;
+    uint32_t thread;
+    uint32_t reserved;
+} ps_thread_event;
+
+typedef enum ps_recorder_kind {
+    PS_RECORDER_NONE = 0,
+    PS_RECORDER_CALLBACK = 1, /* ends of operators on thread 0 */
+    PS_RECORDER_PRELOAD = 2,  /* starts of operators on each thread */
+    PS_RECORDER_CB_EVAL = 3,  /* answers true for each node: the naive way, kept for comparison */
+} ps_recorder_kind;
+
+typedef struct ps_recorder ps_recorder;
+
+/* Returns NULL when memory is short. `capacity` is the number of events that fit between two drains. */
+ps_recorder *ps_recorder_open(ps_recorder_kind kind, uint64_t capacity, int32_t n_threads);
+void ps_recorder_close(ps_recorder *recorder);
+
+/* Slows every operator of `op` (as ggml_op_desc spells it, or a tensor's name without its layer number) by a busy wait
+ * of `ratio` times its own duration plus `extra_ns`.  For tests and for certifying a device only. */
+void ps_recorder_inject(ps_recorder *recorder, const char *op, double ratio, int64_t extra_ns, double ticks_per_ns);
+
+/* The two hooks, with the signatures that llama.cpp wants. */
+bool ps_recorder_ask(struct ggml_tensor *tensor, bool ask, void *recorder);
+bool ps_recorder_tick(void *recorder);
+
+/* Which recorder the entry hook reports to; NULL for none.  One at a time in a process. */
+void ps_recorder_watch_entries(ps_recorder *recorder);
+
+/* Moves what the hooks have put into the rings to the recorder's store; call it outside the timed region. */
+void ps_recorder_drain(ps_recorder *recorder);
+/* Forgets stored events; graphs are kept. */
+void ps_recorder_clear(ps_recorder *recorder);
+
+uint64_t ps_recorder_dropped(const ps_recorder *recorder);
+int32_t ps_recorder_n_graphs(const ps_recorder *recorder);
+const ps_node *ps_recorder_nodes(const ps_recorder *recorder, int32_t graph, int32_t *n_nodes);
+const ps_event *ps_recorder_events(const ps_recorder *recorder, uint64_t *n_events);
+const ps_thread_event *ps_recorder_thread_events(const ps_recorder *recorder, uint64_t *n_events);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,373 @@
+// The phase driver; see perfsuite/driver.h.
+
+#include "perfsuite/driver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ggml-backend.h"
+#include "ggml.h"
+#include "llama.h"
+#include "perfsuite/clock.h"
+
+#ifndef PERFSUITE_ENGINE_BUILD
+#define PERFSUITE_ENGINE_BUILD "unknown"
+#endif
+
+extern "C" bool ps_entry_resolve(void);
+
+namespace {
+
+struct failure {
+    std::string text;
+};
+
+std::string engine_log; // the engine's own last complaint, for error messages
+
+void keep_complaint(ggml_log_level level, const char *text, void *) {
+    if (level == GGML_LOG_LEVEL_ERROR && engine_log.size() < 1000) {
+        engine_log += text;
+    }
+}
+
+[[noreturn]] void fail(const std::string &what) {
+    std::string text = what;
+    if (!engine_log.empty()) {
+        text += ": " + engine_log.substr(0, engine_log.find_last_not_of('\n') + 1);
+        std::replace(text.begin(), text.end(), '\n', ' ');
+    }
+    throw failure{text};
+}
+
+ggml_type type_of(const char *name) {
+    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
+        const char *known = ggml_type_name(static_cast<ggml_type>(i));
+        if (known && std::strcmp(known, name) == 0) {
+            return static_cast<ggml_type>(i);
+        }
+    }
+    fail(std::string("no ggml type is called '") + name + "'");
+}
+
+struct model_deleter {
+    void operator()(llama_model *model) const { llama_model_free(model); }
+};
+struct context_deleter {
+    void operator()(llama_context *context) const { llama_free(context); }
+};
+struct sampler_deleter {
+    void operator()(llama_sampler *sampler) const { llama_sampler_free(sampler); }
+};
+struct recorder_deleter {
+    void operator()(ps_recorder *recorder) const { ps_recorder_close(recorder); }
+};
+
+using model_ptr = std::unique_ptr<llama_model, model_deleter>;
+using context_ptr = std::unique_ptr<llama_context, context_deleter>;
+using sampler_ptr = std::unique_ptr<llama_sampler, sampler_deleter>;
+using recorder_ptr = std::unique_ptr<ps_recorder, recorder_deleter>;
+
+constexpr int n_brackets = 16;
+
+double ticks_per_ns() {
+    const ps_clock_point first = ps_calibrate(n_brackets);
+    while (ps_now_ns() - first.ns < 2'000'000) {
+    }
+    const ps_clock_point second = ps_calibrate(n_brackets);
+    return static_cast<double>(second.ticks - first.ticks) / static_cast<double>(second.ns - first.ns);
+}
+
+model_ptr load(const ps_options &options) {
+    llama_log_set(keep_complaint, nullptr);
+    engine_log.clear();
+    llama_backend_init();
+    llama_model_params params = llama_model_default_params();
+    params.n_gpu_layers = options.n_gpu_layers;
+    model_ptr model(llama_model_load_from_file(options.gguf_path, params));
+    if (!model) {
+        fail(std::string(options.gguf_path) + ": llama.cpp cannot load it");
+    }
+    return model;
+}
+
+context_ptr open_context(llama_model *model, const ps_options &options, ps_recorder *recorder) {
+    llama_context_params params = llama_context_default_params();
+    params.n_ctx = static_cast<uint32_t>(options.n_ctx);
+    params.n_batch = static_cast<uint32_t>(options.n_batch);
+    params.n_ubatch = static_cast<uint32_t>(options.n_ubatch);
+    params.n_threads = options.n_threads;
+    params.n_threads_batch = options.n_threads;
+    params.flash_attn_type = options.flash_attn ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    params.type_k = type_of(options.type_k);
+    params.type_v = type_of(options.type_v);
+    params.no_perf = true;
+    if (recorder) {
+        params.cb_eval = ps_recorder_ask;
+        params.cb_eval_user_data = recorder;
+    }
+    context_ptr context(llama_init_from_model(model, params));
+    if (!context) {
+        fail(std::string(options.gguf_path) + ": llama.cpp cannot make a context of " +
+             std::to_string(options.n_ctx) + " tokens");
+    }
+    if (recorder && options.recorder == PS_RECORDER_CALLBACK) {
+        llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);
+    }
+    return context;
+}
+
+recorder_ptr open_recorder(const ps_options &options) {
+    if (options.recorder == PS_RECORDER_NONE) {
+        return nullptr;
+    }
+    recorder_ptr recorder(
+        ps_recorder_open(static_cast<ps_recorder_kind>(options.recorder), 1 << 18, options.n_threads));
+    if (!recorder) {
+        fail("no memory for the recorder's ring");
+    }
+    if (options.inject_op) {
+        ps_recorder_inject(recorder.get(), options.inject_op, options.inject_ratio, options.inject_extra_ns,
+                           ticks_per_ns());
+    }
+    return recorder;
+}
+
+std::vector<llama_token> draw_tokens(uint32_t seed, int32_t count, int32_t n_vocab) {
+    std::mt19937 generator(seed);
+    std::vector<llama_token> tokens(static_cast<size_t>(count));
+    for (llama_token &token : tokens) {
+        token = static_cast<llama_token>(generator() % static_cast<uint32_t>(n_vocab));
+    }
+    return tokens;
+}
+
+// Softmax over the logits, in place: no sampler of llama.cpp computes one for greedy decoding, so it is a pass of its own.
+float softmax(std::vector<float> &values) {
+    const float peak = *std::max_element(values.begin(), values.end());
+    float sum = 0.0f;
+    for (float &value : values) {
+        value = std::exp(value - peak);
+        sum += value;
+    }
+    for (float &value : values) {
+        value /= sum;
+    }
+    return sum;
+}
+
+void decode_or_fail(llama_context *context, llama_token *tokens, int32_t n_tokens) {
+    const int32_t status = llama_decode(context, llama_batch_get_one(tokens, n_tokens));
+    if (status != 0) {
+        fail("llama_decode of " + std::to_string(n_tokens) + " tokens returned " + std::to_string(status));
+    }
+    llama_synchronize(context);
+}
+
+void say(char *error, size_t error_bytes, const std::string &text) {
+    if (error && error_bytes) {
+        std::snprintf(error, error_bytes, "%s", text.c_str());
+    }
+}
+
+} // namespace
+
+struct ps_engine {
+    ps_options options{};
+    model_ptr model;
+    recorder_ptr recorder;
+    context_ptr context;
+    sampler_ptr sampler;
+    std::vector<float> probabilities;
+    std::vector<ps_span> spans;
+    ps_clock_point clock_start{}, clock_end{};
+    bool has_entry_hook = false;
+    volatile float sink = 0.0f;
+
+    void add(ps_phase phase, int32_t repetition, int32_t token, int32_t n_tokens, int64_t start_ns) {
+        const int64_t end_ns = ps_now_ns();
+        spans.push_back({phase, repetition, token, n_tokens, start_ns, end_ns});
+    }
+
+    void choose_next(int32_t repetition, int32_t token) {
+        int64_t start_ns = ps_now_ns();
+        const float *logits = llama_get_logits_ith(context.get(), -1);
+        std::memcpy(probabilities.data(), logits, probabilities.size() * sizeof(float));
+        add(PS_PHASE_COPY, repetition, token, 1, start_ns);
+
+        start_ns = ps_now_ns();
+        sink = softmax(probabilities);
+        add(PS_PHASE_SOFTMAX, repetition, token, 1, start_ns);
+
+        start_ns = ps_now_ns();
+        llama_sampler_sample(sampler.get(), context.get(), -1);
+        add(PS_PHASE_SAMPLING, repetition, token, 1, start_ns);
+    }
+
+    void repeat(const ps_workload &workload, int32_t repetition) {
+        const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
+        const int32_t n_total = workload.n_depth + workload.n_prompt + workload.n_gen;
+        std::vector<llama_token> tokens = draw_tokens(options.seed, n_total, n_vocab);
+        llama_memory_clear(llama_get_memory(context.get()), false);
+        for (int32_t at = 0; at < workload.n_depth; at += options.n_batch) {
+            decode_or_fail(context.get(), tokens.data() + at, std::min(options.n_batch, workload.n_depth - at));
+        }
+        if (recorder && workload.n_depth > 0) {
+            ps_recorder_clear(recorder.get());
+        }
+        const int32_t begin = workload.n_depth;
+        const int64_t end_to_end_ns = ps_now_ns();
+        if (workload.n_prompt > 0) {
+            const int64_t start_ns = ps_now_ns();
+            decode_or_fail(context.get(), tokens.data() + begin, workload.n_prompt);
+            add(PS_PHASE_PREFILL, repetition, begin, workload.n_prompt, start_ns);
+            choose_next(repetition, begin + workload.n_prompt - 1);
+        }
+        for (int32_t i = 0; i < workload.n_gen; i++) {
+            const int32_t token = begin + workload.n_prompt + i;
+            const int64_t start_ns = ps_now_ns();
+            decode_or_fail(context.get(), tokens.data() + token, 1);
+            add(PS_PHASE_DECODE, repetition, token, 1, start_ns);
+            choose_next(repetition, token);
+        }
+        add(PS_PHASE_END_TO_END, repetition, begin, workload.n_prompt + workload.n_gen, end_to_end_ns);
+        if (recorder) {
+            ps_recorder_drain(recorder.get());
+        }
+    }
+};
+
+extern "C" {
+
+const char *ps_engine_build(void) { return PERFSUITE_ENGINE_BUILD; }
+
+const char *ps_engine_version(void) {
+    static const std::string text =
+        std::string("llama ") + llama_version() + ", ggml " + ggml_version() + " " + ggml_commit();
+    return text.c_str();
+}
+
+int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *error, size_t error_bytes) {
+    try {
+        auto opened = std::make_unique<ps_engine>();
+        opened->options = *options;
+        opened->has_entry_hook = ps_entry_resolve();
+        const int64_t start_ns = ps_now_ns();
+        opened->model = load(*options);
+        opened->recorder = open_recorder(*options);
+        ps_recorder_watch_entries(opened->recorder.get());
+        opened->context = open_context(opened->model.get(), *options, opened->recorder.get());
+        opened->add(PS_PHASE_LOAD, 0, 0, 0, start_ns);
+        opened->sampler.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
+        llama_sampler_chain_add(opened->sampler.get(), llama_sampler_init_greedy());
+        opened->probabilities.resize(
+            static_cast<size_t>(llama_vocab_n_tokens(llama_model_get_vocab(opened->model.get()))));
+        *engine = opened.release();
+        return 0;
+    } catch (const failure &caught) {
+        say(error, error_bytes, caught.text);
+    } catch (const std::exception &caught) {
+        say(error, error_bytes, caught.what());
+    }
+    return -1;
+}
+
+void ps_engine_close(ps_engine *engine) { delete engine; }
+
+int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
+    try {
+        const size_t per_repetition = static_cast<size_t>(workload->n_gen + 1) * 4 + 2;
+        engine->spans.reserve(engine->spans.size() + per_repetition * static_cast<size_t>(workload->n_repetitions));
+        engine->clock_start = ps_calibrate(n_brackets);
+        for (int32_t i = 0; i < workload->n_repetitions; i++) {
+            engine->repeat(*workload, i);
+        }
+        engine->clock_end = ps_calibrate(n_brackets);
+        return 0;
+    } catch (const failure &caught) {
+        say(error, error_bytes, caught.text);
+    } catch (const std::exception &caught) {
+        say(error, error_bytes, caught.what());
+    }
+    return -1;
+}
+
+int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes) {
+    const size_t kept = engine->spans.size();
+    const int32_t status = ps_engine_run(engine, workload, error, error_bytes);
+    engine->spans.resize(std::min(kept, engine->spans.size()));
+    if (engine->recorder) {
+        ps_recorder_clear(engine->recorder.get());
+    }
+    return status;
+}
+
+const ps_span *ps_engine_spans(const ps_engine *engine, uint64_t *n_spans) {
+    *n_spans = engine->spans.size();
+    return engine->spans.data();
+}
+
+const ps_recorder *ps_engine_recorder(const ps_engine *engine) { return engine->recorder.get(); }
+
+void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_point *end) {
+    *start = engine->clock_start;
+    *end = engine->clock_end;
+}
+
+int32_t ps_engine_has_entry_hook(const ps_engine *engine) { return engine->has_entry_hook ? 1 : 0; }
+
+int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
+                           int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes) {
+    try {
+        ps_entry_resolve();
+        model_ptr model = load(*options);
+        recorder_ptr recorder = open_recorder(*options);
+        context_ptr contexts[2] = {open_context(model.get(), *options, nullptr),
+                                   open_context(model.get(), *options, recorder.get())};
+        int64_t *latencies_ns[2] = {plain_ns, recorded_ns};
+        const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
+        std::vector<llama_token> tokens =
+            draw_tokens(options->seed, workload->n_prompt + workload->n_gen, n_vocab);
+        std::mt19937 order(options->seed);
+        const int32_t n_decodes = prefill ? 1 : workload->n_gen;
+        for (int32_t pair = -n_decodes; pair < n_pairs; pair++) { // the negative ones warm up
+            const int32_t step = (pair + n_decodes) % n_decodes;
+            const bool swapped = (order() & 1u) != 0;
+            for (int32_t turn = 0; turn < 2; turn++) {
+                const int32_t which = swapped ? 1 - turn : turn;
+                llama_context *context = contexts[which].get();
+                ps_recorder_watch_entries(which ? recorder.get() : nullptr);
+                if (prefill || step == 0) {
+                    llama_memory_clear(llama_get_memory(context), false);
+                }
+                if (!prefill && step == 0) {
+                    decode_or_fail(context, tokens.data(), workload->n_prompt);
+                }
+                llama_token *batch = prefill ? tokens.data() : tokens.data() + workload->n_prompt + step;
+                const int64_t start_ns = ps_now_ns();
+                decode_or_fail(context, batch, prefill ? workload->n_prompt : 1);
+                const int64_t end_ns = ps_now_ns();
+                if (pair >= 0) {
+                    latencies_ns[which][pair] = end_ns - start_ns;
+                }
+                if (which && recorder) {
+                    ps_recorder_clear(recorder.get());
+                }
+            }
+        }
+        ps_recorder_watch_entries(nullptr);
+        return 0;
+    } catch (const failure &caught) {
+        say(error, error_bytes, caught.text);
+    } catch (const std::exception &caught) {
+        say(error, error_bytes, caught.what());
+    }
+    return -1;
+}
+
+} // extern "C"

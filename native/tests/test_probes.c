@@ -1,0 +1,162 @@
+#include <string.h>
+
+#include "check.h"
+#include "perfsuite/probe.h"
+#include "probe_kernels.h"
+
+enum { N_BYTES = 3 * PS_STREAM_STEP, N_FLOATS = N_BYTES / 4, N_WORDS = N_BYTES / 8 };
+
+/* Arrays with a guard behind each, which no loop may write. */
+typedef struct arrays {
+    _Alignas(64) float a[N_FLOATS + 16];
+    _Alignas(64) float b[N_FLOATS + 16];
+    _Alignas(64) float c[N_FLOATS + 16];
+} arrays;
+
+static void fill(arrays *all) {
+    for (int i = 0; i < N_FLOATS + 16; i++) {
+        all->a[i] = -1.0f;
+        all->b[i] = (float)i;
+        all->c[i] = (float)(3 * i + 1);
+    }
+}
+
+static uint64_t words_xored(const void *from) {
+    uint64_t words[N_WORDS];
+    uint64_t sum = 0;
+    memcpy(words, from, N_BYTES);
+    for (int i = 0; i < N_WORDS; i++) {
+        sum ^= words[i];
+    }
+    return sum;
+}
+
+static void check_stream(const ps_stream_kernel *kernel) {
+    arrays all;
+    fill(&all);
+    CHECK(kernel->by_pattern[PS_READ](all.b, NULL, NULL, N_BYTES) == words_xored(all.b));
+    kernel->by_pattern[PS_COPY](all.a, all.b, NULL, N_BYTES);
+    CHECK(memcmp(all.a, all.b, N_BYTES) == 0);
+    kernel->by_pattern[PS_TRIAD](all.a, all.b, all.c, N_BYTES);
+    for (int i = 0; i < N_FLOATS; i++) {
+        CHECK(all.a[i] == all.b[i] + PS_TRIAD_FACTOR * all.c[i]);
+    }
+    CHECK(all.a[N_FLOATS] == -1.0f);
+}
+
+static void test_every_width_streams_every_byte(void) {
+    int n = 0;
+    for (; ps_supported_stream(n) != NULL; n++) {
+        check_stream(ps_supported_stream(n));
+    }
+    CHECK(n >= 1);
+}
+
+static void test_every_instruction_set_runs(void) {
+    for (int type = PS_FP32; type <= PS_F16; type++) {
+        for (int i = 0; ps_supported_compute(type, i) != NULL; i++) {
+            ps_supported_compute(type, i)->run(10);
+            CHECK(ps_supported_compute(type, i)->flops_per_iteration > 0);
+        }
+    }
+    CHECK(ps_supported_compute(PS_FP32, 0) != NULL && ps_supported_compute(PS_INT8, 0) != NULL);
+}
+
+static void check_rate(const ps_rate *rate) {
+    CHECK(rate->repetitions >= 1);
+    CHECK(rate->median_per_s > 0 && rate->best_per_s >= rate->median_per_s);
+}
+
+static void test_probes_of_one_to_eight_threads(void) {
+    for (int n_threads = 1; n_threads <= 8; n_threads++) {
+        ps_probe_setup setup = {.n_threads = n_threads, .pinned = n_threads % 2, .budget_ms = 4};
+        ps_bandwidth bandwidth;
+        CHECK(ps_probe_bandwidth(&setup, 1 << 18, &bandwidth) == PS_OK);
+        check_rate(&bandwidth.read);
+        check_rate(&bandwidth.copy);
+        check_rate(&bandwidth.triad);
+        ps_latency latency;
+        CHECK(ps_probe_dispatch(&setup, &latency) == PS_OK);
+        CHECK(latency.best_ns > 0 && latency.median_ns >= latency.best_ns && latency.repetitions >= 1);
+    }
+}
+
+static void test_peaks_of_every_type(void) {
+    ps_probe_setup setup = {.n_threads = 2, .budget_ms = 10};
+    for (int type = PS_FP32; type <= PS_F16; type++) {
+        ps_rate rate;
+        int status = ps_probe_compute(&setup, type, &rate);
+        CHECK(status == PS_OK || (type == PS_F16 && status == PS_UNSUPPORTED));
+        if (status == PS_OK) {
+            check_rate(&rate);
+        }
+    }
+}
+
+static void test_the_smallest_working_set_is_a_step_for_each_array_and_thread(void) {
+    ps_probe_setup setup = {.n_threads = 2, .budget_ms = 1};
+    ps_bandwidth bandwidth;
+    CHECK(ps_probe_bandwidth(&setup, 6 * PS_STREAM_STEP, &bandwidth) == PS_OK);
+    CHECK(ps_probe_bandwidth(&setup, 6 * PS_STREAM_STEP - 1, &bandwidth) == PS_BAD_ARGUMENT);
+}
+
+static void check_refused(ps_probe_setup setup) {
+    ps_bandwidth bandwidth;
+    ps_rate rate;
+    ps_latency latency;
+    CHECK(ps_probe_bandwidth(&setup, 1 << 20, &bandwidth) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_compute(&setup, PS_FP32, &rate) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_dispatch(&setup, &latency) == PS_BAD_ARGUMENT);
+}
+
+static void test_bad_setups_are_refused(void) {
+    check_refused((ps_probe_setup){.n_threads = 0, .budget_ms = 1});
+    check_refused((ps_probe_setup){.n_threads = -3, .budget_ms = 1});
+    check_refused((ps_probe_setup){.n_threads = 1025, .budget_ms = 1});
+    check_refused((ps_probe_setup){.n_threads = 1, .budget_ms = 0});
+    check_refused((ps_probe_setup){.n_threads = 1, .budget_ms = 600001});
+}
+
+static void test_bad_arguments_are_refused(void) {
+    ps_probe_setup setup = {.n_threads = 1, .budget_ms = 1};
+    ps_bandwidth bandwidth;
+    ps_rate rate;
+    ps_latency latency;
+    CHECK(ps_probe_bandwidth(NULL, 1 << 20, &bandwidth) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_bandwidth(&setup, 1 << 20, NULL) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_bandwidth(&setup, 0, &bandwidth) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_bandwidth(&setup, INT64_MIN, &bandwidth) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_compute(NULL, PS_FP32, &rate) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_compute(&setup, PS_F16 + 1, &rate) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_compute(&setup, -1, &rate) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_compute(&setup, PS_FP32, NULL) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_dispatch(NULL, &latency) == PS_BAD_ARGUMENT);
+    CHECK(ps_probe_dispatch(&setup, NULL) == PS_BAD_ARGUMENT);
+}
+
+static void test_memory_that_does_not_exist_is_refused(void) {
+    ps_probe_setup setup = {.n_threads = 1, .budget_ms = 1};
+    ps_bandwidth bandwidth;
+    CHECK(ps_probe_bandwidth(&setup, INT64_MAX, &bandwidth) == PS_NO_MEMORY);
+}
+
+static void test_every_status_has_words_of_its_own(void) {
+    for (int status = PS_OK; status <= PS_UNSUPPORTED; status++) {
+        for (int other = status + 1; other <= PS_UNSUPPORTED + 1; other++) {
+            CHECK(strcmp(ps_status_text(status), ps_status_text(other)) != 0);
+        }
+    }
+}
+
+int main(void) {
+    test_every_width_streams_every_byte();
+    test_every_instruction_set_runs();
+    test_probes_of_one_to_eight_threads();
+    test_peaks_of_every_type();
+    test_the_smallest_working_set_is_a_step_for_each_array_and_thread();
+    test_bad_setups_are_refused();
+    test_bad_arguments_are_refused();
+    test_memory_that_does_not_exist_is_refused();
+    test_every_status_has_words_of_its_own();
+    return 0;
+}

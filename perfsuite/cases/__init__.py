@@ -1,0 +1,1 @@
+"""The standard performance cases, which run with ``pytest --device=NAME``."""

@@ -1,0 +1,164 @@
+"""The ``perfsuite`` command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import platformdirs
+from rich.console import Console
+from rich.table import Table
+
+from perfsuite import __version__
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import PerfsuiteError
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.launch import environment_engine, run_worker
+from perfsuite.measure.plan import LlamaPlan, OverheadPlan
+from perfsuite.records.events import Phase
+from perfsuite.units import format_bytes, format_change
+from perfsuite.verdict.paired import paired_ratio
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.weights import materialize, resolve
+
+#: Pairs by phase: a decode step is an order of magnitude shorter than a prefill.
+_OVERHEAD_PAIRS = {Phase.DECODE: 1500, Phase.PREFILL: 300}
+_OVERHEAD_RECORDERS = ("callback", "preload", "cb_eval")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverheadRow:
+    """What one recorder costs one phase."""
+
+    recorder: str
+    phase: str
+    median_ratio: float
+    lower_ratio: float
+    upper_ratio: float
+    pairs: int
+    #: Share of thread time spent waiting for a processor while this was measured.
+    waiting_ratio: float | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; a user's mistake is one line on standard error and exit code 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except PerfsuiteError as error:
+        print(f"perfsuite: error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("perfsuite: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="perfsuite", description="Performance regression of on-device LLM inference.")
+    parser.add_argument("--version", action="version", version=f"perfsuite {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    synthesize = commands.add_parser("synthesize", help="write a GGUF file of true shapes and random weights")
+    synthesize.add_argument("architecture", help="a name of the catalogue; see 'perfsuite architectures'")
+    synthesize.add_argument("--quant", default="q8_0", help="weight quantisation (default q8_0)")
+    synthesize.add_argument("--layers", type=int, help="another depth than the architecture's own")
+    synthesize.add_argument("-o", "--output", type=Path, required=True, help="the file to write")
+    synthesize.set_defaults(run=_synthesize)
+
+    architectures = commands.add_parser("architectures", help="list the catalogue of architectures")
+    architectures.set_defaults(run=_architectures)
+
+    overhead = commands.add_parser("overhead", help="measure what the recorders cost, in interleaved pairs")
+    overhead.add_argument("--device", default="host", help="device profile (default host)")
+    overhead.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
+    overhead.add_argument("--threads", type=int, help="threads of the engine (default: usable cores)")
+    overhead.add_argument("--recorder", action="append", choices=_OVERHEAD_RECORDERS, help="default: all of them")
+    overhead.add_argument("--pairs", type=int, help="pairs for each phase (default 1500 decode, 300 prefill)")
+    overhead.add_argument("--json", action="store_true", help="print JSON")
+    overhead.set_defaults(run=_overhead)
+    return parser
+
+
+def _synthesize(options: argparse.Namespace) -> int:
+    from perfsuite.workload.synthetic import write_synthetic
+
+    architecture = find(options.architecture)
+    if options.layers is not None:
+        architecture = architecture.with_layers(options.layers)
+    write_synthetic(architecture, options.quant, options.output)
+    size = options.output.stat().st_size
+    print(f"{options.output}: {architecture.name}, {options.quant}, {format_bytes(size)}")
+    return 0
+
+
+def _architectures(_: argparse.Namespace) -> int:
+    table = Table("name", "GGUF architecture", "parameters", "layers", box=None, pad_edge=False)
+    for name in names():
+        architecture = find(name)
+        millions = f"{architecture.n_parameters / 1e6:.0f} M"
+        table.add_row(name, architecture.gguf_architecture, millions, str(architecture.n_layers))
+    Console().print(table)
+    return 0
+
+
+def _overhead(options: argparse.Namespace) -> int:
+    find_profile(options.device)
+    rows = [
+        _overhead_row(options, recorder, phase)
+        for recorder in options.recorder or _OVERHEAD_RECORDERS
+        for phase in (Phase.DECODE, Phase.PREFILL)
+    ]
+    if options.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+        return 0
+    table = Table("recorder", "phase", "median", "95 % bounds", "pairs", box=None, pad_edge=False)
+    for row in rows:
+        bounds = f"{format_change(row.lower_ratio)} to {format_change(row.upper_ratio)}"
+        table.add_row(row.recorder, row.phase, f"{(row.median_ratio - 1) * 100:+.2f} %", bounds, str(row.pairs))
+    Console().print(table)
+    return 0
+
+
+def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase) -> OverheadRow:
+    plan = OverheadPlan(
+        llama=_overhead_plan(options, recorder), phase=phase.value, n_pairs=options.pairs or _OVERHEAD_PAIRS[phase]
+    )
+    payload = run_worker(plan)
+    ratio = paired_ratio(payload["plain_ns"], payload["recorded_ns"])
+    return OverheadRow(
+        recorder=recorder,
+        phase=phase.value,
+        median_ratio=ratio.median_ratio,
+        lower_ratio=ratio.lower_ratio,
+        upper_ratio=ratio.upper_ratio,
+        pairs=ratio.n_pairs,
+        waiting_ratio=Contention.from_plain(payload["contention"]).waiting_ratio,
+    )
+
+
+def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    engine = environment_engine()
+    path = materialize(resolve(options.model, cache_dir=cache_dir / "models"), cache_dir=cache_dir / "models")
+    return LlamaPlan(
+        gguf_path=str(path),
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(cache_dir),
+        n_threads=options.threads or len(os.sched_getaffinity(0)),
+        n_prompt=64,
+        n_gen=128,
+        recorder=recorder,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

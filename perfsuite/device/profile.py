@@ -1,0 +1,66 @@
+"""Device profiles: what a device is called, and how strictly it is judged."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from perfsuite.errors import DeviceError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One device as its TOML file describes it."""
+
+    name: str
+    description: str
+    #: OpenCL platform to use, by a part of its name; None takes the best that is there.
+    opencl_platform: str | None
+    #: By kind of case: how many times the forecast a case may take before it is SLOW. A kind that is left out is not
+    #: judged by the forecast.
+    forecast_tolerance_ratio: Mapping[str, float]
+    #: Spread between sessions that stands in until enough sessions are stored (a ratio of the latency).
+    session_spread_ratio: float
+    #: Share of thread time spent waiting for a processor beyond which a replicate is not used.
+    max_waiting_ratio: float
+    #: Share by which a measurement may undercut the floor before it is IMPOSSIBLE: the spread of the ceilings.
+    ceiling_spread_ratio: float
+
+
+def profile_names() -> tuple[str, ...]:
+    """List the profiles that ship with the suite."""
+    folder = files("perfsuite.device") / "profiles"
+    return tuple(sorted(entry.name[: -len(".toml")] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def find_profile(name: str) -> Profile:
+    """Read the profile of a device; an unknown name is a `DeviceError` that lists the known ones."""
+    known = profile_names()
+    if name not in known:
+        raise DeviceError(f"--device={name}: no such device; known are {', '.join(known)}")
+    text = (files("perfsuite.device") / "profiles" / f"{name}.toml").read_text("utf-8")
+    return _profile(name, tomllib.loads(text))
+
+
+def _profile(name: str, plain: Mapping[str, Any]) -> Profile:
+    try:
+        judging = plain["judging"]
+        return Profile(
+            name=name,
+            description=plain["description"],
+            opencl_platform=plain.get("opencl_platform"),
+            forecast_tolerance_ratio=dict(judging["forecast_tolerance_ratio"]),
+            session_spread_ratio=float(judging["session_spread_ratio"]),
+            max_waiting_ratio=float(judging["max_waiting_ratio"]),
+            ceiling_spread_ratio=float(judging["ceiling_spread_ratio"]),
+        )
+    except KeyError as error:
+        raise DeviceError(f"profile {name}.toml: {error.args[0]} is missing") from error

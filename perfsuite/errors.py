@@ -1,0 +1,43 @@
+"""The errors that a user of the suite can meet, each a single clear line."""
+
+from __future__ import annotations
+
+
+class PerfsuiteError(Exception):
+    """A user-facing failure: its text says where, what was seen against what was expected, and what to do next."""
+
+
+class ArchitectureError(PerfsuiteError):
+    """An architecture is unknown, or its description lacks or contradicts a field."""
+
+
+class QuantizationError(PerfsuiteError):
+    """A weight quantisation is unknown, or does not fit the tensor that it is asked for."""
+
+
+class GgufError(PerfsuiteError):
+    """A GGUF file is missing, truncated, or not GGUF at all."""
+
+
+class DeviceError(PerfsuiteError):
+    """A device profile is unknown, or the device lacks what a run needs."""
+
+
+class EngineError(PerfsuiteError):
+    """llama.cpp's libraries are missing, do not match what they are measured with, or failed."""
+
+
+class NativeBuildError(PerfsuiteError):
+    """A native library could not be built or loaded; the message names the log."""
+
+
+class OpenClError(PerfsuiteError):
+    """OpenCL is not usable: no platform, no device, or a kernel that does not build."""
+
+
+class MeasurementError(PerfsuiteError):
+    """A worker failed, ran past its limit, or returned records that do not match its plan."""
+
+
+class BaselineError(PerfsuiteError):
+    """A baseline file cannot be read, has another schema, or cannot be written."""

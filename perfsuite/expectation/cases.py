@@ -1,0 +1,193 @@
+"""The cases of a run, enumerated from the workload alone, each with what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.records.events import Phase
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
+from perfsuite.workload.scenario import Scenario
+from perfsuite.workload.weights import Weights
+
+#: Role of what a phase spends outside its operators: graph construction, inputs, launch.
+REST_ROLE = "rest"
+
+#: Phases that hold a graph evaluation, and so operators.
+GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
+
+#: FLOPs a logit of the native softmax pass: maximum, subtraction, exponential, sum, division.
+_SOFTMAX_FLOPS = 5
+#: Bytes of a candidate in the sampler's array: id, logit, probability.
+_CANDIDATE_BYTES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseCost:
+    """A cost with what decides how fast it can run."""
+
+    cost: OpCost
+    #: Type of the weights, which decides the fastest arithmetic; ``f32`` where there are none.
+    type: str
+    #: Bytes over which the parameters are spread before one of them is read again.
+    working_set_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One thing that is judged."""
+
+    case_id: str
+    kind: str
+    #: The parts that its time is made of; empty where no forecast is known.
+    costs: tuple[CaseCost, ...] = ()
+    phase: Phase | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaWorkload:
+    """A model, a scenario and the engine's settings: what one group of replicates runs."""
+
+    weights: Weights
+    scenario: Scenario
+    settings: Settings
+    n_ctx: int
+    n_ubatch: int
+
+    @property
+    def prefix(self) -> str:
+        """The middle of every case id of this workload."""
+        return f"{self.weights.name}/{self.scenario.name}"
+
+    @property
+    def has_known_graph(self) -> bool:
+        """Whether operators can be enumerated for this architecture."""
+        return self.weights.architecture.gguf_architecture in KNOWN_GRAPHS
+
+    def batches(self, phase: Phase) -> tuple[Batch, ...]:
+        """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
+        scenario = self.scenario
+        if phase is Phase.DECODE:
+            used = scenario.n_depth + scenario.n_prompt + (scenario.n_gen + 1) // 2
+            return (Batch(n_tokens=1, n_outputs=1, n_used=used, n_ctx=self.n_ctx),)
+        starts = range(0, scenario.n_prompt, self.n_ubatch)
+        return tuple(
+            Batch(
+                n_tokens=min(self.n_ubatch, scenario.n_prompt - start),
+                n_outputs=1 if start + self.n_ubatch >= scenario.n_prompt else 0,
+                n_used=scenario.n_depth + min(start + self.n_ubatch, scenario.n_prompt),
+                n_ctx=self.n_ctx,
+            )
+            for start in starts
+        )
+
+    def graph(self, phase: Phase) -> tuple[Operator, ...]:
+        """Return the operators of one occurrence of a phase, all its batches in turn."""
+        weights = self.weights
+        return tuple(
+            operator
+            for batch in self.batches(phase)
+            for operator in engine_graph(weights.architecture, weights.tensor_types, batch, self.settings)
+        )
+
+    def graph_phases(self) -> tuple[Phase, ...]:
+        """Return the phases of this scenario that evaluate graphs."""
+        lengths = {Phase.PREFILL: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
+        return tuple(phase for phase in GRAPH_PHASES if lengths[phase] > 0)
+
+
+def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
+    """Enumerate the phases of a workload, in the order in which they run."""
+    costs = _phase_costs(workload)
+    for phase, parts in costs.items():
+        yield Case(case_id=f"phase/{workload.prefix}/{phase.value}", kind="phase", costs=parts, phase=phase)
+
+
+def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
+    """Enumerate the roles of each phase's graph; layers are summed, and the rest of the phase is a case too."""
+    if not workload.has_known_graph:
+        return
+    for phase in workload.graph_phases():
+        graph = workload.graph(phase)
+        prefix = f"operator/{workload.prefix}/{phase.value}"
+        working_set = _parameter_bytes(graph)
+        roles = dict.fromkeys(operator.role for operator in graph)
+        for role in roles:
+            costs = tuple(_case_cost(operator, working_set) for operator in graph if operator.role == role)
+            yield Case(case_id=f"{prefix}/{role}", kind="operator", costs=_summed(costs), phase=phase, role=role)
+        yield Case(case_id=f"{prefix}/{REST_ROLE}", kind="operator", phase=phase, role=REST_ROLE)
+
+
+def kernel_cases() -> Iterator[Case]:
+    """Enumerate the standard OpenCL kernels."""
+    for kernel in STANDARD_KERNELS:
+        yield Case(case_id=kernel.case_id, kind="kernel", costs=(_kernel_cost(kernel),), role=kernel.name)
+
+
+def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
+    costs: dict[Phase, tuple[CaseCost, ...]] = {}
+    known = workload.has_known_graph
+    for phase in workload.graph_phases():
+        if phase is Phase.PREFILL:
+            costs[Phase.EMBEDDING] = ()
+        costs[phase] = ()
+        if known:
+            graph = workload.graph(phase)
+            working_set = _parameter_bytes(graph)
+            embedding, rest = graph[:1], graph[1:]
+            if phase is Phase.PREFILL:
+                costs[Phase.EMBEDDING] = tuple(_case_cost(operator, working_set) for operator in embedding)
+            costs[phase] = _summed(tuple(_case_cost(operator, working_set) for operator in rest))
+    n_vocab = workload.weights.architecture.n_vocab
+    costs |= _token_costs(n_vocab)
+    costs[Phase.END_TO_END] = _end_to_end(workload, costs) if known else ()
+    return costs
+
+
+def _token_costs(n_vocab: int) -> dict[Phase, tuple[CaseCost, ...]]:
+    """Cost what follows each evaluation: one row of logits copied, normalised, and drawn from."""
+    row, candidates = 4 * n_vocab, _CANDIDATE_BYTES * n_vocab
+    copy = OpCost(read_bytes=row, written_bytes=row)
+    softmax = OpCost(flops=_SOFTMAX_FLOPS * n_vocab, read_bytes=3 * row, written_bytes=2 * row)
+    sampling = OpCost(flops=n_vocab, read_bytes=row + candidates, written_bytes=candidates)
+    return {
+        phase: (CaseCost(cost=cost, type="f32", working_set_bytes=cost.moved_bytes),)
+        for phase, cost in ((Phase.COPY, copy), (Phase.SOFTMAX, softmax), (Phase.SAMPLING, sampling))
+    }
+
+
+def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]]) -> tuple[CaseCost, ...]:
+    n_gen = workload.scenario.n_gen
+    n_drawn = n_gen + (1 if workload.scenario.n_prompt else 0)
+    times = {Phase.DECODE: n_gen, Phase.COPY: n_drawn, Phase.SOFTMAX: n_drawn, Phase.SAMPLING: n_drawn}
+    return tuple(part for phase, parts in costs.items() for part in parts * times.get(phase, 1))
+
+
+def _case_cost(operator: Operator, working_set_bytes: int) -> CaseCost:
+    held = working_set_bytes if operator.cost.parameter_bytes else operator.cost.moved_bytes
+    return CaseCost(cost=operator.cost, type=operator.sources[0].type, working_set_bytes=held)
+
+
+def _summed(costs: tuple[CaseCost, ...]) -> tuple[CaseCost, ...]:
+    """Join parts of one type and working set, so that a phase of hundreds of operators stays a handful of parts."""
+
+    def key(part: CaseCost) -> tuple[str, int]:
+        return part.type, part.working_set_bytes
+
+    return tuple(
+        CaseCost(cost=sum((part.cost for part in parts), start=NO_COST), type=type_name, working_set_bytes=held)
+        for (type_name, held), parts in groupby(sorted(costs, key=key), key=key)
+    )
+
+
+def _parameter_bytes(graph: tuple[Operator, ...]) -> int:
+    return sum(operator.cost.parameter_bytes for operator in graph)
+
+
+def _kernel_cost(kernel: KernelCase) -> CaseCost:
+    cost = OpCost(flops=kernel.flops, read_bytes=kernel.read_bytes, written_bytes=kernel.written_bytes)
+    return CaseCost(cost=cost, type="f32", working_set_bytes=cost.moved_bytes)

@@ -1,0 +1,171 @@
+"""What a device can do at its best: the measured rates on which forecasts and physical floors stand."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """The best that three uses of one working set move per second; every array counts, write-allocate does not."""
+
+    #: All arrays and threads together; where they fit decides which cache level this measures.
+    working_set_bytes: int
+    #: Every byte loaded.
+    read_bytes_per_s: float
+    #: ``a[i] = b[i]``; loads and stores counted.
+    copy_bytes_per_s: float
+    #: ``a[i] = b[i] + s * c[i]``; two loads and the store counted.
+    triad_bytes_per_s: float
+
+    @property
+    def fastest_bytes_per_s(self) -> float:
+        """The fastest of the three."""
+        return max(self.read_bytes_per_s, self.copy_bytes_per_s, self.triad_bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """The ceilings of one device with one number of threads.
+
+    Rates are the best of all repetitions and of all merged runs: interrupts, other processes and low frequency can only
+    slow a repetition, so the fastest is nearest to what the hardware can do, and a floor on anything less would call
+    honest measurements impossible.  The cost of a dispatch is a median, for it feeds forecasts only.
+    """
+
+    #: Threads that worked together; the rates are their sum.
+    n_threads: int
+    #: Ascending by working set; the last one is far beyond every cache.
+    bandwidths: tuple[Bandwidth, ...]
+    #: Multiply-adds of 32-bit floats, 2 FLOPs each.
+    fp32_flops_per_s: float
+    #: Dot products of 8-bit integers, 2 FLOPs a multiply-add.
+    int8_flops_per_s: float
+    #: Multiply-adds of 16-bit floats (bfloat16 or half); None where the processor has no such instruction.
+    f16_flops_per_s: float | None
+    #: One empty operator: a call on every thread and a barrier among them.
+    dispatch_ns: int
+
+    def sustained_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
+        """Return the read bandwidth that an honest forecast uses, that of the smallest level that holds the set.
+
+        A working set between two measured ones gets the slower of them; beyond the largest, memory's.  Reading
+        dominates what it is for: weights and KV are read once per token, and little is written.
+        """
+        return self._holding(working_set_bytes).read_bytes_per_s
+
+    def fastest_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
+        """Return the bandwidth that nothing can exceed, for physics' floor.
+
+        It is the fastest of read, copy and triad over every level from the largest that fits inside the working set
+        upwards: part of a set between two levels may still lie in the faster one.
+        """
+        within = [level for level in self.bandwidths if level.working_set_bytes <= working_set_bytes]
+        start_bytes = within[-1].working_set_bytes if within else 0
+        return max(level.fastest_bytes_per_s for level in self.bandwidths if level.working_set_bytes >= start_bytes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the same as values that JSON has."""
+        plain = asdict(self)
+        plain["bandwidths"] = list(plain["bandwidths"])
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: object) -> Ceilings:
+        """Build from what `to_plain` returned; anything else is a MeasurementError that names the field."""
+        values = _checked_keys(plain, cls, "ceilings")
+        f16 = values["f16_flops_per_s"]
+        return cls(
+            n_threads=_count(values, "n_threads", "ceilings"),
+            bandwidths=_bandwidths(values["bandwidths"]),
+            fp32_flops_per_s=_rate(values, "fp32_flops_per_s", "ceilings"),
+            int8_flops_per_s=_rate(values, "int8_flops_per_s", "ceilings"),
+            f16_flops_per_s=None if f16 is None else _rate(values, "f16_flops_per_s", "ceilings"),
+            dispatch_ns=_count(values, "dispatch_ns", "ceilings"),
+        )
+
+    def _holding(self, working_set_bytes: int) -> Bandwidth:
+        fits = (level for level in self.bandwidths if level.working_set_bytes >= working_set_bytes)
+        return next(fits, self.bandwidths[-1])
+
+
+def merge_ceilings(runs: Sequence[Ceilings]) -> Ceilings:
+    """Join several runs of the probes on one device: the best of every rate, the median of the dispatch cost."""
+    if not runs:
+        raise MeasurementError("ceilings: no run of the probes to merge; measure at least once")
+    _check_alike(runs)
+    f16 = [run.f16_flops_per_s for run in runs if run.f16_flops_per_s is not None]
+    return Ceilings(
+        n_threads=runs[0].n_threads,
+        bandwidths=tuple(_best_bandwidth(levels) for levels in zip(*(run.bandwidths for run in runs), strict=True)),
+        fp32_flops_per_s=max(run.fp32_flops_per_s for run in runs),
+        int8_flops_per_s=max(run.int8_flops_per_s for run in runs),
+        f16_flops_per_s=max(f16, default=None),
+        dispatch_ns=round(statistics.median(run.dispatch_ns for run in runs)),
+    )
+
+
+def _best_bandwidth(levels: Sequence[Bandwidth]) -> Bandwidth:
+    return Bandwidth(
+        working_set_bytes=levels[0].working_set_bytes,
+        read_bytes_per_s=max(level.read_bytes_per_s for level in levels),
+        copy_bytes_per_s=max(level.copy_bytes_per_s for level in levels),
+        triad_bytes_per_s=max(level.triad_bytes_per_s for level in levels),
+    )
+
+
+def _check_alike(runs: Iterable[Ceilings]) -> None:
+    kinds = {(run.n_threads, tuple(level.working_set_bytes for level in run.bandwidths)) for run in runs}
+    if len(kinds) > 1:
+        seen = " and ".join(f"{n_threads} threads over {list(sets)} bytes" for n_threads, sets in sorted(kinds))
+        raise MeasurementError(f"ceilings: runs of {seen} cannot be merged; measure all alike")
+
+
+def _bandwidths(plain: object) -> tuple[Bandwidth, ...]:
+    if not isinstance(plain, list | tuple) or not plain:
+        raise MeasurementError(f"ceilings: 'bandwidths' is {plain!r}, expected a list of one or more; measure again")
+    levels = tuple(_bandwidth(level, f"ceilings.bandwidths[{i}]") for i, level in enumerate(plain))
+    sets = [level.working_set_bytes for level in levels]
+    if sets != sorted(set(sets)):
+        raise MeasurementError(f"ceilings: working sets {sets} are not ascending; measure again")
+    return levels
+
+
+def _bandwidth(plain: object, where: str) -> Bandwidth:
+    values = _checked_keys(plain, Bandwidth, where)
+    return Bandwidth(
+        working_set_bytes=_count(values, "working_set_bytes", where),
+        read_bytes_per_s=_rate(values, "read_bytes_per_s", where),
+        copy_bytes_per_s=_rate(values, "copy_bytes_per_s", where),
+        triad_bytes_per_s=_rate(values, "triad_bytes_per_s", where),
+    )
+
+
+def _checked_keys(plain: object, record: type[Bandwidth | Ceilings], where: str) -> Mapping[str, object]:
+    names = {field.name for field in fields(record)}
+    if not isinstance(plain, Mapping):
+        raise MeasurementError(f"{where}: {type(plain).__name__} where an object was expected; measure again")
+    if set(plain) != names:
+        missing, unknown = sorted(names - set(plain)), sorted(map(str, set(plain) - names))
+        raise MeasurementError(f"{where}: fields missing {missing}, unknown {unknown}; measure again")
+    return plain
+
+
+def _count(values: Mapping[str, object], name: str, where: str) -> int:
+    value = values[name]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise MeasurementError(f"{where}: {name!r} is {value!r}, expected a whole number of 1 or more; measure again")
+    return value
+
+
+def _rate(values: Mapping[str, object], name: str, where: str) -> float:
+    value = values[name]
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise MeasurementError(f"{where}: {name!r} is {value!r}, expected a rate above 0; measure again")
+    return float(value)

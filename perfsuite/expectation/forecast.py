@@ -1,0 +1,67 @@
+"""From costs and ceilings to times: the least that physics allows, what is expected, the most that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfsuite.expectation.cases import CaseCost
+from perfsuite.expectation.ceilings import Ceilings
+
+#: Types whose matrix products the engine computes with integer dot products.
+_FLOATING = frozenset({"f32", "f16", "bf16", "i32", "i64"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """The forecast of one case, ns; None where nothing is known."""
+
+    floor_ns: int | None = None
+    expected_ns: int | None = None
+    limit_ns: int | None = None
+
+
+def expect(
+    costs: Sequence[CaseCost], ceilings: Ceilings | None, *, tolerance_ratio: float | None, spread_ratio: float
+) -> Expectation:
+    """Forecast a case.
+
+    expected = sum over parts of max(FLOPs / peak, bytes / bandwidth) + dispatches x dispatch cost, with the bandwidth
+    of the cache level that holds the part. floor = max(FLOPs / fastest peak, parameter bytes / fastest bandwidth),
+    less the ceilings' own spread: only what must be computed and read on any path, so that an honest measurement is
+    never below it. limit = expected x tolerance.
+    """
+    if not costs or ceilings is None:
+        return Expectation()
+    expected_ns = sum(expected_part_ns(part, ceilings) for part in costs)
+    floor_ns = floor_time_ns(costs, ceilings) * (1.0 - spread_ratio)
+    limit_ns = None if tolerance_ratio is None else round(expected_ns * tolerance_ratio)
+    return Expectation(floor_ns=round(floor_ns), expected_ns=round(expected_ns), limit_ns=limit_ns)
+
+
+def expected_part_ns(part: CaseCost, ceilings: Ceilings) -> float:
+    """Forecast one part at sustained bandwidth and at the peak of its own arithmetic, ns."""
+    cost = part.cost
+    activation_bytes = cost.moved_bytes - cost.parameter_bytes
+    per_operator = activation_bytes // max(1, cost.n_dispatches)
+    memory_s = cost.parameter_bytes / ceilings.sustained_bandwidth_bytes_per_s(part.working_set_bytes)
+    memory_s += activation_bytes / ceilings.sustained_bandwidth_bytes_per_s(per_operator)
+    compute_s = cost.flops / _peak_flops_per_s(part.type, ceilings)
+    return max(compute_s, memory_s) * 1e9 + cost.n_dispatches * ceilings.dispatch_ns
+
+
+def floor_time_ns(costs: Sequence[CaseCost], ceilings: Ceilings) -> float:
+    """Return the time below which physics forbids, ns: every part on its fastest path, and nothing else to do."""
+    compute_s = sum(part.cost.flops / _fastest_flops_per_s(ceilings) for part in costs)
+    memory_s = sum(
+        part.cost.parameter_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.working_set_bytes) for part in costs
+    )
+    return max(compute_s, memory_s) * 1e9
+
+
+def _peak_flops_per_s(type_name: str, ceilings: Ceilings) -> float:
+    return ceilings.fp32_flops_per_s if type_name in _FLOATING else ceilings.int8_flops_per_s
+
+
+def _fastest_flops_per_s(ceilings: Ceilings) -> float:
+    return max(ceilings.fp32_flops_per_s, ceilings.int8_flops_per_s, ceilings.f16_flops_per_s or 0.0)

@@ -1,0 +1,70 @@
+"""Building the kernels' programs for a device, each once."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pyopencl as cl
+
+from perfsuite.errors import OpenClError
+from perfsuite.measure.kernel_launches import KernelLaunch
+
+#: The suite's own kernels.
+KERNELS_DIR = Path(__file__).with_name("kernels")
+
+_Key = tuple[str, tuple[tuple[str, int], ...]]
+
+
+class KernelPrograms:
+    """The built programs and the kernels of one context.
+
+    Kernel objects are kept: OpenCL makes a new one, with arguments to set again, at each request.
+    """
+
+    def __init__(self, context: cl.Context, *, kernels_dir: Path, log_dir: Path) -> None:
+        """Build from the ``.cl`` files of a directory, its ``prelude.cl`` in front of each; logs go to ``log_dir``."""
+        self._context = context
+        self._kernels_dir = kernels_dir
+        self._log_dir = log_dir
+        self._programs: dict[_Key, cl.Program] = {}
+        self._kernels: dict[tuple[_Key, str], cl.Kernel] = {}
+
+    def kernel(self, launch: KernelLaunch) -> cl.Kernel:
+        """Return the kernel of a launch, built when first asked for; `OpenClError` naming the log when it does not."""
+        key = (launch.source, launch.defines)
+        if key not in self._programs:
+            self._programs[key] = self._build(launch)
+        if (key, launch.entry) not in self._kernels:
+            self._kernels[key, launch.entry] = self._entry(self._programs[key], launch)
+        return self._kernels[key, launch.entry]
+
+    def _build(self, launch: KernelLaunch) -> cl.Program:
+        options = ["-cl-std=CL1.2", *(f"-D{name}={value}" for name, value in launch.defines)]
+        program = cl.Program(self._context, self._source(launch.source))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a build log that is not empty, which a driver's greeting makes
+                program.build(options)
+        except cl.Error as error:
+            raise self._build_error(launch, f"options: {' '.join(options)}\n{error}\n") from None
+        return program
+
+    def _entry(self, program: cl.Program, launch: KernelLaunch) -> cl.Kernel:
+        try:
+            return cl.Kernel(program, launch.entry)
+        except cl.Error as error:
+            raise self._build_error(launch, f"no kernel {launch.entry} in the program: {error}\n") from None
+
+    def _source(self, name: str) -> str:
+        try:
+            return "\n".join((self._kernels_dir / part).read_text(encoding="utf-8") for part in ("prelude.cl", name))
+        except OSError as error:
+            raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
+
+    def _build_error(self, launch: KernelLaunch, log: str) -> OpenClError:
+        device = self._context.devices[0].name.strip()
+        path = self._log_dir / f"{Path(launch.source).stem}-{launch.entry}.build.log"
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"device: {device}\n{log}", encoding="utf-8")
+        return OpenClError(f"kernel {launch.entry} of {launch.source} does not build for {device}; see {path}")

@@ -1,0 +1,80 @@
+"""What measuring one kernel leaves: its error against the reference, and four timestamps a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+
+_STAMPS = ("queued_ns", "submit_ns", "start_ns", "end_ns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRecord:
+    """The timed launches of one kernel case in one process.
+
+    The timestamps are OpenCL's profiling ones, in ns of the device's own clock, one entry a launch in the order of the
+    launches. A kernel whose output was wrong has no launches: how fast it is wrong is of no use.
+    """
+
+    #: The case that was measured.
+    case_id: str
+    #: ``||out - reference|| / ||reference||`` of the verified launch; infinite when a value is missing or not finite.
+    error_norm: float
+    #: The largest error norm that counts as correct.
+    tolerance: float
+    #: When the host put each launch into its queue.
+    queued_ns: tuple[int, ...]
+    #: When the host handed each launch to the device.
+    submit_ns: tuple[int, ...]
+    #: When each launch began on the device.
+    start_ns: tuple[int, ...]
+    #: When each launch ended on the device.
+    end_ns: tuple[int, ...]
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether the kernel computed what it should; NaN never is."""
+        return self.error_norm <= self.tolerance
+
+    @property
+    def durations_ns(self) -> tuple[int, ...]:
+        """END - START of the launches where it is positive; the others are counted in `zero_durations`."""
+        spans = (end - start for start, end in zip(self.start_ns, self.end_ns, strict=True))
+        return tuple(span for span in spans if span > 0)
+
+    @property
+    def starts_before_submit(self) -> int:
+        """Launches that began before they were handed over: the driver mixes clocks, its gaps mean nothing."""
+        return sum(start < submit for submit, start in zip(self.submit_ns, self.start_ns, strict=True))
+
+    @property
+    def zero_durations(self) -> int:
+        """Launches that ended no later than they began: too short for the device's clock, or not stamped."""
+        return len(self.end_ns) - len(self.durations_ns)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the record as a dict of strings, numbers and lists."""
+        stamps = {name: list(getattr(self, name)) for name in _STAMPS}
+        return {"case_id": self.case_id, "error_norm": self.error_norm, "tolerance": self.tolerance, **stamps}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> KernelRecord:
+        """Return the record that `to_plain` made; `MeasurementError` when it is no such thing."""
+        try:
+            stamps = {name: tuple(int(stamp) for stamp in plain[name]) for name in _STAMPS}
+            case_id, error_norm, tolerance = (
+                str(plain["case_id"]),
+                float(plain["error_norm"]),
+                float(plain["tolerance"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise MeasurementError(
+                f"kernel record: {error!r} in {sorted(plain)}; expected what to_plain wrote"
+            ) from None
+        if len({len(stamp) for stamp in stamps.values()}) != 1:
+            counts = ", ".join(f"{len(stamp)} {name}" for name, stamp in stamps.items())
+            raise MeasurementError(f"{case_id}: {counts}; expected one of each a launch, measure again")
+        return cls(case_id=case_id, error_norm=error_norm, tolerance=tolerance, **stamps)

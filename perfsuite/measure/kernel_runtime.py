@@ -1,0 +1,108 @@
+"""Making Intel's CPU runtime from PyPI visible to OpenCL, beside the drivers that the system has."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from perfsuite.errors import OpenClError
+
+#: Where the loaders look unless OCL_ICD_VENDORS says otherwise.
+SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
+#: The name of the suite's entry; no distribution uses it.
+RUNTIME_ICD = "perfsuite-intel-cpu.icd"
+
+
+def opencl_environment(
+    cache_dir: Path, *, inherited: str | None = None, system_vendors: Path = SYSTEM_VENDORS, runtime: Path | None = None
+) -> Mapping[str, str]:
+    """Return the environment variables that a process which uses OpenCL is started with.
+
+    The runtime's own ``.icd`` file names a path that does not exist, so a vendors directory is written which names its
+    library and holds copies of the system's ``.icd`` files. Its name is a digest of its contents: it is made once, in
+    one step, and never changed. Without the runtime the loaders are left to their own directory.
+
+    Parameters
+    ----------
+    cache_dir
+        Where the vendors directory goes.
+    inherited
+        OCL_ICD_VENDORS of this process, a directory or an ``.icd`` file; it stands in for ``system_vendors``.
+    system_vendors
+        The system's vendors directory, which need not exist.
+    runtime
+        ``libintelocl.so``, looked for among the installed distributions when left out.
+
+    Raises
+    ------
+    OpenClError
+        The vendors directory cannot be written.
+    """
+    environment = {"PYOPENCL_NO_CACHE": "1"}  # kernels are built from their source, never from last week's binary
+    library = find_runtime() if runtime is None else runtime
+    if library is None:
+        return environment
+    entries = _system_entries(Path(inherited) if inherited else system_vendors, library)
+    entries[RUNTIME_ICD] = f"{library}\n"
+    return {**environment, "OCL_ICD_VENDORS": str(_write_vendors(cache_dir, entries))}
+
+
+def find_runtime() -> Path | None:
+    """Return the library of an installed ``intel-opencl-rt``, or `None`."""
+    try:
+        files = metadata.files("intel-opencl-rt") or []
+    except metadata.PackageNotFoundError:
+        return None
+    libraries = (Path(str(file.locate())).resolve() for file in files if file.name == "libintelocl.so")
+    return next((library for library in libraries if library.exists()), None)
+
+
+def runtime_problem() -> str | None:
+    """Return why an installed Intel CPU runtime is not seen, or `None` without one; it is loaded into this process."""
+    library = find_runtime()
+    if library is None:
+        return None
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return f"{library.name} of intel-opencl-rt cannot be loaded: {error}"
+    return f"intel-opencl-rt is installed, but no .icd file in OCL_ICD_VENDORS names {library}"
+
+
+def _system_entries(vendors: Path, library: Path) -> dict[str, str]:
+    """Return name and text of the ``.icd`` files of a directory, or of the one that is given, but for our library's."""
+    paths = [vendors] if vendors.suffix == ".icd" else sorted(vendors.glob("*.icd"))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in paths if os.access(path, os.R_OK)}
+    return {name: text for name, text in texts.items() if text.strip() != str(library)}
+
+
+def _write_vendors(cache_dir: Path, entries: Mapping[str, str]) -> Path:
+    digest = hashlib.sha256(repr(sorted(entries.items())).encode()).hexdigest()[:16]
+    vendors = cache_dir / f"opencl-vendors-{digest}"
+    if vendors.is_dir():
+        return vendors
+    try:
+        cache_dir.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix="opencl-vendors-", dir=cache_dir))
+        for name, text in entries.items():
+            (draft / name).write_text(text, encoding="utf-8")
+        _move(draft, vendors)
+    except OSError as error:
+        raise OpenClError(f"{error.filename}: {error.strerror}; the OpenCL vendors directory goes there") from None
+    return vendors
+
+
+def _move(draft: Path, vendors: Path) -> None:
+    """Rename the draft, or drop it where another process was first with the same contents."""
+    try:
+        draft.rename(vendors)
+    except OSError:
+        shutil.rmtree(draft)
+        if not vendors.is_dir():
+            raise

@@ -1,0 +1,108 @@
+"""Starts each replicate as a fresh process, waits for it with a limit, and reads its record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import Plan, dump_plan, load_record, task_of
+
+#: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
+WORKER_LIMIT_S = 600.0
+
+#: What a worker prints before its one-line reason, when it fails for a reason that it knows.
+FAILURE_MARK = "perfsuite-worker-failed: "
+
+
+def environment_engine() -> Engine:
+    """Find the engine that the environment names by ``LLAMA_CPP_LIB_PATH``, else the packaged one."""
+    named = os.environ.get("LLAMA_CPP_LIB_PATH")
+    return find_engine(Path(named) if named else None)
+
+
+def run_worker(
+    plan: Plan,
+    *,
+    extra_environment: Mapping[str, str] | None = None,
+    limit_s: float = WORKER_LIMIT_S,
+    log_path: Path | None = None,
+) -> dict[str, Any]:
+    """Run one plan in a fresh process and return the payload of its record.
+
+    Raises
+    ------
+    MeasurementError
+        The worker failed, was killed, ran past `limit_s`, or wrote a record that does not match the plan.
+    """
+    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
+        plan_path, record_path = Path(folder) / "plan.json", Path(folder) / "record.msgpack"
+        plan_path.write_text(dump_plan(plan))
+        command = [sys.executable, "-P", "-m", "perfsuite.measure.worker", str(plan_path), str(record_path)]
+        if sys.version_info < (3, 11):
+            command.remove("-P")
+        output = _run(command, {**os.environ, **(extra_environment or {})}, limit_s, task_of(plan))
+        if log_path is not None:
+            log_path.parent.mkdir(parents=True, exist_ok=True)
+            with log_path.open("a") as log:
+                log.write(output)
+        if not record_path.exists():
+            raise MeasurementError(_reason(output, task_of(plan)))
+        return load_record(record_path.read_bytes(), task_of(plan))
+
+
+def _run(command: list[str], environment: Mapping[str, str], limit_s: float, task: str) -> str:
+    """Run in a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well."""
+    process = subprocess.Popen(
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    started = time.monotonic()
+    try:
+        output, _ = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        raise MeasurementError(
+            f"the worker for '{task}' was still running after {time.monotonic() - started:.0f} s and was stopped; "
+            "use a smaller model or scenario"
+        ) from None
+    except BaseException:
+        _kill(process)
+        raise
+    if process.returncode < 0:
+        name = signal.Signals(-process.returncode).name
+        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
+    return output
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _reason(output: str, task: str) -> str:
+    for line in output.splitlines():
+        if line.startswith(FAILURE_MARK):
+            return line[len(FAILURE_MARK) :]
+    return f"the worker for '{task}' wrote no record: {_last_line(output)}"
+
+
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else "it printed nothing"

@@ -1,0 +1,174 @@
+"""The one place that builds and loads native code.
+
+Two libraries exist. ``libperfsuite_probe`` knows nothing of llama.cpp and comes built in the wheel. The engine library
+reads ggml's structs, so it is compiled against the headers of the llama.cpp that it will meet, kept in a cache under
+that build's id, and refuses any other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, engine_build_id
+
+PROBE_LIBRARY = "libperfsuite_probe.so"
+ENGINE_LIBRARY = "libperfsuite_engine.so"
+
+_COMPILE_LIMIT_S = 300
+_FLAGS = ("-O2", "-g", "-fPIC", "-Wall", "-pthread")
+
+
+def native_dirs() -> tuple[Path, ...]:
+    """Return the folders that may hold the package's native files: installed, editable, or the source tree's own."""
+    spec = importlib.util.find_spec("perfsuite")
+    roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    roots.append(Path(__file__).resolve().parent.parent)
+    installed = [root / "_native" for root in roots]
+    source = [root.parent / "native" for root in roots]
+    return tuple(dict.fromkeys(place for place in (*installed, *source) if place.is_dir()))
+
+
+def load_probe_library(cache_dir: Path) -> ctypes.CDLL:
+    """Load the probe library from the wheel, or build it from the source tree where it was never installed."""
+    for place in native_dirs():
+        if (place / PROBE_LIBRARY).exists():
+            return _load(place / PROBE_LIBRARY)
+    return _load(build_probe_library(cache_dir))
+
+
+def build_probe_library(cache_dir: Path) -> Path:
+    """Compile the probe library from ``native/src`` into the cache."""
+    root = _source_root("src/threads.c")
+    sources = sorted((root / "src").glob("*.c"))
+    return _build(PROBE_LIBRARY, sources, root / "include", cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
+
+
+def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
+    """Load the engine library of exactly this build of llama.cpp, building it first where the cache has none.
+
+    Raises
+    ------
+    EngineError
+        Another build of llama.cpp is already mapped into this process.
+    """
+    library = _load(build_engine_library(engine, cache_dir), mode=ctypes.RTLD_GLOBAL)
+    refuse_other_engine(engine, Path("/proc/self/maps").read_text())
+    return library
+
+
+def refuse_other_engine(engine: Engine, maps: str) -> None:
+    """Raise unless the llama.cpp libraries in `maps` (the text of ``/proc/PID/maps``) are those of `engine`."""
+    mapped: dict[str, Path] = {}
+    for line in maps.splitlines():
+        path = Path(line.split(maxsplit=5)[-1])
+        name = path.name.split(".so")[0]
+        if name in ENGINE_LIBRARIES and ".so" in path.name:
+            mapped[name] = path
+    if set(mapped) != set(ENGINE_LIBRARIES) or engine_build_id(mapped) != engine.build_id:
+        seen = ", ".join(sorted(str(path) for path in mapped.values())) or "none"
+        raise EngineError(
+            f"{engine.library_dir}: the process maps another llama.cpp ({seen}) than build {engine.build_id}; "
+            "load no other copy in a worker"
+        )
+
+
+def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
+    """Compile recorder and driver against the engine's headers into the cache; return the library's path."""
+    root = _source_root("src/engine/driver.cpp")
+    sources = sorted((root / "src" / "engine").glob("*.c*"))
+    links = [
+        *(str(engine.library(name)) for name in ENGINE_LIBRARIES),
+        f"-Wl,--disable-new-dtags,-rpath,{engine.library_dir}",
+        f"-Wl,-rpath-link,{engine.library_dir}",
+        "-ldl",
+    ]
+    extra = (f"-I{engine.include_dir}", f'-DPERFSUITE_ENGINE_BUILD="{engine.build_id}"')
+    identity = f"{engine.build_id} {engine.library_dir}"
+    return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=extra, links=links, identity=identity)
+
+
+def _source_root(needed: str) -> Path:
+    for place in native_dirs():
+        if (place / needed).exists():
+            return place
+    raise NativeBuildError(f"native source {needed} is not installed with perfsuite; reinstall the package")
+
+
+def _build(
+    name: str,
+    sources: Sequence[Path],
+    include: Path,
+    cache_dir: Path,
+    *,
+    extra: Sequence[str],
+    links: Sequence[str],
+    identity: str,
+) -> Path:
+    headers = sorted(include.rglob("*.h"))
+    digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
+    for source in (*sources, *headers):
+        digest.update(source.read_bytes())
+    target = cache_dir / "native" / f"{Path(name).stem}-{digest.hexdigest()[:16]}" / name
+    if not target.exists():
+        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), links)
+    return target
+
+
+def _compile(target: Path, sources: Sequence[Path], flags: Sequence[str], links: Sequence[str]) -> None:
+    """Compile in a folder beside the target and move it into place whole, so that two runs cannot mix."""
+    cc, cxx = _compiler("cc", "gcc", "clang"), _compiler("c++", "g++", "clang++")
+    log = target.parent.parent / f"{target.parent.name}.log"
+    try:
+        target.parent.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=target.parent.parent, prefix=".build-"))
+    except OSError as error:
+        raise NativeBuildError(f"{target.parent.parent}: cannot be written ({error.strerror})") from error
+    try:
+        log.write_text("")
+        objects = []
+        for source in sources:
+            made = work / f"{source.name}.o"
+            standard = (cxx, "-std=c++17") if source.suffix == ".cpp" else (cc, "-std=gnu11")
+            _run([*standard, *flags, "-c", str(source), "-o", str(made)], log)
+            objects.append(str(made))
+        _run([cxx, "-shared", "-pthread", *objects, *links, "-o", str(work / target.name)], log)
+        target.parent.mkdir(exist_ok=True)
+        os.replace(work / target.name, target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _compiler(*names: str) -> str:
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    raise NativeBuildError(f"no compiler ({', '.join(names)}) on the PATH; install one, such as Debian's g++")
+
+
+def _run(command: Sequence[str], log: Path) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise NativeBuildError(f"{command[0]}: still running after {_COMPILE_LIMIT_S} s; see {log}") from error
+    with log.open("a") as out:
+        out.write(" ".join(command) + "\n" + done.stdout + done.stderr)
+    if done.returncode:
+        raise NativeBuildError(
+            f"{Path(command[-1]).name}: does not build ({command[0]} returned {done.returncode}); see {log}"
+        )
+
+
+def _load(path: Path, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path), mode=mode)
+    except OSError as error:
+        raise NativeBuildError(f"{path}: cannot be loaded ({error})") from error

@@ -1,0 +1,151 @@
+"""Which OpenCL devices there are, and which one is measured.
+
+A broken driver may crash whoever asks: ask in a worker process, which `opencl_environment` is the environment of.
+"""
+
+from __future__ import annotations
+
+import platform as host
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.measure.kernel_runtime import opencl_environment, runtime_problem
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+__all__ = ["OpenClDevice", "choose_device", "list_devices", "opencl_environment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenClDevice:
+    """One device of one platform, as its driver describes it."""
+
+    #: Position of the platform among the platforms, and of the device among the platform's devices.
+    platform_index: int
+    device_index: int
+    platform_name: str
+    platform_version: str
+    device_name: str
+    #: OpenCL version of the device, such as ``OpenCL 3.0 (Build 0)``.
+    device_version: str
+    driver_version: str
+    #: ``cpu``, ``gpu``, ``accelerator`` or ``other``.
+    type: str
+    compute_units: int
+    global_memory_bytes: int
+    local_memory_bytes: int
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the kernels run on the processor that the suite runs on."""
+        return self.type == "cpu"
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+        return self.type == "gpu"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the device as a dict of strings and numbers."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> OpenClDevice:
+        """Return the device that `to_plain` made; `MeasurementError` when it is no such thing."""
+        try:
+            return cls(**plain)
+        except TypeError as error:
+            raise MeasurementError(f"OpenCL device: {error}; expected what to_plain wrote") from None
+
+    def __str__(self) -> str:
+        """Return platform, device and driver, as messages name the device."""
+        return f"{self.platform_name}: {self.device_name} ({self.type}, driver {self.driver_version})"
+
+
+def list_devices() -> tuple[OpenClDevice, ...]:
+    """Return every device of every platform, asked in this process; `OpenClError` with the fix when there is none."""
+    try:
+        import pyopencl as cl
+    except ImportError as error:
+        raise OpenClError(f"pyopencl cannot be imported ({error}); pip install pyopencl") from None
+    found = []
+    with suppress(cl.Error):  # how a loader says that it knows no platform
+        for platform_index, platform in enumerate(cl.get_platforms()):
+            with suppress(cl.Error):  # a platform whose device is gone must not hide the others
+                for device_index, device in enumerate(platform.get_devices()):
+                    found.append(_describe(platform_index, platform, device_index, device))
+    if not found:
+        raise _none_error()
+    return tuple(found)
+
+
+def choose_device(platform: str | None, devices: Sequence[OpenClDevice] | None = None) -> OpenClDevice:
+    """Return the device to measure.
+
+    Parameters
+    ----------
+    platform
+        A part of the platform's name, in any case; `None` takes a GPU, else Intel's CPU runtime, else PoCL, and no
+        other platform, so that one which some wheel brings along is not taken by accident.
+    devices
+        The devices to choose from; those of `list_devices` when left out.
+
+    Raises
+    ------
+    OpenClError
+        No device is left; the message lists those that there are.
+    """
+    known = list_devices() if devices is None else devices
+    if platform is None:
+        candidates = [device for device in known if _rank(device) < _UNRANKED]
+    else:
+        candidates = [device for device in known if platform.lower() in device.platform_name.lower()]
+    if not candidates:
+        wanted = "a GPU, Intel's CPU runtime or PoCL" if platform is None else f"a platform named like {platform!r}"
+        seen = "; ".join(str(device) for device in known) or "no device at all"
+        raise OpenClError(f"OpenCL: expected {wanted}, found {seen}; name one of these platforms, or {_fix()}")
+    return min(candidates, key=_rank)
+
+
+#: ``CL_DEVICE_TYPE_*`` bits, in the order in which a device that sets several is named.
+_TYPE_BITS = {"gpu": 1 << 2, "cpu": 1 << 1, "accelerator": 1 << 3}
+_UNRANKED = 3
+
+
+def _rank(device: OpenClDevice) -> int:
+    if device.is_gpu:
+        return 0
+    if device.is_cpu and device.platform_name.startswith("Intel(R) OpenCL"):
+        return 1
+    return 2 if device.platform_name == "Portable Computing Language" else _UNRANKED
+
+
+def _describe(platform_index: int, platform: cl.Platform, device_index: int, device: cl.Device) -> OpenClDevice:
+    return OpenClDevice(
+        platform_index=platform_index,
+        device_index=device_index,
+        platform_name=platform.name.strip(),
+        platform_version=platform.version.strip(),
+        device_name=device.name.strip(),
+        device_version=device.version.strip(),
+        driver_version=device.driver_version.strip(),
+        type=next((kind for kind, bit in _TYPE_BITS.items() if device.type & bit), "other"),
+        compute_units=int(device.max_compute_units),
+        global_memory_bytes=int(device.global_mem_size),
+        local_memory_bytes=int(device.local_mem_size),
+    )
+
+
+def _none_error() -> OpenClError:
+    problem = runtime_problem()
+    return OpenClError(f"OpenCL: no platform has a device{f' ({problem})' if problem else ''}; {_fix()}")
+
+
+def _fix() -> str:
+    if host.system() == "Linux" and host.machine() in ("x86_64", "AMD64"):
+        return "pip install intel-opencl-rt intel-cmplr-lib-rt"
+    return "install the OpenCL driver of the device's vendor"

@@ -1,0 +1,154 @@
+"""What a worker is told to do, as JSON, and how its records come back, as msgpack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgpack
+
+from perfsuite import __version__
+from perfsuite.errors import MeasurementError
+
+#: Raised whenever a field of a plan or a record changes its meaning.
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaPlan:
+    """One replicate of llama.cpp: load, warm up, run a prompt and a generation."""
+
+    gguf_path: str
+    #: Directory of llama.cpp's libraries, and the build that the parent found there.
+    library_dir: str
+    engine_build_id: str
+    #: Where the compiled native library is kept.
+    cache_dir: str
+    n_threads: int
+    n_prompt: int
+    n_gen: int
+    n_depth: int = 0
+    n_repetitions: int = 1
+    n_batch: int = 512
+    n_ubatch: int = 512
+    flash_attn: bool = True
+    type_k: str = "f16"
+    type_v: str = "f16"
+    n_gpu_layers: int = 0
+    recorder: str = "callback"
+    seed: int = 0
+    inject_op: str | None = None
+    inject_ratio: float = 0.0
+
+    @property
+    def n_ctx(self) -> int:
+        """Context length in tokens: what the workload needs, in steps of 256 as llama.cpp pads it."""
+        return -(-(self.n_depth + self.n_prompt + self.n_gen) // 256) * 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverheadPlan:
+    """Pairs of one plain and one recorded context in one process."""
+
+    llama: LlamaPlan
+    phase: str
+    n_pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelPlan:
+    """One replicate of the OpenCL kernels."""
+
+    case_ids: tuple[str, ...]
+    platform: str | None
+    n_repetitions: int
+    seed: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbePlan:
+    """One replicate of the native ceiling probes."""
+
+    cache_dir: str
+    n_threads: int
+    budget_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesPlan:
+    """List the OpenCL devices; in a process of its own, for a broken driver may crash."""
+
+    platform: str | None
+
+
+Plan = LlamaPlan | OverheadPlan | KernelPlan | ProbePlan | DevicesPlan
+
+_TASKS: dict[str, type[Any]] = {
+    "llama": LlamaPlan,
+    "overhead": OverheadPlan,
+    "kernels": KernelPlan,
+    "probes": ProbePlan,
+    "devices": DevicesPlan,
+}
+
+
+def task_of(plan: Plan) -> str:
+    """Return the name of the task that a plan is for."""
+    return next(name for name, kind in _TASKS.items() if kind is type(plan))
+
+
+def dump_plan(plan: Plan) -> str:
+    """Write a plan as JSON, with the schema and the suite's version that its reader must match."""
+    return json.dumps(
+        {"schema": SCHEMA, "suite_version": __version__, "task": task_of(plan), "arguments": asdict(plan)}
+    )
+
+
+def load_plan(text: str) -> Plan:
+    """Read a plan; another schema, suite version or task is refused with a `MeasurementError`."""
+    plain = json.loads(text)
+    _check_header(plain, "plan")
+    arguments = dict(plain["arguments"])
+    if "llama" in arguments:
+        arguments["llama"] = LlamaPlan(**arguments["llama"])
+    if "case_ids" in arguments:
+        arguments["case_ids"] = tuple(arguments["case_ids"])
+    plan: Plan = _TASKS[plain["task"]](**arguments)
+    return plan
+
+
+def dump_record(task: str, payload: Mapping[str, Any]) -> bytes:
+    """Pack what a worker measured."""
+    packed: bytes = msgpack.packb(
+        {"schema": SCHEMA, "suite_version": __version__, "task": task, "payload": dict(payload)}
+    )
+    return packed
+
+
+def load_record(content: bytes, task: str) -> dict[str, Any]:
+    """Unpack a worker's payload; a record that is cut, or made by another suite, is refused."""
+    try:
+        plain = msgpack.unpackb(content, strict_map_key=False)
+    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        raise MeasurementError(f"the worker's record cannot be read ({error}); it was cut short") from error
+    _check_header(plain, "record")
+    if plain["task"] != task:
+        raise MeasurementError(f"the worker's record is of task '{plain['task']}', the plan was for '{task}'")
+    payload: dict[str, Any] = plain["payload"]
+    return payload
+
+
+def _check_header(plain: Any, what: str) -> None:
+    if not isinstance(plain, dict) or plain.get("schema") != SCHEMA:
+        seen = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
+        raise MeasurementError(f"{what} has schema {seen!r}, this suite reads {SCHEMA}; use one version on both sides")
+    if plain.get("suite_version") != __version__:
+        raise MeasurementError(
+            f"{what} was made by perfsuite {plain.get('suite_version')}, this is {__version__}; "
+            "install the same version on both sides"
+        )
+    if plain.get("task") not in _TASKS:
+        raise MeasurementError(f"{what} names the task {plain.get('task')!r}; known are {', '.join(sorted(_TASKS))}")

@@ -1,0 +1,206 @@
+"""Run the native probes of bandwidth, arithmetic and dispatch, and return a device's ceilings."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+
+_CPU_ROOT = Path("/sys/devices/system/cpu")
+_KIB = 1024
+_MIB = 1024 * _KIB
+_SIZE_UNITS = {"": 1, "K": _KIB, "M": _MIB, "G": 1024 * _MIB}
+
+#: Memory's working set: enough times the last cache that little of it survives a pass, and bounded.
+_MEMORY_OVER_CACHE = 4
+_LEAST_MEMORY_BYTES = 64 * _MIB
+_MOST_MEMORY_BYTES = 512 * _MIB
+
+#: Shares of the budget. Memory has the largest: its passes are long, and first use of its pages counts too.
+_MEMORY_SHARE, _CACHES_SHARE, _COMPUTE_SHARE, _DISPATCH_SHARE = 0.4, 0.3, 0.08, 0.06
+
+_FP32, _INT8, _F16 = 0, 1, 2
+_OK, _UNSUPPORTED = 0, 6
+
+
+class ProbeSetup(ctypes.Structure):
+    """``ps_probe_setup`` of ``native/include/perfsuite/probe.h``."""
+
+    _fields_ = (("n_threads", ctypes.c_int32), ("pinned", ctypes.c_int32), ("budget_ms", ctypes.c_int64))
+
+
+class ProbeRate(ctypes.Structure):
+    """``ps_rate``: bytes or FLOPs per second."""
+
+    _fields_ = (("best_per_s", ctypes.c_double), ("median_per_s", ctypes.c_double), ("repetitions", ctypes.c_int64))
+
+
+class ProbeBandwidth(ctypes.Structure):
+    """``ps_bandwidth``."""
+
+    _fields_ = (("read", ProbeRate), ("copy", ProbeRate), ("triad", ProbeRate))
+
+
+class ProbeLatency(ctypes.Structure):
+    """``ps_latency``."""
+
+    _fields_ = (("best_ns", ctypes.c_double), ("median_ns", ctypes.c_double), ("repetitions", ctypes.c_int64))
+
+
+def measure_ceilings(
+    library: ctypes.CDLL,
+    *,
+    n_threads: int,
+    budget_ms: int,
+    working_sets_bytes: Sequence[int] | None = None,
+    pinned: bool | None = None,
+) -> Ceilings:
+    """Measure the standard set of ceilings in about ``budget_ms``.
+
+    Parameters
+    ----------
+    library
+        ``libperfsuite_probe``, as ``perfsuite.measure.native`` loads it.
+    n_threads
+        Threads that work together.
+    budget_ms
+        Time for all probes; 2500 gives repetitions enough on a laptop.
+    working_sets_bytes
+        Where to measure bandwidth, ascending; by default one for each cache level and one for memory.
+    pinned
+        Give each thread one processor of those that this process may use.  By default so when there are as many
+        threads as processors: a scheduler that leaves two spinning threads on one of them would halve the ceilings.
+        With fewer threads it chooses better than we: which processors are the fast ones.
+
+    Raises
+    ------
+    MeasurementError
+        A probe refused its arguments or could not get its memory or threads.
+    """
+    probes = _Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=pinned)
+    sets = tuple(working_sets_bytes or standard_working_sets(n_threads))
+    return Ceilings(
+        n_threads=n_threads,
+        bandwidths=probes.bandwidths(sets),
+        fp32_flops_per_s=probes.flops_per_s(_FP32),
+        int8_flops_per_s=probes.flops_per_s(_INT8),
+        f16_flops_per_s=probes.f16_flops_per_s(),
+        dispatch_ns=probes.dispatch_ns(),
+    )
+
+
+def standard_working_sets(n_threads: int, cpu_root: Path = _CPU_ROOT) -> tuple[int, ...]:
+    """Return one working set for each cache level, half of what ``n_threads`` threads have of it, and one for memory.
+
+    Memory's is four times all of the last level, between 64 and 512 MiB and at most an eighth of the machine's.
+    """
+    caches = _cache_sizes(n_threads, cpu_root)
+    memory_bytes = _MEMORY_OVER_CACHE * max(caches.values(), default=0)
+    memory_bytes = min(max(memory_bytes, _LEAST_MEMORY_BYTES), _MOST_MEMORY_BYTES, _physical_memory_bytes() // 8)
+    smaller = {size // 2 for size in caches.values() if size // 2 < memory_bytes}
+    return (*sorted(smaller), memory_bytes)
+
+
+class _Probes:
+    """The library's functions with their types, and one setup for all of them."""
+
+    def __init__(self, library: ctypes.CDLL, *, n_threads: int, budget_ms: int, pinned: bool | None) -> None:
+        self._library = library
+        self._n_threads = n_threads
+        self._budget_ms = budget_ms
+        self._pinned = n_threads == len(os.sched_getaffinity(0)) if pinned is None else pinned
+        setup = ctypes.POINTER(ProbeSetup)
+        library.ps_probe_bandwidth.argtypes = (setup, ctypes.c_int64, ctypes.POINTER(ProbeBandwidth))
+        library.ps_probe_compute.argtypes = (setup, ctypes.c_int, ctypes.POINTER(ProbeRate))
+        library.ps_probe_dispatch.argtypes = (setup, ctypes.POINTER(ProbeLatency))
+        for probe in (library.ps_probe_bandwidth, library.ps_probe_compute, library.ps_probe_dispatch):
+            probe.restype = ctypes.c_int
+        library.ps_status_text.argtypes = (ctypes.c_int,)
+        library.ps_status_text.restype = ctypes.c_char_p
+
+    def bandwidths(self, working_sets_bytes: Sequence[int]) -> tuple[Bandwidth, ...]:
+        """Measure each of the ascending working sets, the last as memory."""
+        *caches, memory = working_sets_bytes
+        share = _CACHES_SHARE / max(1, len(caches))
+        return (*(self._bandwidth(size, share) for size in caches), self._bandwidth(memory, _MEMORY_SHARE))
+
+    def _bandwidth(self, working_set_bytes: int, share: float) -> Bandwidth:
+        out = ProbeBandwidth()
+        status = self._library.ps_probe_bandwidth(self._setup(share), working_set_bytes, ctypes.byref(out))
+        self._check(status, f"bandwidth of {working_set_bytes} bytes")
+        return Bandwidth(
+            working_set_bytes=working_set_bytes,
+            read_bytes_per_s=out.read.best_per_s,
+            copy_bytes_per_s=out.copy.best_per_s,
+            triad_bytes_per_s=out.triad.best_per_s,
+        )
+
+    def flops_per_s(self, element: int) -> float:
+        """Measure the arithmetic peak on a type of element."""
+        status, flops_per_s = self._compute(element)
+        self._check(status, f"arithmetic on elements of type {element}")
+        return flops_per_s
+
+    def f16_flops_per_s(self) -> float | None:
+        """Measure the peak on 16-bit floats; None where the processor has no instruction for them."""
+        status, flops_per_s = self._compute(_F16)
+        if status == _UNSUPPORTED:
+            return None
+        self._check(status, "arithmetic on 16-bit floats")
+        return flops_per_s
+
+    def _compute(self, element: int) -> tuple[int, float]:
+        out = ProbeRate()
+        status = self._library.ps_probe_compute(self._setup(_COMPUTE_SHARE), element, ctypes.byref(out))
+        return status, out.best_per_s
+
+    def dispatch_ns(self) -> int:
+        """Measure the median cost of an empty operator, at least 1 ns."""
+        out = ProbeLatency()
+        status = self._library.ps_probe_dispatch(self._setup(_DISPATCH_SHARE), ctypes.byref(out))
+        self._check(status, "dispatch")
+        return max(1, round(out.median_ns))
+
+    def _setup(self, share: float) -> ProbeSetup:
+        budget_ms = max(1, int(self._budget_ms * share))
+        return ProbeSetup(n_threads=self._n_threads, pinned=int(self._pinned), budget_ms=budget_ms)
+
+    def _check(self, status: int, what: str) -> None:
+        if status != _OK:
+            text = self._library.ps_status_text(status).decode()
+            raise MeasurementError(
+                f"probe of {what} with {self._n_threads} threads: {text} (status {status}); try fewer threads"
+            )
+
+
+def _cache_sizes(n_threads: int, cpu_root: Path) -> dict[int, int]:
+    """Return, per level, the bytes that ``n_threads`` threads have at most, spread over as many caches as there are."""
+    instances: dict[int, dict[str, int]] = {}
+    for index in sorted(cpu_root.glob("cpu[0-9]*/cache/index[0-9]*")):
+        fields = {name: _text_of(index / name) for name in ("level", "type", "size", "shared_cpu_list")}
+        size = _parsed_size(fields["size"])
+        if size and fields["level"].isdigit() and fields["type"] != "Instruction":
+            instances.setdefault(int(fields["level"]), {})[fields["shared_cpu_list"] or str(index.parent)] = size
+    return {level: sum(sorted(sizes.values(), reverse=True)[:n_threads]) for level, sizes in instances.items()}
+
+
+def _parsed_size(text: str) -> int:
+    """Return the bytes of a size as sysfs writes it (``1024K``), 0 where it is none."""
+    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    return int(match[1]) * _SIZE_UNITS[match[2]] if match else 0
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _physical_memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,27 @@
+"""The pytest plugin; pytest finds the hooks and fixtures here."""
+
+from perfsuite.plugin.fixtures import perf
+from perfsuite.plugin.hooks import (
+    pytest_addoption,
+    pytest_configure,
+    pytest_generate_tests,
+    pytest_report_header,
+    pytest_report_teststatus,
+    pytest_runtest_makereport,
+    pytest_runtestloop,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
+
+__all__ = [
+    "perf",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "pytest_report_header",
+    "pytest_report_teststatus",
+    "pytest_runtest_makereport",
+    "pytest_runtestloop",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+]

@@ -1,0 +1,172 @@
+"""What pytest calls: options, the choice of cases, the measurement before the tests, outcomes, and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY
+from perfsuite.plugin.groups import load_average
+from perfsuite.plugin.options import add_options, resolve_config
+from perfsuite.plugin.session import PerfSession, open_session
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.terminal import next_step, summary_text
+
+#: How an outcome shows: category in the summary, letter, word.
+_STATUS = {
+    Outcome.IMPROVED: ("passed", "I", "IMPROVED"),
+    Outcome.NEW: ("new", "N", "NEW"),
+    Outcome.INVALID: ("invalid", "V", "INVALID"),
+    Outcome.INCOMPARABLE: ("incomparable", "C", "INCOMPARABLE"),
+    Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
+}
+
+_CASE_KINDS = {"phase_case": "phase", "operator_case": "operator", "kernel_case": "kernel"}
+
+_RUN_PATH_KEY = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Resolve the options, and run the shipped cases unless paths were given."""
+    if not config.getoption("--device") or hasattr(config, "workerinput"):
+        return
+    _refuse_xdist(config)
+    run = resolve_config(config)
+    try:
+        run.run_dir.mkdir(parents=True, exist_ok=True)
+        config.stash[SESSION_KEY] = open_session(run)
+    except OSError as error:
+        raise pytest.UsageError(f"{run.run_dir}: cannot be written ({error.strerror}); choose --perf-dir") from None
+    except PerfsuiteError as error:
+        raise pytest.UsageError(str(error)) from None
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args[:] = [str(_cases_dir())]
+    _quieten_benchmark(config)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what is measured on what."""
+    session = config.stash.get(SESSION_KEY, None)
+    if session is None:
+        return []
+    run = session.config
+    from perfsuite.device.fingerprint import host_fingerprint
+
+    host = host_fingerprint()
+    return [
+        f"perfsuite: device {run.profile.name}: {host['soc']}, {host['n_cores']} cores, "
+        f"governor {host['governor']}, load {load_average()}",
+        f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
+        f"llama.cpp build {run.engine.build_id}, {run.n_replicates} replicates, baselines {run.baseline_mode}",
+    ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give each case function the cases of its kind."""
+    session = metafunc.config.stash.get(SESSION_KEY, None)
+    for argument, kind in _CASE_KINDS.items():
+        if argument in metafunc.fixturenames:
+            ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
+            metafunc.parametrize(argument, ids, ids=ids)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Measure everything that was selected, once, before the first test."""
+    perf = session.config.stash.get(SESSION_KEY, None)
+    if perf is not None and not session.config.option.collectonly:
+        _measure(perf, session)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Mark each report with the outcome of its case, so that it shows as such."""
+    report = yield
+    judgement = item.stash.get(JUDGEMENT_KEY, None)
+    if judgement is not None and report.when == "call":
+        report.perf_outcome = judgement.outcome  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """Show what is new, invalid, incomparable or undecided under a category and a letter of its own."""
+    outcome = getattr(report, "perf_outcome", None)
+    if outcome is None or report.failed:
+        return None
+    return _STATUS.get(outcome)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the run's file and the baselines; a group that could not be measured makes the run fail."""
+    perf = session.config.stash.get(SESSION_KEY, None)
+    if perf is None or session.config.option.collectonly or not perf.durations_s:
+        return
+    try:
+        session.config.stash[_RUN_PATH_KEY] = perf.finish()
+    except PerfsuiteError as error:
+        perf.errors["files"] = str(error)
+    unclaimed = perf.config.strict and any(group.unclaimed for group in perf.groups.values())
+    if (perf.errors or unclaimed) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the tables and what to do next."""
+    perf = config.stash.get(SESSION_KEY, None)
+    if perf is None or not perf.durations_s:
+        return
+    judgements = tuple(perf.judgements.values())
+    if not terminalreporter.config.get_verbosity() < 0:
+        terminalreporter.section("performance")
+        text = summary_text(judgements, width=terminalreporter._tw.fullwidth, is_color=terminalreporter.hasmarkup)
+        terminalreporter.write(text)
+    for line in next_step(judgements, str(config.stash.get(_RUN_PATH_KEY, "run.json was not written"))):
+        terminalreporter.write_line(line)
+    for error in perf.errors.values():
+        terminalreporter.write_line(f"perfsuite: error: {error}", red=True)
+
+
+def _measure(perf: PerfSession, session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    arguments = (item.callspec.params for item in session.items if hasattr(item, "callspec"))
+    selected = [str(value) for params in arguments for name, value in params.items() if name in _CASE_KINDS]
+    try:
+        perf.measure(selected, reporter)
+    except PerfsuiteError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _refuse_xdist(config: pytest.Config) -> None:
+    n_processes = getattr(config.option, "numprocesses", None)
+    distribution = getattr(config.option, "dist", "no")
+    if n_processes or distribution != "no" or getattr(config.option, "tx", None):
+        raise pytest.UsageError(
+            "--device measures one thing at a time on a device: run it without xdist's -n or --dist"
+        )
+
+
+def _quieten_benchmark(config: pytest.Config) -> None:
+    """Leave out pytest-benchmark's own table of all cases, unless something was asked of it."""
+    option = config.option
+    asked = ("benchmark_compare", "benchmark_histogram", "benchmark_verbose", "benchmark_only")
+    if hasattr(option, "benchmark_quiet") and not any(getattr(option, name, None) for name in asked):
+        option.benchmark_quiet = True
+
+
+def _cases_dir() -> Path:
+    spec = find_spec("perfsuite.cases")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent

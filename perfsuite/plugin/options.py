@@ -1,0 +1,177 @@
+"""The command line and ini of a run, turned into one frozen `RunConfig`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import platformdirs
+import psutil
+import pytest
+
+from perfsuite.device.profile import Profile, find_profile, profile_names
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.graph import Settings
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import environment_engine
+from perfsuite.workload.scenario import find_scenario, scenario_names
+from perfsuite.workload.weights import resolve
+
+DEFAULT_MODEL = "smollm2-135m-q8_0"
+DEFAULT_SCENARIO = "siso"
+N_UBATCH = 512
+
+_CONFLICT = (
+    "perfsuite: another plugin defines one of --device, --model, --scenario, --threads, --backend or --baseline ({}); "
+    "pytest-playwright is known to: disable it with '-p no:playwright'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Everything that a run was asked for, resolved and checked."""
+
+    profile: Profile
+    workload: LlamaWorkload
+    engine: Engine
+    n_threads: int
+    backend: str
+    baseline_mode: str
+    baseline_dir: Path
+    run_dir: Path
+    cache_dir: Path
+    n_replicates: int
+    margin_ratio: float
+    strict: bool
+    opencl_platform: str | None
+    inject_op: str | None
+    inject_ratio: float
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register options and ini values."""
+    group = parser.getgroup("perfsuite", "performance regression of on-device LLM inference")
+    try:
+        _add_named(group)
+    except ValueError as error:
+        raise pytest.UsageError(_CONFLICT.format(error)) from None
+    group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
+    group.addoption(
+        "--perf-replicates", type=int, default=5, metavar="N", help="fresh processes to measure (default 5)"
+    )
+    group.addoption("--perf-strict", action="store_true", help="fail cases that are new, invalid or undecided, too")
+    group.addoption("--perf-flash-attn", choices=("on", "off"), default="on", help="flash attention (default on)")
+    group.addoption("--perf-opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    group.addoption("--perf-inject", metavar="OP=RATIO", help="slow one operator down in the driver, to test a verdict")
+    parser.addini("perf_margin", "change that passes, as a ratio (default 0.05)", default="0.05")
+
+
+def _add_named(group: pytest.OptionGroup) -> None:
+    group.addoption("--device", metavar="NAME", help=f"run the performance cases on: {', '.join(profile_names())}")
+    group.addoption(
+        "--model",
+        default=DEFAULT_MODEL,
+        metavar="PATH|NAME",
+        help=f"a GGUF file, or architecture-quantisation from the catalogue (default {DEFAULT_MODEL})",
+    )
+    group.addoption(
+        "--scenario",
+        default=DEFAULT_SCENARIO,
+        metavar="NAME",
+        help=f"{', '.join(scenario_names())}, or p<prompt>-g<generated> (default {DEFAULT_SCENARIO})",
+    )
+    group.addoption("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
+    group.addoption("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
+    group.addoption(
+        "--baseline", choices=("compare", "record", "off"), default="compare", help="stored baselines (default compare)"
+    )
+    group.addoption("--baseline-dir", metavar="DIR", help="where baselines lie (default: <rootdir>/baselines)")
+
+
+def resolve_config(config: pytest.Config) -> RunConfig:
+    """Check every option and resolve what it names; any mistake is one line.
+
+    Raises
+    ------
+    pytest.UsageError
+        An option's value is not accepted, or what it names is missing or broken.
+    """
+    try:
+        return _resolve(config)
+    except PerfsuiteError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _resolve(config: pytest.Config) -> RunConfig:
+    option = config.option
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    scenario = find_scenario(option.scenario)
+    inject_op, inject_ratio = _injection(option.perf_inject)
+    workload = LlamaWorkload(
+        weights=resolve(option.model, cache_dir=cache_dir / "models"),
+        scenario=scenario,
+        settings=Settings(flash_attn=option.perf_flash_attn == "on"),
+        n_ctx=-(-scenario.n_ctx // 256) * 256,
+        n_ubatch=N_UBATCH,
+    )
+    return RunConfig(
+        profile=find_profile(option.device),
+        workload=workload,
+        engine=environment_engine(),
+        n_threads=_threads(option.threads),
+        backend=option.backend,
+        baseline_mode=option.baseline,
+        baseline_dir=_directory(option.baseline_dir, config.rootpath / "baselines"),
+        run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / _run_id()),
+        cache_dir=cache_dir,
+        n_replicates=_positive("--perf-replicates", option.perf_replicates),
+        margin_ratio=_margin(config.getini("perf_margin")),
+        strict=option.perf_strict,
+        opencl_platform=option.perf_opencl_platform,
+        inject_op=inject_op,
+        inject_ratio=inject_ratio,
+    )
+
+
+def _directory(given: str | None, default: Path) -> Path:
+    return Path(given).absolute() if given else default
+
+
+def _run_id() -> str:
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}"
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise pytest.UsageError(f"{name}={value}: expected an integer of 1 or more")
+    return value
+
+
+def _threads(given: int | None) -> int:
+    if given is not None:
+        return _positive("--threads", given)
+    usable = len(os.sched_getaffinity(0))
+    return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
+
+
+def _margin(text: str) -> float:
+    try:
+        margin = float(text)
+    except ValueError:
+        margin = -1.0
+    if not 0.0 < margin < 1.0:
+        raise pytest.UsageError(f"perf_margin = {text}: expected a ratio between 0 and 1, such as 0.05")
+    return margin
+
+
+def _injection(text: str | None) -> tuple[str | None, float]:
+    if text is None:
+        return None, 0.0
+    op, _, ratio = text.partition("=")
+    try:
+        return op, float(ratio)
+    except ValueError:
+        raise pytest.UsageError(f"--perf-inject={text}: expected OPERATOR=RATIO, such as MUL_MAT=0.2") from None

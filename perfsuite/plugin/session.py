@@ -1,0 +1,203 @@
+"""The run behind the cases: measures each group of selected cases once, then judges them one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from perfsuite import __version__
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import Case, kernel_cases, operator_cases, phase_cases
+from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
+from perfsuite.expectation.forecast import Expectation, expect
+from perfsuite.plugin.groups import GroupSamples, measure_kernels, measure_llama, measure_probes
+from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.progress import ProgressLine
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.samples import CaseSamples
+from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.verdict.baseline import (
+    BaselineEntry,
+    BaselineFile,
+    baseline_path,
+    read_baselines,
+    write_baselines,
+)
+from perfsuite.verdict.compare import BaselineMatch, Judgement, judge
+
+#: Which group measures a kind of case.
+_GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels"}
+
+
+@dataclass
+class PerfSession:
+    """State of one pytest run with ``--device``."""
+
+    config: RunConfig
+    cases: Mapping[str, Case]
+    baselines: dict[str, BaselineFile]
+    ceilings: Ceilings | None = None
+    groups: dict[str, GroupSamples] = field(default_factory=dict)
+    #: Why a group could not be measured, by group.
+    errors: dict[str, str] = field(default_factory=dict)
+    #: The same, where it is no fault of the user: the device lacks something.
+    absences: dict[str, str] = field(default_factory=dict)
+    durations_s: dict[str, float] = field(default_factory=dict)
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
+
+    def measure(self, case_ids: Sequence[str], reporter: pytest.TerminalReporter | None) -> None:
+        """Measure the groups of the selected cases, ceilings before and after."""
+        selected = [self.cases[case_id] for case_id in case_ids if case_id in self.cases]
+        if not selected:
+            return
+        wanted = {_GROUP_OF_KIND[case.kind] for case in selected}
+        progress = ProgressLine(reporter, len(wanted) * self.config.n_replicates + 2)
+        self._probe(progress)
+        if "llama" in wanted:
+            cases = [case for case in self.cases.values() if _GROUP_OF_KIND[case.kind] == "llama"]
+            self._group("llama", lambda: measure_llama(self.config, cases, progress))
+        if "kernels" in wanted:
+            kernels = [case for case in selected if case.kind == "kernel"]
+            self._group("kernels", lambda: measure_kernels(self.config, kernels, progress))
+        self._probe(progress)
+        progress.finish()
+
+    def judgement(self, case_id: str) -> Judgement:
+        """Judge one case, once."""
+        if case_id not in self.judgements:
+            self.judgements[case_id] = self._judge(self.cases[case_id])
+        return self.judgements[case_id]
+
+    def judge_foreign(self, samples: CaseSamples, kind: str, expectation: Expectation) -> Judgement:
+        """Judge a case that somebody else measured in their own test."""
+        judgement = self._judged(samples, kind, expectation, BaselineMatch())
+        self.judgements[samples.case_id] = judgement
+        return judgement
+
+    def finish(self) -> Path:
+        """Judge what no case claims, record baselines where asked to, and write the run's file; return its path."""
+        for group in self.groups.values():
+            for case_id, reason in group.unclaimed.items():
+                samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
+                self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
+        if self.config.baseline_mode == "record":
+            self._record_baselines()
+        return write_run(self.run_file(), self.config.run_dir)
+
+    def run_file(self) -> RunFile:
+        """Gather what the run's file holds."""
+        return RunFile(
+            suite_version=__version__,
+            started_at=self.started_at,
+            device=self.config.profile.name,
+            workload=self.config.workload.prefix,
+            fingerprints={name: dict(group.fingerprint) for name, group in self.groups.items()},
+            ceilings=self.ceilings,
+            durations_s=self.durations_s,
+            operator_share_ratio={
+                phase: share for group in self.groups.values() for phase, share in group.operator_share_ratio.items()
+            },
+            n_discarded_replicates={name: group.n_discarded for name, group in self.groups.items()},
+            peak_rss_bytes=max((group.peak_rss_bytes or 0 for group in self.groups.values()), default=0) or None,
+            judgements=tuple(self.judgements.values()),
+        )
+
+    def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
+        started_s = time.monotonic()
+        try:
+            self.groups[name] = measure()
+        except PerfsuiteError as error:
+            is_absence = name == "kernels" and "OpenCL" in str(error) and "does not build" not in str(error)
+            (self.absences if is_absence else self.errors)[name] = str(error)
+        self.durations_s[name] = round(time.monotonic() - started_s, 3)
+
+    def _probe(self, progress: ProgressLine) -> None:
+        started_s = time.monotonic()
+        progress.step("ceilings")
+        measured = measure_probes(self.config)
+        self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
+        self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)
+
+    def _judge(self, case: Case) -> Judgement:
+        group = _GROUP_OF_KIND[case.kind]
+        samples = self._samples(case, group)
+        tolerance = self.config.profile.forecast_tolerance_ratio.get(case.kind)
+        expectation = expect(
+            case.costs,
+            self.ceilings,
+            tolerance_ratio=tolerance,
+            spread_ratio=self.config.profile.ceiling_spread_ratio,
+        )
+        return self._judged(samples, case.kind, expectation, self._match(case, group))
+
+    def _judged(self, samples: CaseSamples, kind: str, expectation: Expectation, baseline: BaselineMatch) -> Judgement:
+        return judge(
+            samples,
+            kind=kind,
+            expectation=expectation,
+            baseline=baseline,
+            margin_ratio=self.config.margin_ratio,
+            session_spread_ratio=self.config.profile.session_spread_ratio,
+        )
+
+    def _samples(self, case: Case, group: str) -> CaseSamples:
+        reason = self.errors.get(group) or self.absences.get(group)
+        if reason:
+            return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
+        return self.groups[group].samples[case.case_id]
+
+    def _match(self, case: Case, group: str) -> BaselineMatch:
+        if self.config.baseline_mode != "compare" or group not in self.groups:
+            return BaselineMatch()
+        baselines, fingerprint = self.baselines[group], self.groups[group].fingerprint
+        entry = baselines.find(fingerprint)
+        if entry is not None:
+            return BaselineMatch(samples_ns=entry.samples_ns.get(case.case_id, ()))
+        return BaselineMatch(differences=baselines.nearest_differences(fingerprint))
+
+    def _record_baselines(self) -> None:
+        for name, group in self.groups.items():
+            valid = {
+                judgement.case_id: judgement.samples_ns
+                for judgement in self.judgements.values()
+                if judgement.outcome not in (Outcome.INVALID, Outcome.IMPOSSIBLE)
+                and _GROUP_OF_KIND.get(judgement.kind) == name
+            }
+            if not valid:
+                continue
+            entry = BaselineEntry(
+                fingerprint=dict(group.fingerprint),
+                recorded_at=self.started_at,
+                suite_version=__version__,
+                samples_ns=valid,
+            )
+            write_baselines(self.baselines[name].with_entry(entry))
+
+
+def open_session(config: RunConfig) -> PerfSession:
+    """Enumerate the cases and read the baselines; nothing is measured yet.
+
+    Raises
+    ------
+    PerfsuiteError
+        A baseline file cannot be read, or the folder of the run cannot be written.
+    """
+    cases = [*phase_cases(config.workload)]
+    if config.backend == "cpu":
+        cases += operator_cases(config.workload)
+    cases += kernel_cases()
+    paths = {
+        "llama": baseline_path(config.baseline_dir, config.profile.name, config.workload.weights.name),
+        "kernels": baseline_path(config.baseline_dir, config.profile.name, "kernels"),
+    }
+    return PerfSession(
+        config=config,
+        cases={case.case_id: case for case in cases},
+        baselines={name: read_baselines(path) for name, path in paths.items()},
+    )

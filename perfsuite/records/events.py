@@ -1,0 +1,157 @@
+"""What a recorder saw: phases as spans, graphs as nodes, evaluations of a graph as times."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class Phase(str, Enum):
+    """A part of a run that is timed by itself."""
+
+    LOAD = "load"
+    EMBEDDING = "embedding"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    COPY = "copy"
+    SOFTMAX = "softmax"
+    SAMPLING = "sampling"
+    END_TO_END = "end_to_end"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One phase of one token, or of one batch of tokens."""
+
+    phase: Phase
+    repetition: int
+    #: Position of the first token of the span in its sequence.
+    token: int
+    n_tokens: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def duration_ns(self) -> int:
+        """End minus start."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """A ggml tensor's name, type, dimensions (innermost first) and strides in bytes."""
+
+    name: str
+    type: str
+    ne: tuple[int, int, int, int]
+    nb: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node of a recorded graph."""
+
+    tensor: Tensor
+    #: The operator as ``ggml_op_desc`` spells it.
+    op: str
+    #: Whether the CPU backend reports this node's end (empty and fused-away nodes are not reported).
+    timed: bool
+    #: Whether this node is computed together with the one before it.
+    fused: bool
+    sources: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One computation of a graph: when it was launched, and when each timed node ended on thread 0."""
+
+    graph: int
+    launch_ns: int
+    #: When the first operator was entered; None without the entry hook.
+    first_start_ns: int | None
+    ends_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadStart:
+    """The start of one operator on one thread (the ``preload`` recorder)."""
+
+    graph: int
+    node: int
+    thread: int
+    start_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRecord:
+    """Everything that one process recorded of llama.cpp."""
+
+    engine_version: str
+    spans: tuple[Span, ...]
+    graphs: tuple[tuple[Node, ...], ...]
+    evaluations: tuple[Evaluation, ...]
+    thread_starts: tuple[ThreadStart, ...]
+    #: Events that found the ring full.
+    n_dropped: int
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return dicts, lists, numbers, strings and bytes only; arrays of times are little-endian int64."""
+        return {
+            "engine_version": self.engine_version,
+            "spans": [
+                [span.phase.value, span.repetition, span.token, span.n_tokens, span.start_ns, span.end_ns]
+                for span in self.spans
+            ],
+            "graphs": [[_plain_node(node) for node in graph] for graph in self.graphs],
+            "evaluations": [
+                [each.graph, each.launch_ns, each.first_start_ns, array("q", each.ends_ns).tobytes()]
+                for each in self.evaluations
+            ],
+            "thread_starts": [[each.graph, each.node, each.thread, each.start_ns] for each in self.thread_starts],
+            "n_dropped": self.n_dropped,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> EngineRecord:
+        """Rebuild a record from `to_plain`."""
+        return cls(
+            engine_version=plain["engine_version"],
+            spans=tuple(_span(row) for row in plain["spans"]),
+            graphs=tuple(tuple(_node(row) for row in graph) for graph in plain["graphs"]),
+            evaluations=tuple(_evaluation(row) for row in plain["evaluations"]),
+            thread_starts=tuple(
+                ThreadStart(graph=row[0], node=row[1], thread=row[2], start_ns=row[3]) for row in plain["thread_starts"]
+            ),
+            n_dropped=plain["n_dropped"],
+        )
+
+
+def _span(row: Sequence[Any]) -> Span:
+    return Span(phase=Phase(row[0]), repetition=row[1], token=row[2], n_tokens=row[3], start_ns=row[4], end_ns=row[5])
+
+
+def _evaluation(row: Sequence[Any]) -> Evaluation:
+    ends = array("q")
+    ends.frombytes(row[3])
+    return Evaluation(graph=row[0], launch_ns=row[1], first_start_ns=row[2], ends_ns=tuple(ends))
+
+
+def _plain_tensor(tensor: Tensor) -> list[Any]:
+    return [tensor.name, tensor.type, list(tensor.ne), list(tensor.nb)]
+
+
+def _plain_node(node: Node) -> list[Any]:
+    sources = [_plain_tensor(source) for source in node.sources]
+    return [_plain_tensor(node.tensor), node.op, node.timed, node.fused, sources]
+
+
+def _tensor(row: Sequence[Any]) -> Tensor:
+    return Tensor(name=row[0], type=row[1], ne=tuple(row[2]), nb=tuple(row[3]))
+
+
+def _node(row: Sequence[Any]) -> Node:
+    sources = tuple(_tensor(source) for source in row[4])
+    return Node(tensor=_tensor(row[0]), op=row[1], timed=row[2], fused=row[3], sources=sources)

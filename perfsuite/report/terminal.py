@@ -1,0 +1,82 @@
+"""The summary on the terminal: a table by kind, then what to do next."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from perfsuite.records.outcome import Outcome
+from perfsuite.units import format_change, format_ns
+from perfsuite.verdict.compare import Judgement
+
+_STYLES = {
+    Outcome.PASS: "green",
+    Outcome.IMPROVED: "bold green",
+    Outcome.NEW: "cyan",
+    Outcome.REGRESSED: "bold red",
+    Outcome.SLOW: "bold red",
+    Outcome.IMPOSSIBLE: "bold red",
+}
+
+_TITLES = {"phase": "Phases", "operator": "Operators", "kernel": "Kernels"}
+
+
+def summary_text(judgements: Sequence[Judgement], *, width: int, is_color: bool) -> str:
+    """Render the tables of all kinds."""
+    out = io.StringIO()
+    console = Console(file=out, width=max(width, 80), force_terminal=is_color, no_color=not is_color, highlight=False)
+    for kind in dict.fromkeys(judgement.kind for judgement in judgements):
+        console.print(_table(kind, [judgement for judgement in judgements if judgement.kind == kind]))
+    return out.getvalue()
+
+
+def next_step(judgements: Iterable[Judgement], run_path: str) -> tuple[str, ...]:
+    """Return the closing lines: what came out, and what to do next."""
+    found = tuple(judgements)
+    counts = Counter(judgement.outcome for judgement in found)
+    told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    lines = [f"perfsuite: {told or 'nothing was measured'}; {run_path}"]
+    failed = [judgement for judgement in found if judgement.outcome.fails]
+    lines += [f"  {each.outcome.value}: {each.case_id}: {each.reason}" for each in failed]
+    for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE):
+        reasons = Counter(each.reason for each in found if each.outcome is outcome)
+        lines += [f"  {outcome.value} ({count} cases): {reason}" for reason, count in reasons.most_common(3)]
+    if carriers := _carriers(failed):
+        lines.append(f"  the time went to: {carriers}")
+    if counts[Outcome.NEW] and not failed:
+        lines.append("  no baseline for the new cases: run again with --baseline=record to keep these as the reference")
+    return tuple(lines)
+
+
+def _carriers(failed: Sequence[Judgement]) -> str:
+    """Name the operators that lost the most time, largest first."""
+    lost = {
+        each.case_id: each.measured_ns - each.baseline_ns
+        for each in failed
+        if each.kind == "operator" and each.measured_ns is not None and each.baseline_ns is not None
+    }
+    largest = sorted(lost, key=lambda case_id: -lost[case_id])[:3]
+    return ", ".join(f"{case_id.split('/', 3)[-1]} (+{format_ns(lost[case_id])})" for case_id in largest)
+
+
+def _table(kind: str, judgements: Sequence[Judgement]) -> Table:
+    table = Table(title=_TITLES.get(kind, kind.capitalize()), title_justify="left", box=None, pad_edge=False)
+    table.add_column("case", overflow="fold")
+    for name in ("measured", "expected", "baseline", "change"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    for judgement in judgements:
+        table.add_row(
+            judgement.case_id.split("/", 1)[1],
+            format_ns(judgement.measured_ns),
+            format_ns(judgement.expectation.expected_ns),
+            format_ns(judgement.baseline_ns),
+            format_change(judgement.change_ratio),
+            judgement.outcome.value,
+            style=_STYLES.get(judgement.outcome, "yellow"),
+        )
+    return table

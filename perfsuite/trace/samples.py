@@ -1,0 +1,107 @@
+"""Reduces what one replicate recorded to one sample for each case: the median over its repetitions or tokens."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.trace.operators import RecordedOperator, timed_operators
+
+#: The role of the token table's gather, which is a phase of its own.
+EMBEDDING_ROLE = "embd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedPhase:
+    """One occurrence of a phase with the operators that it holds."""
+
+    span: Span
+    #: Time by role, layers summed, ns.
+    role_ns: Mapping[str, int]
+
+    @property
+    def operators_ns(self) -> int:
+        """Time that operators account for."""
+        return sum(self.role_ns.values())
+
+    @property
+    def rest_ns(self) -> int:
+        """Time of the phase outside its operators."""
+        return self.span.duration_ns - self.operators_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicateSamples:
+    """The samples of one process."""
+
+    phase_ns: Mapping[Phase, int]
+    #: By phase, then by role; without the rest.
+    operator_ns: Mapping[Phase, Mapping[str, int]]
+    rest_ns: Mapping[Phase, int]
+
+
+def replicate_samples(record: EngineRecord) -> ReplicateSamples:
+    """Reduce one process's record to medians."""
+    traced = {phase: tuple(traced_phases(record, phase)) for phase in (Phase.PREFILL, Phase.DECODE)}
+    phase_ns = _span_medians(record)
+    for phase, occurrences in traced.items():
+        embedding = [each.role_ns.get(EMBEDDING_ROLE, 0) for each in occurrences]
+        if not occurrences:
+            continue
+        without = [each.span.duration_ns - spent for each, spent in zip(occurrences, embedding, strict=True)]
+        phase_ns[phase] = round(median(without))
+        if phase is Phase.PREFILL and any(embedding):
+            phase_ns[Phase.EMBEDDING] = round(median(embedding))
+    return ReplicateSamples(
+        phase_ns=phase_ns,
+        operator_ns={phase: _role_medians(occurrences) for phase, occurrences in traced.items() if occurrences},
+        rest_ns={phase: round(median(each.rest_ns for each in found)) for phase, found in traced.items() if found},
+    )
+
+
+def traced_phases(record: EngineRecord, phase: Phase) -> Iterator[TracedPhase]:
+    """Yield each occurrence of a phase with the evaluations that fall into it; none where operators are unknown."""
+    operators = [timed_operators(graph) for graph in record.graphs]
+    spans = [span for span in record.spans if span.phase is phase]
+    if not record.evaluations:
+        return
+    position = 0
+    for span in spans:
+        found = []
+        while position < len(record.evaluations) and record.evaluations[position].launch_ns < span.end_ns:
+            if record.evaluations[position].launch_ns >= span.start_ns:
+                found.append(record.evaluations[position])
+            position += 1
+        yield TracedPhase(span=span, role_ns=_role_times(found, operators))
+
+
+def misaligned_evaluations(record: EngineRecord) -> int:
+    """Count evaluations whose recorded ends are not one for each timed operator of their graph."""
+    n_timed = [sum(node.timed for node in graph) for graph in record.graphs]
+    return sum(len(each.ends_ns) != n_timed[each.graph] for each in record.evaluations if each.ends_ns)
+
+
+def _role_times(evaluations: list[Evaluation], operators: list[tuple[RecordedOperator, ...]]) -> dict[str, int]:
+    """Sum the time of each role; an operator lasts from the end of the one before it to its own end."""
+    times: dict[str, int] = defaultdict(int)
+    for evaluation in evaluations:
+        previous = evaluation.launch_ns if evaluation.first_start_ns is None else evaluation.first_start_ns
+        for operator, end_ns in zip(operators[evaluation.graph], evaluation.ends_ns, strict=False):
+            times[operator.role] += end_ns - previous
+            previous = end_ns
+    return dict(times)
+
+
+def _span_medians(record: EngineRecord) -> dict[Phase, int]:
+    durations: dict[Phase, list[int]] = defaultdict(list)
+    for span in record.spans:
+        durations[span.phase].append(span.duration_ns)
+    return {phase: round(median(found)) for phase, found in durations.items()}
+
+
+def _role_medians(occurrences: tuple[TracedPhase, ...]) -> dict[str, int]:
+    roles = dict.fromkeys(role for each in occurrences for role in each.role_ns)
+    return {role: round(median(each.role_ns.get(role, 0) for each in occurrences)) for role in roles}

@@ -1,0 +1,43 @@
+"""Scaling of base units (ns, bytes, FLOPs) to what people read; nothing else in the suite scales."""
+
+from __future__ import annotations
+
+NS_PER_S = 1_000_000_000
+
+_TIME_STEPS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_BYTE_STEPS: tuple[tuple[float, str], ...] = (
+    (1024.0**3, "GiB"),
+    (1024.0**2, "MiB"),
+    (1024.0, "KiB"),
+    (1.0, "B"),
+)
+
+
+def format_ns(time_ns: float | None) -> str:
+    """Format nanoseconds with three significant digits, ``-`` where nothing was measured."""
+    return "-" if time_ns is None else _scaled(time_ns, _TIME_STEPS)
+
+
+def format_bytes(n_bytes: float | None) -> str:
+    """Format a byte count in binary units, ``-`` where nothing was measured."""
+    return "-" if n_bytes is None else _scaled(n_bytes, _BYTE_STEPS)
+
+
+def format_rate(per_s: float | None, unit: str) -> str:
+    """Format a rate such as ``3.2e11, 'FLOP'`` as ``320 GFLOP/s``."""
+    if per_s is None:
+        return "-"
+    steps = ((1e12, f"T{unit}/s"), (1e9, f"G{unit}/s"), (1e6, f"M{unit}/s"), (1.0, f"{unit}/s"))
+    return _scaled(per_s, steps)
+
+
+def format_change(ratio: float | None) -> str:
+    """Format a new-over-old ratio as a signed percentage, ``-`` where there is no old value."""
+    return "-" if ratio is None else f"{(ratio - 1.0) * 100.0:+.1f} %"
+
+
+def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
+    scale, suffix = next((step for step in steps if abs(value) >= step[0]), steps[-1])
+    scaled = value / scale
+    digits = max(0, 2 - (len(str(int(abs(scaled)))) - 1))
+    return f"{scaled:.{digits}f} {suffix}"

@@ -1,0 +1,128 @@
+"""Joins the three oracles of a case: physics, the forecast, and the stored baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.outcome import Finding, Outcome, foremost
+from perfsuite.records.samples import CaseSamples
+from perfsuite.units import format_change, format_ns
+from perfsuite.verdict.significance import Change, compare_samples
+
+#: Fewer samples than this say nothing about spread.
+MIN_SAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineMatch:
+    """What the store holds for a case: comparable samples, or why there are none."""
+
+    samples_ns: tuple[int, ...] = ()
+    #: How the nearest stored fingerprint differs; empty when one matches or none is stored.
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict on one case with every figure that it rests on."""
+
+    case_id: str
+    kind: str
+    samples_ns: tuple[int, ...]
+    measured_ns: int | None
+    expectation: Expectation
+    baseline_ns: int | None
+    change_ratio: float | None
+    outcome: Outcome
+    reason: str
+
+
+def judge(
+    samples: CaseSamples,
+    *,
+    kind: str,
+    expectation: Expectation,
+    baseline: BaselineMatch,
+    margin_ratio: float,
+    session_spread_ratio: float,
+) -> Judgement:
+    """Judge one case; where several outcomes hold, the first in the order of `Outcome` is given."""
+    measured_ns = round(median(samples.samples_ns)) if samples.samples_ns else None
+    change = None
+    if samples.samples_ns and baseline.samples_ns and min(samples.samples_ns) > 0:
+        change = compare_samples(baseline.samples_ns, samples.samples_ns, session_spread_ratio=session_spread_ratio)
+    findings = [
+        *_validity(samples),
+        *_physics(measured_ns, expectation),
+        *_history(change, baseline, margin_ratio),
+    ]
+    finding = foremost(findings)
+    return Judgement(
+        case_id=samples.case_id,
+        kind=kind,
+        samples_ns=samples.samples_ns,
+        measured_ns=measured_ns,
+        expectation=expectation,
+        baseline_ns=round(median(baseline.samples_ns)) if baseline.samples_ns else None,
+        change_ratio=change.estimate_ratio if change else None,
+        outcome=finding.outcome,
+        reason=finding.reason,
+    )
+
+
+def _validity(samples: CaseSamples) -> Iterator[Finding]:
+    for problem in samples.problems:
+        yield Finding(outcome=Outcome.INVALID, reason=problem)
+    if not samples.samples_ns:
+        yield Finding(outcome=Outcome.INVALID, reason="no replicate measured this case")
+    elif min(samples.samples_ns) <= 0:
+        yield Finding(outcome=Outcome.INVALID, reason=f"a sample is {min(samples.samples_ns)} ns, expected more than 0")
+    elif len(samples.samples_ns) < MIN_SAMPLES:
+        seen = len(samples.samples_ns)
+        yield Finding(outcome=Outcome.INVALID, reason=f"only {seen} valid replicates, {MIN_SAMPLES} are needed")
+
+
+def _physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Finding]:
+    if measured_ns is None:
+        return
+    if expectation.floor_ns is not None and measured_ns < expectation.floor_ns:
+        reason = f"{format_ns(measured_ns)} is below the floor of {format_ns(expectation.floor_ns)}: measured wrongly"
+        yield Finding(outcome=Outcome.IMPOSSIBLE, reason=reason)
+    if expectation.limit_ns is not None and measured_ns > expectation.limit_ns:
+        reason = (
+            f"{format_ns(measured_ns)} is beyond the limit of {format_ns(expectation.limit_ns)} "
+            f"(expected {format_ns(expectation.expected_ns)})"
+        )
+        yield Finding(outcome=Outcome.SLOW, reason=reason)
+
+
+def _history(change: Change | None, baseline: BaselineMatch, margin_ratio: float) -> Iterator[Finding]:
+    if baseline.differences:
+        reason = f"the baseline was recorded with {'; '.join(baseline.differences)}"
+        yield Finding(outcome=Outcome.INCOMPARABLE, reason=reason)
+    elif change is None:
+        yield Finding(outcome=Outcome.NEW, reason="no baseline yet; record one with --baseline=record")
+    else:
+        yield _verdict(change, margin_ratio)
+
+
+def _verdict(change: Change, margin_ratio: float) -> Finding:
+    """Three answers: slower for sure and by more than the margin; not slower by the margin for sure; neither."""
+    seen = (
+        f"{format_change(change.estimate_ratio)} "
+        f"({format_change(change.lower_ratio)} to {format_change(change.upper_ratio)})"
+    )
+    margin = f"margin {margin_ratio * 100:g} %"
+    if change.lower_ratio > 1.0 and change.estimate_ratio > 1.0 + margin_ratio:
+        return Finding(outcome=Outcome.REGRESSED, reason=f"{seen}, {margin}")
+    if change.upper_ratio < 1.0 and change.estimate_ratio < 1.0 / (1.0 + margin_ratio):
+        return Finding(outcome=Outcome.IMPROVED, reason=f"{seen}, {margin}")
+    if change.upper_ratio < 1.0 + margin_ratio:
+        return Finding(outcome=Outcome.PASS, reason=f"{seen}, {margin}")
+    could_see = format_change(1.0 + (change.upper_ratio - change.estimate_ratio))
+    return Finding(
+        outcome=Outcome.INCONCLUSIVE, reason=f"{seen}, {margin}; a change of {could_see} could have been seen"
+    )

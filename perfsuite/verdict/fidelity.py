@@ -1,0 +1,76 @@
+"""Whether the analytical graph is the graph that the engine ran: operator by operator, shape by shape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.op_cost import OpCost, TensorShape, cost_of
+from perfsuite.records.events import Tensor
+from perfsuite.trace.operators import RecordedOperator
+
+_Key = tuple[str, str, int | None, TensorShape, tuple[TensorShape, ...], int, int, int]
+
+
+def graph_differences(expected: Sequence[Operator], recorded: Sequence[RecordedOperator]) -> tuple[str, ...]:
+    """Compare two graphs by role, operator, layer, shapes, FLOPs and bytes; return one line for each difference."""
+    wanted = Counter(_expected_key(operator) for operator in expected)
+    seen = Counter(_recorded_key(operator) for operator in recorded)
+    missing = [f"expected and not recorded: {_line(key)}" for key in (wanted - seen)]
+    surplus = [f"recorded and not expected: {_line(key)}" for key in (seen - wanted)]
+    return tuple(missing + surplus)
+
+
+def recorded_cost(operator: RecordedOperator) -> OpCost:
+    """Cost a recorded operator by the convention of the expectation, from its own shapes."""
+    sources = tuple(shape_of(tensor) for tensor in operator.sources)
+    return cost_of(operator.op, shape_of(operator.output), sources)
+
+
+def shape_of(tensor: Tensor) -> TensorShape:
+    """Reduce a recorded tensor to type and dimensions."""
+    return TensorShape(type=tensor.type.lower(), ne=tensor.ne)
+
+
+def _expected_key(operator: Operator) -> _Key:
+    cost = operator.cost
+    return (
+        operator.role,
+        operator.op,
+        operator.layer,
+        operator.output,
+        operator.sources,
+        cost.flops,
+        cost.read_bytes,
+        cost.written_bytes,
+    )
+
+
+def _recorded_key(operator: RecordedOperator) -> _Key:
+    sources = tuple(shape_of(tensor) for tensor in operator.sources)
+    try:
+        cost = recorded_cost(operator)
+    except ArchitectureError:
+        cost = OpCost(flops=-1, read_bytes=-1, written_bytes=-1)
+    return (
+        operator.role,
+        operator.op,
+        operator.layer,
+        shape_of(operator.output),
+        sources,
+        cost.flops,
+        cost.read_bytes,
+        cost.written_bytes,
+    )
+
+
+def _line(key: _Key) -> str:
+    role, op, layer, output, sources, flops, read_bytes, written_bytes = key
+    place = "" if layer is None else f" in layer {layer}"
+    inputs = ", ".join(f"{source.type}{list(source.ne)}" for source in sources)
+    return (
+        f"{role}{place}: {op} {inputs} -> {output.type}{list(output.ne)}, "
+        f"{flops} FLOPs, {read_bytes} B read, {written_bytes} B written"
+    )

@@ -1,0 +1,210 @@
+"""The shape of a language model: every dimension from which tensors, operators and costs follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.workload.families import Family, family_of
+from perfsuite.workload.tensors import parameter_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureOfExperts:
+    """The routed feed-forward blocks of an architecture."""
+
+    n_experts: int
+    #: Experts that each token is routed to.
+    n_experts_used: int
+    #: Width of one expert.
+    n_ff_expert: int
+    #: Width of the expert that every token passes.
+    n_ff_shared: int
+    #: Leading layers with a dense block of width ``n_ff`` instead.
+    n_dense_layers: int = 0
+    #: Whether the weights of the chosen experts are scaled to sum to 1.
+    normalize_weights: bool = False
+    #: Factor on the experts' weights; 1 adds no operator.
+    weights_scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention:
+    """Attention through a latent key-value vector (MLA)."""
+
+    #: Rank of the query projection, ``None`` where queries are projected directly.
+    q_lora_rank: int | None
+    kv_lora_rank: int
+    #: Size of a head's part without and with position.
+    qk_nope_head_dim: int
+    qk_rope_head_dim: int
+    v_head_dim: int
+    #: Whether the decompression is absorbed into queries and outputs (``attn_k_b``, ``attn_v_b``), so that
+    #: the cache holds one latent head; otherwise ``attn_kv_b`` decompresses K and V into all heads.
+    absorbed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A decoder-only model's dimensions in llama.cpp's words.
+
+    Two architectures are equal when everything is, name included. Any field that no engine could run raises
+    :class:`~perfsuite.errors.ArchitectureError` on construction.
+    """
+
+    name: str
+    #: ``general.architecture`` of its GGUF.
+    gguf_architecture: str
+    n_layers: int
+    n_embd: int
+    n_heads: int
+    #: Heads of the KV cache: 1 where latent attention is absorbed.
+    n_kv_heads: int
+    #: Size of a query and key head before any absorption, and of a value head.
+    head_dim: int
+    v_head_dim: int
+    #: Width of a dense feed-forward block.
+    n_ff: int
+    n_vocab: int
+    n_ctx_train: int
+    #: Whether the output matrix is the token embedding.
+    tied_embeddings: bool
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    #: Whether Q, K and V are one matrix.
+    fused_qkv: bool = False
+    #: Components of a head that RoPE turns.
+    n_rot: int
+    norm_eps: float
+    rope_freq_base: float
+    #: Whether the file holds frequency factors for RoPE (``rope_freqs``, or Phi's long and short ones).
+    rope_freq_factors: bool = False
+    #: Context length before long-context extension, where the engine needs it.
+    n_ctx_orig: int | None = None
+    #: Whether attention and feed-forward read the same input (GPT-NeoX).
+    parallel_residual: bool = False
+    #: Tokens that every second layer looks back (Gemma 2).
+    sliding_window: int | None = None
+    attn_logit_softcap: float | None = None
+    final_logit_softcap: float | None = None
+    moe: MixtureOfExperts | None = None
+    mla: LatentAttention | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself or its family."""
+        _check_ranges(self)
+        _check_heads(self)
+        _check_family(self)
+        _check_parts(self)
+
+    @property
+    def family(self) -> Family:
+        """The traits that its GGUF architecture implies."""
+        return family_of(self.gguf_architecture)
+
+    @property
+    def n_parameters(self) -> int:
+        """The exact number of trained weights, tied embeddings counted once."""
+        return parameter_count(self)
+
+    def with_layers(self, n_layers: int) -> Architecture:
+        """Return the same architecture at another depth, its name ending in ``-l<depth>``."""
+        moe = self.moe
+        if moe is not None:
+            moe = replace(moe, n_dense_layers=min(moe.n_dense_layers, n_layers))
+        return replace(self, name=f"{self.name}-l{n_layers}", n_layers=n_layers, moe=moe)
+
+
+_COUNTS = (
+    *("n_layers", "n_embd", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "n_ff", "n_vocab", "n_ctx_train"),
+    *("n_rot", "n_ctx_orig", "sliding_window"),
+)
+_POSITIVE = ("norm_eps", "rope_freq_base", "attn_logit_softcap", "final_logit_softcap")
+
+
+def _reject(architecture: Architecture, field: str, value: object, accepted: str) -> None:
+    raise ArchitectureError(f"architecture {architecture.name!r}: {field} is {value!r}, expected {accepted}")
+
+
+def _is_count(value: object, minimum: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+
+
+def _check_ranges(architecture: Architecture) -> None:
+    optional = {field.name for field in fields(architecture) if field.default is None}
+    for name in _COUNTS:
+        value = getattr(architecture, name)
+        if not (_is_count(value) or (value is None and name in optional)):
+            _reject(architecture, name, value, "a positive integer")
+    for name in _POSITIVE:
+        value = getattr(architecture, name)
+        if not ((isinstance(value, float) and 0 < value < float("inf")) or (value is None and name in optional)):
+            _reject(architecture, name, value, "a positive number")
+
+
+def _check_heads(architecture: Architecture) -> None:
+    n_heads, n_kv_heads, head_dim, n_rot = (
+        getattr(architecture, name) for name in ("n_heads", "n_kv_heads", "head_dim", "n_rot")
+    )
+    if n_heads % n_kv_heads:
+        _reject(architecture, "n_kv_heads", n_kv_heads, f"a divisor of n_heads ({n_heads})")
+    if n_rot % 2 or n_rot > head_dim:
+        _reject(architecture, "n_rot", n_rot, f"an even number up to head_dim ({head_dim})")
+
+
+def _check_family(architecture: Architecture) -> None:
+    family = architecture.family
+    head_dim, width = architecture.head_dim, architecture.n_heads * architecture.head_dim
+    if family.full_rotary and architecture.n_rot != head_dim:
+        _reject(architecture, "n_rot", architecture.n_rot, f"head_dim ({head_dim}) in {family.gguf_architecture!r}")
+    if family.square_attention and width != architecture.n_embd:
+        _reject(architecture, "head_dim", head_dim, f"n_embd / n_heads in {family.gguf_architecture!r}")
+    demands = {
+        "tied_embeddings": family.tied_embeddings,
+        "fused_qkv": family.fused_qkv,
+        "qk_norm": family.qk_norm,
+        "qkv_bias": True if family.layer_norm_with_bias else False if family.latent_attention else None,
+    }
+    for name, demanded in demands.items():
+        if demanded is not None and getattr(architecture, name) is not demanded:
+            _reject(architecture, name, not demanded, f"{demanded} in {family.gguf_architecture!r}")
+
+
+def _check_parts(architecture: Architecture) -> None:
+    family, moe, mla = architecture.family, architecture.moe, architecture.mla
+    for name, part, needed in (("moe", moe, family.experts), ("mla", mla, family.latent_attention)):
+        if (part is not None) is not needed:
+            _reject(architecture, name, part, f"{'one' if needed else 'none'} in {family.gguf_architecture!r}")
+    if moe is not None:
+        _check_experts(architecture, moe)
+    if mla is not None:
+        _check_latent(architecture, mla)
+
+
+def _check_experts(architecture: Architecture, moe: MixtureOfExperts) -> None:
+    for name in ("n_experts", "n_experts_used", "n_ff_expert", "n_ff_shared"):
+        if not _is_count(getattr(moe, name)):
+            _reject(architecture, f"moe.{name}", getattr(moe, name), "a positive integer")
+    if moe.n_experts_used > moe.n_experts:
+        _reject(architecture, "moe.n_experts_used", moe.n_experts_used, f"at most n_experts ({moe.n_experts})")
+    if not _is_count(moe.n_dense_layers, 0) or moe.n_dense_layers > architecture.n_layers:
+        _reject(architecture, "moe.n_dense_layers", moe.n_dense_layers, f"0 to n_layers ({architecture.n_layers})")
+    if moe.n_ff_shared % moe.n_ff_expert and architecture.gguf_architecture == "deepseek2":
+        _reject(architecture, "moe.n_ff_shared", moe.n_ff_shared, f"a multiple of n_ff_expert ({moe.n_ff_expert})")
+
+
+def _check_latent(architecture: Architecture, mla: LatentAttention) -> None:
+    for name in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"):
+        if not _is_count(getattr(mla, name)):
+            _reject(architecture, f"mla.{name}", getattr(mla, name), "a positive integer")
+    if mla.q_lora_rank is not None and not _is_count(mla.q_lora_rank):
+        _reject(architecture, "mla.q_lora_rank", mla.q_lora_rank, "a positive integer or None")
+    consistent = {
+        "head_dim": mla.qk_nope_head_dim + mla.qk_rope_head_dim,
+        "v_head_dim": mla.v_head_dim,
+        "n_rot": mla.qk_rope_head_dim,
+        "n_kv_heads": 1 if mla.absorbed else architecture.n_heads,
+    }
+    for name, expected in consistent.items():
+        if getattr(architecture, name) != expected:
+            _reject(architecture, name, getattr(architecture, name), f"{expected} from the latent attention")

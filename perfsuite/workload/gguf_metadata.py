@@ -1,0 +1,172 @@
+"""Architectures and tensor types from GGUF files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from perfsuite.errors import ArchitectureError, GgufError
+from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
+from perfsuite.workload.families import FAMILIES, Family
+from perfsuite.workload.gguf_header import GgufHeader, read_header
+from perfsuite.workload.tensors import rope_factor_names, tensor_specs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GgufModel:
+    """What a GGUF file holds, without its weights."""
+
+    path: Path
+    size_bytes: int
+    architecture: Architecture
+    #: Tensor name to upper-case ggml type name, read-only.
+    tensor_types: Mapping[str, str]
+
+
+def read_gguf(path: Path) -> GgufModel:
+    """Describe a GGUF file; one that is missing, broken, split or of an unsupported architecture raises GgufError."""
+    header = read_header(path)
+    reader = _Metadata(path=path, header=header, prefix=_architecture_name(path, header))
+    try:
+        architecture = reader.architecture()
+    except ArchitectureError as error:
+        raise GgufError(f"{path}: {error}") from error
+    _check_tensors(path, header, architecture)
+    return GgufModel(
+        path=path,
+        size_bytes=header.size_bytes,
+        architecture=architecture,
+        tensor_types=MappingProxyType({each.spec.name: each.ggml_type.name for each in header.tensors}),
+    )
+
+
+def _architecture_name(path: Path, header: GgufHeader) -> str:
+    name = header.metadata.get("general.architecture")
+    if not isinstance(name, str):
+        raise GgufError(f"{path}: metadata lacks general.architecture")
+    if name not in FAMILIES:
+        raise GgufError(f"{path}: architecture {name!r} is not supported; supported are {', '.join(FAMILIES)}")
+    n_parts = header.metadata.get("split.count", 0)
+    if isinstance(n_parts, int) and n_parts > 1:
+        raise GgufError(f"{path}: is split in {n_parts} parts; merge them with llama-gguf-split --merge")
+    return name
+
+
+def _check_tensors(path: Path, header: GgufHeader, architecture: Architecture) -> None:
+    found = {each.spec.name: each.spec for each in header.tensors}
+    for expected in tensor_specs(architecture):
+        seen = found.get(expected.name)
+        if seen is None:
+            raise GgufError(f"{path}: lacks tensor {expected.name!r}, which its metadata demands")
+        if seen.ne != expected.ne:
+            raise GgufError(f"{path}: tensor {expected.name!r} is {seen.ne}, its metadata demands {expected.ne}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Metadata:
+    """A header's hyperparameters with checked access."""
+
+    path: Path
+    header: GgufHeader
+    prefix: str
+
+    def architecture(self) -> Architecture:
+        family = FAMILIES[self.prefix]
+        shapes = {each.spec.name: each.spec.ne for each in self.header.tensors}
+        n_embd, n_heads = self._integer("embedding_length"), self._integer("attention.head_count")
+        head_dim = self._integer("attention.key_length", n_embd // max(n_heads, 1))
+        fields: dict[str, Any] = {
+            "name": self.path.stem,
+            "gguf_architecture": self.prefix,
+            "n_layers": self._integer("block_count"),
+            "n_embd": n_embd,
+            "n_heads": n_heads,
+            "n_kv_heads": self._integer("attention.head_count_kv", n_heads),
+            "head_dim": head_dim,
+            "v_head_dim": self._integer("attention.value_length", head_dim),
+            "n_ff": self._integer("feed_forward_length"),
+            "n_vocab": shapes.get("token_embd.weight", (0, 0))[-1],
+            "n_ctx_train": self._integer("context_length"),
+            "tied_embeddings": "output.weight" not in shapes,
+            "qkv_bias": "blk.0.attn_q.bias" in shapes or "blk.0.attn_qkv.bias" in shapes,
+            "qk_norm": family.qk_norm,
+            "fused_qkv": "blk.0.attn_qkv.weight" in shapes,
+            "n_rot": self._integer("rope.dimension_count", head_dim),
+            "rope_freq_base": self._number("rope.freq_base", 10000.0),
+            "rope_freq_factors": rope_factor_names(self.prefix)[0] in shapes,
+            "n_ctx_orig": self._optional_integer("rope.scaling.original_context_length"),
+            **self._family_fields(family),
+            **self._latent_attention(family, absorbed="blk.0.attn_k_b.weight" in shapes),
+            "moe": self._experts() if family.experts else None,
+        }
+        return Architecture(**fields)
+
+    def _family_fields(self, family: Family) -> dict[str, Any]:
+        norm = "layer_norm_epsilon" if family.layer_norm_with_bias else "layer_norm_rms_epsilon"
+        fields: dict[str, Any] = {"norm_eps": self._number(f"attention.{norm}")}
+        if self.prefix == "gptneox":
+            fields["parallel_residual"] = bool(self._integer("use_parallel_residual", 1))
+        if self.prefix == "gemma2":
+            fields["sliding_window"] = self._integer("attention.sliding_window", 4096)
+            fields["attn_logit_softcap"] = self._number("attn_logit_softcapping", 50.0)
+            fields["final_logit_softcap"] = self._number("final_logit_softcapping", 30.0)
+        return fields
+
+    def _experts(self) -> MixtureOfExperts:
+        n_ff_expert = self._integer("expert_feed_forward_length")
+        if self.prefix == "qwen2moe":
+            n_ff_shared = self._integer("expert_shared_feed_forward_length")
+        else:
+            n_ff_shared = n_ff_expert * self._integer("expert_shared_count")
+        return MixtureOfExperts(
+            n_experts=self._integer("expert_count"),
+            n_experts_used=self._integer("expert_used_count"),
+            n_ff_expert=n_ff_expert,
+            n_ff_shared=n_ff_shared,
+            n_dense_layers=self._integer("leading_dense_block_count", 0),
+            normalize_weights=bool(self._integer("expert_weights_norm", 0)),
+            weights_scale=self._number("expert_weights_scale", 1.0),
+        )
+
+    def _latent_attention(self, family: Family, *, absorbed: bool) -> dict[str, Any]:
+        if not family.latent_attention:
+            return {}
+        suffix = "_mla" if absorbed else ""
+        head_dim, v_head_dim = (self._integer(f"attention.{part}_length{suffix}") for part in ("key", "value"))
+        n_rot = self._integer("rope.dimension_count")
+        latent = LatentAttention(
+            q_lora_rank=self._integer("attention.q_lora_rank", 0) or None,
+            kv_lora_rank=self._integer("attention.kv_lora_rank"),
+            qk_nope_head_dim=head_dim - n_rot,
+            qk_rope_head_dim=n_rot,
+            v_head_dim=v_head_dim,
+            absorbed=absorbed,
+        )
+        return {"head_dim": head_dim, "v_head_dim": v_head_dim, "mla": latent}
+
+    def _integer(self, key: str, default: int | None = None) -> int:
+        value = self._value(key, default)
+        if not isinstance(value, int):
+            raise GgufError(f"{self.path}: {self.prefix}.{key} is {value!r}, expected an integer")
+        return value
+
+    def _optional_integer(self, key: str) -> int | None:
+        return self._integer(key) if f"{self.prefix}.{key}" in self.header.metadata else None
+
+    def _number(self, key: str, default: float | None = None) -> float:
+        value = self._value(key, default)
+        if not isinstance(value, (int, float)):
+            raise GgufError(f"{self.path}: {self.prefix}.{key} is {value!r}, expected a number")
+        return float(f"{value:.7g}")  # the file has single precision: 1e-05 and not 9.999999747e-06
+
+    def _value(self, key: str, default: object) -> object:
+        full_key = f"{self.prefix}.{key}"
+        if full_key in self.header.metadata:
+            value = self.header.metadata[full_key]
+            return "an array" if value is None else value
+        if default is None:
+            raise GgufError(f"{self.path}: metadata lacks {full_key}")
+        return default

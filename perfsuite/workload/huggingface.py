@@ -1,0 +1,225 @@
+"""Architectures from the ``config.json`` of a Hugging Face repository."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
+
+#: The supported entries of a config's ``architectures`` and the GGUF architecture each converts to.
+CLASSES: Mapping[str, str] = {
+    "LlamaForCausalLM": "llama",
+    "Qwen2ForCausalLM": "qwen2",
+    "Qwen3ForCausalLM": "qwen3",
+    "Gemma2ForCausalLM": "gemma2",
+    "GPTNeoXForCausalLM": "gptneox",
+    "Phi3ForCausalLM": "phi3",
+    "PLMForCausalLM": "plm",
+    "Qwen2MoeForCausalLM": "qwen2moe",
+    "DeepseekV2ForCausalLM": "deepseek2",
+}
+
+
+def from_config(config: Mapping[str, Any] | Path, *, name: str | None = None) -> Architecture:
+    """Build an architecture from a config, given as a mapping or as the path of a ``config.json``.
+
+    The name defaults to that of the file's directory. A key that the class needs and the config lacks raises
+    ArchitectureError with the key's name; keys that are optional in ``transformers`` get its defaults.
+    """
+    if isinstance(config, Path):
+        reader = _Config(where=str(config), values=_load(config))
+        return _build(reader, name or config.resolve().parent.name)
+    return _build(_Config(where=f"config of {name or 'unnamed'!r}", values=config), name or "unnamed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Config:
+    """A config's values with checked access."""
+
+    where: str
+    values: Mapping[str, Any]
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        value = self._value(key, default)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ArchitectureError(f"{self.where}: {key} is {value!r}, expected an integer")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        value = self._value(key, default)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise ArchitectureError(f"{self.where}: {key} is {value!r}, expected a number")
+        return float(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        return bool(self._value(key, default))
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        value = self.values.get(key)
+        return value if isinstance(value, Mapping) else {}
+
+    def _value(self, key: str, default: object) -> object:
+        value = self.values.get(key)
+        if value is None and default is None:
+            raise ArchitectureError(f"{self.where}: key {key!r} is missing")
+        return default if value is None else value
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ArchitectureError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise ArchitectureError(f"{path}: is not JSON: {error}") from error
+    if not isinstance(values, Mapping):
+        raise ArchitectureError(f"{path}: holds a {type(values).__name__}, expected an object")
+    return values
+
+
+def _build(config: _Config, name: str) -> Architecture:
+    gguf_architecture = _gguf_architecture(config)
+    n_heads = config.integer("num_attention_heads")
+    head_dim = config.integer("head_dim", config.integer("hidden_size") // max(n_heads, 1))
+    fields: dict[str, Any] = {
+        "name": name,
+        "gguf_architecture": gguf_architecture,
+        "n_layers": config.integer("num_hidden_layers"),
+        "n_embd": config.integer("hidden_size"),
+        "n_heads": n_heads,
+        "n_kv_heads": config.integer("num_key_value_heads", n_heads),
+        "head_dim": head_dim,
+        "v_head_dim": head_dim,
+        "n_ff": config.integer("intermediate_size"),
+        "n_vocab": config.integer("vocab_size"),
+        "n_ctx_train": config.integer("max_position_embeddings"),
+        "tied_embeddings": config.flag("tie_word_embeddings", default=gguf_architecture in ("gemma2", "plm")),
+        "n_rot": head_dim,
+        "norm_eps": config.number("layer_norm_eps" if gguf_architecture == "gptneox" else "rms_norm_eps"),
+        **_rope(config),
+    }
+    fields.update(_SPECIFIC[gguf_architecture](config, head_dim))
+    return Architecture(**fields)
+
+
+def _gguf_architecture(config: _Config) -> str:
+    classes = config.values.get("architectures")
+    if not isinstance(classes, (list, tuple)) or not classes:
+        raise ArchitectureError(f"{config.where}: key 'architectures' is missing")
+    if classes[0] not in CLASSES:
+        raise ArchitectureError(
+            f"{config.where}: architecture {classes[0]!r} is not supported; supported are {', '.join(CLASSES)}"
+        )
+    return CLASSES[classes[0]]
+
+
+def _rope(config: _Config) -> dict[str, Any]:
+    # Newer releases of transformers keep both under rope_parameters.
+    parameters = {**config.mapping("rope_scaling"), **config.mapping("rope_parameters")}
+    base = config.number("rope_theta", parameters.get("rope_theta", config.number("rotary_emb_base", 10000.0)))
+    kind = parameters.get("rope_type", parameters.get("type"))
+    if kind == "llama3":
+        return {"rope_freq_base": base, "rope_freq_factors": True}
+    if kind in ("longrope", "su"):
+        original = parameters.get("original_max_position_embeddings")
+        original = config.integer("original_max_position_embeddings", original)
+        return {"rope_freq_base": base, "rope_freq_factors": True, "n_ctx_orig": original}
+    return {"rope_freq_base": base}
+
+
+def _llama(config: _Config, head_dim: int) -> dict[str, Any]:
+    return {"qkv_bias": config.flag("attention_bias", default=False)}
+
+
+def _qwen2(config: _Config, head_dim: int) -> dict[str, Any]:
+    return {"qkv_bias": True}
+
+
+def _qwen3(config: _Config, head_dim: int) -> dict[str, Any]:
+    return {"qkv_bias": config.flag("attention_bias", default=False), "qk_norm": True}
+
+
+def _gemma2(config: _Config, head_dim: int) -> dict[str, Any]:
+    return {
+        "sliding_window": config.integer("sliding_window"),
+        "attn_logit_softcap": config.number("attn_logit_softcapping"),
+        "final_logit_softcap": config.number("final_logit_softcapping"),
+    }
+
+
+def _gptneox(config: _Config, head_dim: int) -> dict[str, Any]:
+    return {
+        "qkv_bias": config.flag("attention_bias", default=True),
+        "fused_qkv": True,
+        "n_rot": int(config.number("rotary_pct") * head_dim),
+        "parallel_residual": config.flag("use_parallel_residual", default=True),
+    }
+
+
+def _phi3(config: _Config, head_dim: int) -> dict[str, Any]:
+    # llama.cpp switches the sliding window of this family off.
+    return {"fused_qkv": True, "n_rot": int(config.number("partial_rotary_factor", 1.0) * head_dim)}
+
+
+def _qwen2moe(config: _Config, head_dim: int) -> dict[str, Any]:
+    experts = MixtureOfExperts(
+        n_experts=config.integer("num_experts"),
+        n_experts_used=config.integer("num_experts_per_tok"),
+        n_ff_expert=config.integer("moe_intermediate_size"),
+        n_ff_shared=config.integer("shared_expert_intermediate_size"),
+    )
+    return {"qkv_bias": True, "moe": experts}
+
+
+def _plm(config: _Config, head_dim: int) -> dict[str, Any]:
+    return _latent(config, absorbed=False)
+
+
+def _deepseek2(config: _Config, head_dim: int) -> dict[str, Any]:
+    n_ff_expert = config.integer("moe_intermediate_size")
+    experts = MixtureOfExperts(
+        n_experts=config.integer("n_routed_experts"),
+        n_experts_used=config.integer("num_experts_per_tok"),
+        n_ff_expert=n_ff_expert,
+        n_ff_shared=n_ff_expert * config.integer("n_shared_experts"),
+        n_dense_layers=config.integer("first_k_dense_replace", 0),
+        normalize_weights=config.flag("norm_topk_prob", default=False),
+        weights_scale=config.number("routed_scaling_factor", 1.0),
+    )
+    return {**_latent(config, absorbed=True), "n_kv_heads": 1, "moe": experts}
+
+
+def _latent(config: _Config, *, absorbed: bool) -> dict[str, Any]:
+    has_query_rank = config.values.get("q_lora_rank") is not None
+    latent = LatentAttention(
+        q_lora_rank=config.integer("q_lora_rank") if has_query_rank else None,
+        kv_lora_rank=config.integer("kv_lora_rank"),
+        qk_nope_head_dim=config.integer("qk_nope_head_dim"),
+        qk_rope_head_dim=config.integer("qk_rope_head_dim"),
+        v_head_dim=config.integer("v_head_dim"),
+        absorbed=absorbed,
+    )
+    return {
+        "head_dim": latent.qk_nope_head_dim + latent.qk_rope_head_dim,
+        "v_head_dim": latent.v_head_dim,
+        "n_rot": latent.qk_rope_head_dim,
+        "mla": latent,
+    }
+
+
+_SPECIFIC = {
+    "llama": _llama,
+    "qwen2": _qwen2,
+    "qwen3": _qwen3,
+    "gemma2": _gemma2,
+    "gptneox": _gptneox,
+    "phi3": _phi3,
+    "plm": _plm,
+    "qwen2moe": _qwen2moe,
+    "deepseek2": _deepseek2,
+}

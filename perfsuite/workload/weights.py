@@ -1,0 +1,153 @@
+"""Weights: what a run loads, be it a file that somebody has or a synthetic one that the suite writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from perfsuite.errors import GgufError, QuantizationError
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.gguf_metadata import read_gguf
+from perfsuite.workload.quantization import check_quantization, quantizations, tensor_types
+
+#: Raised when the same request writes other bytes, so that a cached file is not taken for a new one.
+FORMAT_VERSION = 1
+
+_SUFFIX = ".gguf"
+_SEED = 0
+_SAMPLE_BYTES = 1 << 20
+_DEPTH = re.compile(r"(?P<base>.+)-l(?P<n_layers>[1-9]\d{0,3})")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """An architecture with the type of each tensor, and the file that holds them where there is one."""
+
+    #: Name in case ids, such as ``smollm2-135m-q8_0``.
+    name: str
+    architecture: Architecture
+    #: Tensor name to upper-case ggml type name, read-only.
+    tensor_types: Mapping[str, str] = field(hash=False)
+    #: The quantisation as its name says; ``None`` for a given file, whose types may be any mixture.
+    quantization: str | None
+    #: The file; ``None`` for synthetic weights that are not written yet.
+    path: Path | None
+    #: ``synthetic:`` and 16 digits of a hash of everything that determines the bytes, or ``sha256:`` and the
+    #: hash of the file's size, first MiB and last MiB: enough to tell files apart without reading gigabytes.
+    identity: str
+
+
+def resolve(name_or_path: str, *, cache_dir: Path) -> Weights:
+    """Find weights by a GGUF's path, or by a name ``<architecture>[-l<layers>]-<quantization>`` of the catalogue.
+
+    What has a path separator or ends in ``.gguf`` is a path. Nothing is written. Raises ArchitectureError,
+    QuantizationError or GgufError with what is accepted instead.
+    """
+    if name_or_path.endswith(_SUFFIX) or "/" in name_or_path or "\\" in name_or_path:
+        return _from_file(Path(name_or_path))
+    return _from_name(name_or_path, cache_dir)
+
+
+def materialize(weights: Weights, *, cache_dir: Path) -> Path:
+    """Return the file with these weights; synthetic ones are written into ``cache_dir`` the first time."""
+    if weights.quantization is None:
+        return _given_path(weights)
+    path = _cached_path(weights.name, weights.identity, cache_dir)
+    if not path.is_file():
+        # Imported here because gguf is slow to import and most processes never write.
+        from perfsuite.workload.synthetic import write_synthetic
+
+        _make_directory(cache_dir)
+        write_synthetic(weights.architecture, weights.quantization, path, seed=_SEED)
+    return path
+
+
+def synthetic_weights(architecture: Architecture, quantization: str, *, cache_dir: Path) -> Weights:
+    """Describe synthetic weights of any architecture; they need not be of the catalogue."""
+    check_quantization(quantization)
+    name = f"{architecture.name}-{quantization}"
+    identity = f"synthetic:{_synthetic_hash(architecture, quantization)}"
+    path = _cached_path(name, identity, cache_dir)
+    return Weights(
+        name=name,
+        architecture=architecture,
+        tensor_types=tensor_types(architecture, quantization),
+        quantization=quantization,
+        path=path if path.is_file() else None,
+        identity=identity,
+    )
+
+
+def _from_name(name: str, cache_dir: Path) -> Weights:
+    base, _, quantization = name.rpartition("-")
+    if quantization not in quantizations() and _is_architecture(name):
+        accepted = ", ".join(quantizations())
+        raise QuantizationError(f"{name!r} lacks a quantisation, as in {name}-q8_0; accepted are {accepted}")
+    return synthetic_weights(_architecture(base or name), quantization, cache_dir=cache_dir)
+
+
+def _is_architecture(name: str) -> bool:
+    depth = _DEPTH.fullmatch(name)
+    return name in names() or (depth is not None and depth["base"] in names())
+
+
+def _architecture(name: str) -> Architecture:
+    depth = _DEPTH.fullmatch(name)
+    if depth is None or name in names():
+        return find(name)
+    return find(depth["base"]).with_layers(int(depth["n_layers"]))
+
+
+def _synthetic_hash(architecture: Architecture, quantization: str) -> str:
+    determining = f"{FORMAT_VERSION} {_SEED} {quantization} {architecture!r}"
+    return sha256(determining.encode()).hexdigest()[:16]
+
+
+def _cached_path(name: str, identity: str, cache_dir: Path) -> Path:
+    return cache_dir / f"{_safe(name)}-{identity.rpartition(':')[2]}{_SUFFIX}"
+
+
+def _safe(name: str) -> str:
+    return _UNSAFE.sub("-", name).strip("-.") or "unnamed"
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GgufError(f"{path}: cannot be created for synthetic weights: {error.strerror or error}") from error
+
+
+def _given_path(weights: Weights) -> Path:
+    if weights.path is None or not weights.path.is_file():
+        raise GgufError(f"{weights.path}: no such file")
+    return weights.path
+
+
+def _from_file(path: Path) -> Weights:
+    gguf = read_gguf(path)
+    return Weights(
+        name=_safe(path.stem),
+        architecture=gguf.architecture,
+        tensor_types=gguf.tensor_types,
+        quantization=None,
+        path=path,
+        identity=f"sha256:{_file_hash(path, gguf.size_bytes)}",
+    )
+
+
+def _file_hash(path: Path, size_bytes: int) -> str:
+    digest = sha256(str(size_bytes).encode())
+    try:
+        with path.open("rb") as file:
+            digest.update(file.read(_SAMPLE_BYTES))
+            file.seek(max(size_bytes - _SAMPLE_BYTES, 0))
+            digest.update(file.read(_SAMPLE_BYTES))
+    except OSError as error:
+        raise GgufError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return digest.hexdigest()

@@ -1,0 +1,61 @@
+"""How cases become launches, without a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, Tuning, prepare
+from perfsuite.workload.kernel_catalog import KernelCase
+
+SMALL = (
+    "gemm/m33-n31-k37/f16",
+    "gemv_f32/m17-k15/f32",
+    "gemv_q4_0/m3-k64/q4_0",
+    "bmm_kq/heads4-kvheads2-tokens3-positions17-head6/f16",
+    "bmm_kqv/heads4-kvheads2-tokens3-positions17-head6/f16",
+    "rms_norm/rows3-columns17/f32",
+    "rope_normal/tokens3-heads2-head6/f32",
+    "softmax/rows3-columns17/f32",
+    "silu_mul/count129/f32",
+    "dequantize_q8_0/count96/q8_0",
+    "get_rows/rows3-vocab7-columns5/f16",
+)
+
+
+@pytest.mark.parametrize("tuning", [CPU_TUNING, GPU_TUNING])
+@pytest.mark.parametrize("name", SMALL)
+def test_sizes_fit(name: str, tuning: Tuning) -> None:
+    """The global size is a whole number of work-groups, and each group within the 256 items any GPU has."""
+    launch = prepare(KernelCase.from_id(f"kernel/{name}"), tuning, np.random.default_rng(0))
+
+    local = launch.local_size or (1,) * len(launch.global_size)
+    assert all(size % group == 0 for size, group in zip(launch.global_size, local, strict=True))
+    assert np.prod(local) <= 256
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_expected_output(name: str) -> None:
+    """The output to expect is finite and takes the bytes that the catalogue says are written."""
+    case = KernelCase.from_id(f"kernel/{name}")
+    launch = prepare(case, CPU_TUNING, np.random.default_rng(0))
+
+    assert np.isfinite(launch.expected).all()
+    assert 4 * launch.expected.size == case.written_bytes
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if not name.startswith("get_rows")])
+def test_inputs_take_the_catalogued_bytes(name: str) -> None:
+    """The inputs together take the bytes that the catalogue says are read; a table is read in part."""
+    case = KernelCase.from_id(f"kernel/{name}")
+    launch = prepare(case, CPU_TUNING, np.random.default_rng(0))
+
+    assert sum(array.nbytes for array in launch.inputs) == case.read_bytes
+
+
+def test_same_seed_same_inputs() -> None:
+    """The generator alone decides on the inputs."""
+    case = KernelCase.from_id("kernel/gemv_q8_0/m3-k64/q8_0")
+    first, second = (prepare(case, CPU_TUNING, np.random.default_rng(7)) for _ in range(2))
+
+    assert all(np.array_equal(a, b) for a, b in zip(first.inputs, second.inputs, strict=True))

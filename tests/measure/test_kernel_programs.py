@@ -1,0 +1,79 @@
+"""Building programs with a made-up OpenCL: what is kept, and what a failure leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from perfsuite.errors import OpenClError
+from perfsuite.measure.kernel_launches import KernelLaunch
+from perfsuite.measure.kernel_programs import KERNELS_DIR, KernelPrograms
+
+CONTEXT: Any = SimpleNamespace(devices=[SimpleNamespace(name="Fake GPU ")])
+LAUNCH = KernelLaunch(source="pointwise.cl", entry="add", inputs=(), scalars=(), global_size=(1,), expected=np.zeros(1))
+
+
+class _FakeProgram:
+    built: list[str]
+
+    def __init__(self, context: Any, source: str) -> None:
+        self.source = source
+
+    def build(self, options: list[str]) -> None:
+        if "broken" in self.source:
+            raise cl.Error("error: use of undeclared identifier 'broken'")
+        self.built.append(" ".join(options))
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The options of each build that the made-up OpenCL makes."""
+    _FakeProgram.built = []
+    monkeypatch.setattr(cl, "Program", _FakeProgram)
+    monkeypatch.setattr(cl, "Kernel", lambda program, name: SimpleNamespace(name=name))
+    return _FakeProgram.built
+
+
+def test_built_once(built: list[str], tmp_path: Path) -> None:
+    """A program is built once, and its kernel object kept."""
+    programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
+
+    assert programs.kernel(LAUNCH) is programs.kernel(LAUNCH)
+    assert len(built) == 1
+
+
+def test_built_for_each_definition(built: list[str], tmp_path: Path) -> None:
+    """Other definitions make another program, with the definitions on its command line."""
+    programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
+    programs.kernel(LAUNCH)
+    programs.kernel(replace(LAUNCH, defines=(("GROUP", 64),)))
+
+    assert built == ["-cl-std=CL1.2", "-cl-std=CL1.2 -DGROUP=64"]
+
+
+def test_build_failure(built: list[str], tmp_path: Path) -> None:
+    """A build that fails names kernel, device and the log, which holds the compiler's words."""
+    (tmp_path / "prelude.cl").write_text("")
+    (tmp_path / "pointwise.cl").write_text("broken")
+    programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
+
+    with pytest.raises(
+        OpenClError, match=r"kernel add of pointwise\.cl does not build for Fake GPU; see .*add"
+    ) as caught:
+        programs.kernel(LAUNCH)
+    log = Path(str(caught.value).rsplit("see ", 1)[1])
+    assert "undeclared identifier" in log.read_text()
+
+
+def test_missing_source(built: list[str], tmp_path: Path) -> None:
+    """A directory without the sources is named."""
+    programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path)
+
+    with pytest.raises(OpenClError, match=r"prelude\.cl: No such file"):
+        programs.kernel(LAUNCH)

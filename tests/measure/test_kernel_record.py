@@ -1,0 +1,74 @@
+"""What a kernel's record derives from its timestamps, and the way there and back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.kernel_record import KernelRecord
+
+
+def _record(**changed: Any) -> KernelRecord:
+    fields: dict[str, Any] = {
+        "case_id": "kernel/add/count1/f32",
+        "error_norm": 1e-7,
+        "tolerance": 1e-5,
+        "queued_ns": (0, 100, 200),
+        "submit_ns": (10, 110, 210),
+        "start_ns": (20, 105, 220),
+        "end_ns": (50, 130, 220),
+    }
+    return KernelRecord(**{**fields, **changed})
+
+
+def test_durations() -> None:
+    """A duration is END - START; a launch without one is left out and counted."""
+    record = _record()
+
+    assert record.durations_ns == (30, 25)
+    assert record.zero_durations == 1
+
+
+def test_starts_before_submit() -> None:
+    """A launch that starts before it was submitted is counted."""
+    assert _record().starts_before_submit == 1
+
+
+@pytest.mark.parametrize(("norm", "is_correct"), [(0.0, True), (1e-5, True), (1.1e-5, False), (math.inf, False)])
+def test_correctness(norm: float, is_correct: bool) -> None:
+    """A kernel is correct up to its tolerance."""
+    assert _record(error_norm=norm).is_correct is is_correct
+
+
+def test_nan_is_not_correct() -> None:
+    """An error norm of NaN never passes."""
+    assert not _record(error_norm=math.nan).is_correct
+
+
+def test_plain_round_trip() -> None:
+    """A record survives the way through plain dicts and lists."""
+    record = _record()
+    plain = record.to_plain()
+
+    assert plain["start_ns"] == [20, 105, 220]
+    assert KernelRecord.from_plain(plain) == record
+
+
+def test_missing_field() -> None:
+    """A plain record without a field is refused by the field's name."""
+    plain = _record().to_plain()
+    del plain["end_ns"]
+
+    with pytest.raises(MeasurementError, match="end_ns"):
+        KernelRecord.from_plain(plain)
+
+
+def test_uneven_stamps() -> None:
+    """A plain record with fewer ends than starts is refused."""
+    plain = _record().to_plain() | {"end_ns": [50]}
+
+    with pytest.raises(MeasurementError, match="3 start_ns, 1 end_ns"):
+        KernelRecord.from_plain(plain)

@@ -1,0 +1,86 @@
+"""The references themselves, against figures worked out by hand and plain loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType
+from gguf.quants import quantize
+
+from perfsuite.measure import kernel_references as references
+
+
+def test_error_norm() -> None:
+    """The error norm is the difference's length over the reference's."""
+    assert references.error_norm(np.array([3.0, 4.5]), np.array([3.0, 4.0])) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_error_norm_of_what_is_not_finite(value: float) -> None:
+    """One value that is not finite makes the error norm infinite."""
+    assert references.error_norm(np.array([1.0, value]), np.array([1.0, 1.0])) == math.inf
+
+
+def test_error_norm_against_zeros() -> None:
+    """Against a reference of zeros the error norm is the output's length."""
+    assert references.error_norm(np.array([3.0, 4.0]), np.zeros(2)) == 5.0
+
+
+def test_error_norm_of_another_shape() -> None:
+    """An output of another shape is a mistake of the caller."""
+    with pytest.raises(ValueError, match=r"\(2,\), expected \(3,\)"):
+        references.error_norm(np.zeros(2), np.zeros(3))
+
+
+@pytest.mark.parametrize(("type", "error"), [("q8_0", 0.01), ("q4_0", 0.15)])
+def test_dequantize(type: str, error: float) -> None:
+    """What gguf quantised comes back within the type's precision."""
+    values = np.random.default_rng(0).standard_normal((3, 64), dtype=np.float32)
+    stored = quantize(values, GGMLQuantizationType[type.upper()])
+
+    assert references.error_norm(references.dequantize(stored, type), values.astype(np.float64)) < error
+
+
+def test_attention_products_share_heads() -> None:
+    """Query head h reads cache head h / (heads / kvheads)."""
+    rng = np.random.default_rng(0)
+    cache, queries, weights = rng.random((5, 2, 3)), rng.random((2, 4, 3)), rng.random((4, 2, 5))
+
+    scores, mixed = references.bmm_kq(cache, queries), references.bmm_kqv(cache, weights)
+
+    for head in range(4):
+        assert scores[head, 1, 4] == pytest.approx(cache[4, head // 2] @ queries[1, head])
+        np.testing.assert_allclose(mixed[1, head], weights[head, 1] @ cache[:, head // 2])
+
+
+def test_rms_norm() -> None:
+    """Values of mean square 12.5 are divided by its root."""
+    normed = references.rms_norm(np.array([[3.0, 4.0]]), np.array([1.0, 2.0]), 0.0)
+
+    np.testing.assert_allclose(normed, [[3.0 / math.sqrt(12.5), 8.0 / math.sqrt(12.5)]])
+
+
+@pytest.mark.parametrize(("neox", "pairs"), [(False, ((0, 1), (2, 3))), (True, ((0, 2), (1, 3)))])
+def test_rope(neox: bool, pairs: tuple[tuple[int, int], ...]) -> None:
+    """Pair i turns by position * base^(-2 i / head), as a complex number does."""
+    x = np.array([[[1.0, 2.0, 3.0, 4.0]]])
+
+    turned = references.rope(x, np.array([5]), 100.0, neox=neox)[0, 0]
+
+    for i, (first, second) in enumerate(pairs):
+        expected = complex(x[0, 0, first], x[0, 0, second]) * np.exp(1j * 5 * 100.0 ** (-2 * i / 4))
+        assert complex(turned[first], turned[second]) == pytest.approx(expected)
+
+
+def test_softmax_is_stable() -> None:
+    """Softmax of huge values is that of their differences."""
+    weights = references.softmax(np.array([[10_000.0, 10_000.0 + math.log(3.0)]]), 1.0)
+
+    np.testing.assert_allclose(weights, [[0.25, 0.75]])
+
+
+def test_silu_mul() -> None:
+    """SiLU of 0 is 0, of a large value the value itself."""
+    np.testing.assert_allclose(references.silu_mul(np.array([0.0, 50.0]), np.array([7.0, 2.0])), [0.0, 100.0])

@@ -1,0 +1,133 @@
+"""The environment of processes that use OpenCL: a vendors directory of our own, with the system's drivers in it."""
+
+from __future__ import annotations
+
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import OpenClError
+from perfsuite.measure import kernel_runtime
+from perfsuite.measure.kernel_runtime import RUNTIME_ICD, find_runtime, opencl_environment, runtime_problem
+
+RUNTIME = Path("/opt/runtime/lib/libintelocl.so")
+
+
+@pytest.fixture
+def system_vendors(tmp_path: Path) -> Path:
+    """A system's vendors directory with two drivers."""
+    vendors = tmp_path / "vendors"
+    vendors.mkdir()
+    (vendors / "pocl.icd").write_text("/usr/lib/libpocl.so.2\n")
+    (vendors / "mali.icd").write_text("libmali.so\n")
+    return vendors
+
+
+def _entries(environment: object) -> dict[str, str]:
+    assert isinstance(environment, dict)
+    return {path.name: path.read_text() for path in Path(environment["OCL_ICD_VENDORS"]).iterdir()}
+
+
+def test_system_drivers_stay(tmp_path: Path, system_vendors: Path) -> None:
+    """The vendors directory names the runtime and every driver of the system."""
+    environment = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+
+    assert _entries(environment) == {
+        RUNTIME_ICD: f"{RUNTIME}\n",
+        "pocl.icd": "/usr/lib/libpocl.so.2\n",
+        "mali.icd": "libmali.so\n",
+    }
+
+
+def test_no_system_drivers(tmp_path: Path) -> None:
+    """A system without a vendors directory leaves the runtime alone in ours."""
+    environment = opencl_environment(tmp_path / "cache", system_vendors=tmp_path / "none", runtime=RUNTIME)
+
+    assert _entries(environment) == {RUNTIME_ICD: f"{RUNTIME}\n"}
+
+
+def test_inherited_directory(tmp_path: Path, system_vendors: Path) -> None:
+    """OCL_ICD_VENDORS of the parent stands in for the system's directory."""
+    environment = opencl_environment(
+        tmp_path / "cache", inherited=str(system_vendors), system_vendors=tmp_path / "none", runtime=RUNTIME
+    )
+
+    assert set(_entries(environment)) == {RUNTIME_ICD, "pocl.icd", "mali.icd"}
+
+
+def test_inherited_file(tmp_path: Path, system_vendors: Path) -> None:
+    """OCL_ICD_VENDORS may name one driver's file."""
+    environment = opencl_environment(tmp_path / "cache", inherited=str(system_vendors / "pocl.icd"), runtime=RUNTIME)
+
+    assert set(_entries(environment)) == {RUNTIME_ICD, "pocl.icd"}
+
+
+def test_own_directory_inherited(tmp_path: Path, system_vendors: Path) -> None:
+    """A child of a child gets the same directory, with the runtime in it once."""
+    first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+    second = opencl_environment(tmp_path / "cache", inherited=first["OCL_ICD_VENDORS"], runtime=RUNTIME)
+
+    assert second == first
+
+
+def test_changed_system(tmp_path: Path, system_vendors: Path) -> None:
+    """A driver that is installed later gets a new directory; the old one is left to those who use it."""
+    first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+    (system_vendors / "new.icd").write_text("libnew.so\n")
+    second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+
+    assert "new.icd" in _entries(second)
+    assert "new.icd" not in _entries(first)
+
+
+def test_lost_race(tmp_path: Path, system_vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two processes that write the directory at once, the slower one takes the other's and leaves no draft."""
+    first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+    other = Path(first["OCL_ICD_VENDORS"]).rename(tmp_path / "other")
+    make_draft = tempfile.mkdtemp
+
+    def make_draft_too_late(**arguments: Any) -> str:
+        other.rename(first["OCL_ICD_VENDORS"])
+        return make_draft(**arguments)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_draft_too_late)
+    second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+
+    assert second == first
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(first["OCL_ICD_VENDORS"]).name]
+
+
+def test_unwritable_cache(tmp_path: Path) -> None:
+    """A cache directory that cannot be made is named in one line."""
+    (tmp_path / "cache").write_text("a file in its place")
+
+    with pytest.raises(OpenClError, match=r"cache: .*; the OpenCL vendors directory goes there"):
+        opencl_environment(tmp_path / "cache", system_vendors=tmp_path, runtime=RUNTIME)
+
+
+def _no_files(name: str) -> None:
+    raise metadata.PackageNotFoundError(name)
+
+
+def test_without_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the runtime the loaders are left to the system's own directory."""
+    monkeypatch.setattr(metadata, "files", _no_files)
+
+    assert find_runtime() is None
+    assert runtime_problem() is None
+    assert "OCL_ICD_VENDORS" not in opencl_environment(tmp_path)
+
+
+def test_broken_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime whose library does not load is reported with the linker's reason."""
+    library = tmp_path / "libintelocl.so"
+    library.write_text("not a library")
+    monkeypatch.setattr(kernel_runtime, "find_runtime", lambda: library)
+
+    problem = runtime_problem()
+
+    assert problem is not None
+    assert "cannot be loaded" in problem

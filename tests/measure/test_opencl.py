@@ -1,0 +1,221 @@
+"""The kernels on a real device, each measured in a process of its own; skipped where there is no OpenCL."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.kernel_record import KernelRecord
+from perfsuite.measure.opencl import has_enough
+from perfsuite.measure.opencl_platform import opencl_environment
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+
+#: Each kernel at 1, at primes, and one value on either side of its tile, vector or work-group.
+AWKWARD = (
+    *(f"gemm/{shape}/{type}" for shape in ("m1-n1-k1", "m31-n33-k32", "m33-n31-k37") for type in ("f32", "f16")),
+    *(f"gemv_{type}/{shape}/{type}" for shape in ("m1-k1", "m17-k15", "m15-k577") for type in ("f32", "f16")),
+    *(f"gemv_{type}/{shape}/{type}" for shape in ("m1-k32", "m17-k96", "m15-k544") for type in ("q8_0", "q4_0")),
+    *(
+        f"{name}/{shape}/f16"
+        for name in ("bmm_kq", "bmm_kqv")
+        for shape in (
+            "heads1-kvheads1-tokens1-positions1-head1",
+            "heads9-kvheads3-tokens3-positions17-head64",
+            "heads4-kvheads2-tokens2-positions129-head13",
+        )
+    ),
+    *(
+        f"{name}/{shape}/f32"
+        for name in ("rms_norm", "softmax")
+        for shape in ("rows1-columns1", "rows3-columns17", "rows7-columns127", "rows2-columns129")
+    ),
+    *(
+        f"{name}/{shape}/f32"
+        for name in ("rope_normal", "rope_neox")
+        for shape in ("tokens1-heads1-head2", "tokens7-heads3-head6", "tokens5-heads9-head64")
+    ),
+    *(f"{name}/count{count}/f32" for name in ("silu_mul", "add") for count in (1, 15, 17, 1009)),
+    *(f"dequantize_{type}/count{count}/{type}" for type in ("q8_0", "q4_0") for count in (32, 96, 1056)),
+    "get_rows/rows1-vocab1-columns1/f16",
+    "get_rows/rows3-vocab7-columns7/f16",
+    "get_rows/rows5-vocab11-columns577/f16",
+)
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from perfsuite.errors import OpenClError
+from perfsuite.measure import kernel_launches
+from perfsuite.measure.opencl import KernelBench, measure_kernels
+from perfsuite.measure.opencl_platform import choose_device
+from perfsuite.workload.kernel_catalog import KernelCase
+
+wanted = json.loads(sys.argv[1])
+try:
+    folders = {name: Path(wanted[name]) for name in ("kernels_dir", "log_dir")}
+    cases = [KernelCase.from_id(case_id) for case_id in wanted["case_ids"]]
+    if wanted["tuning"] is None:
+        records = measure_kernels(cases, platform=None, repetitions=wanted["repetitions"], seed=0, **folders)
+    else:
+        bench = KernelBench(choose_device(None), tuning=getattr(kernel_launches, wanted["tuning"]), **folders)
+        records = [bench.measure(case, repetitions=wanted["repetitions"], seed=0) for case in cases]
+    answer = {"records": [record.to_plain() for record in records]}
+except OpenClError as error:
+    answer = {"error": str(error)}
+print(json.dumps(answer))
+"""
+
+
+def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, Any]:
+    wanted = {
+        "case_ids": case_ids,
+        "tuning": "CPU_TUNING",
+        "kernels_dir": str(KERNELS_DIR),
+        "repetitions": 0,
+        **changed,
+    }
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(wanted)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
+    return answer
+
+
+def _measure(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, KernelRecord]:
+    answer = _run(environment, case_ids, **changed)
+    assert "error" not in answer, answer["error"]
+    return {plain["case_id"]: KernelRecord.from_plain(plain) for plain in answer["records"]}
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the module's builds leave their logs."""
+    return str(tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mapping[str, str]:
+    """The environment of processes that see OpenCL."""
+    inherited = os.environ.get("OCL_ICD_VENDORS")
+    environment = opencl_environment(tmp_path_factory.mktemp("cache"), inherited=inherited)
+    answer = _run(environment, [], log_dir=log_dir)
+    if "error" in answer:
+        pytest.skip(answer["error"])
+    return environment
+
+
+@pytest.fixture(scope="module", params=["CPU_TUNING", "GPU_TUNING"])
+def awkward(environment: Mapping[str, str], log_dir: str, request: pytest.FixtureRequest) -> dict[str, KernelRecord]:
+    """The records of the awkward shapes, with the work cut for a CPU and for a GPU."""
+    case_ids = [f"kernel/{name}" for name in AWKWARD]
+    return _measure(environment, case_ids, log_dir=log_dir, tuning=request.param)
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_shape(awkward: dict[str, KernelRecord], name: str) -> None:
+    """A kernel computes every value of its output, and only those, at a shape that fits no tile."""
+    record = awkward[f"kernel/{name}"]
+
+    assert record.is_correct, f"error norm {record.error_norm:.3g}, tolerance {record.tolerance:.3g}"
+
+
+@pytest.fixture(scope="module")
+def standard(environment: Mapping[str, str], log_dir: str) -> dict[str, KernelRecord]:
+    """The records of the standard kernels, five launches each."""
+    return _measure(environment, [case.case_id for case in STANDARD_KERNELS], log_dir=log_dir, repetitions=5)
+
+
+@pytest.mark.parametrize("case_id", [case.case_id for case in STANDARD_KERNELS])
+def test_standard_kernel(standard: dict[str, KernelRecord], case_id: str) -> None:
+    """A standard kernel is correct, and each of its launches has a start and an end in order."""
+    record = standard[case_id]
+
+    assert record.is_correct, f"error norm {record.error_norm:.3g}, tolerance {record.tolerance:.3g}"
+    assert len(record.end_ns) == 5
+    assert all(start <= end for start, end in zip(record.start_ns, record.end_ns, strict=True))
+    assert list(record.queued_ns) == sorted(record.queued_ns)
+
+
+def _planted(tmp_path: Path, change: tuple[str, str]) -> str:
+    """A copy of the kernels with one text replaced in pointwise.cl."""
+    kernels = tmp_path / "kernels"
+    shutil.copytree(KERNELS_DIR, kernels)
+    source = kernels / "pointwise.cl"
+    assert source.read_text().count(change[0]) == 1
+    source.write_text(source.read_text().replace(*change))
+    return str(kernels)
+
+
+ADD = "if (i < count) out[i] = a[i] + b[i];"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        pytest.param("if (i < count && i != 40) out[i] = a[i] + b[i];", id="forgets a value"),
+        pytest.param("if (i <= count) out[i] = i < count ? a[i] + b[i] : 0.0f;", id="writes behind the output"),
+    ],
+)
+def test_forgotten_and_stray_values(environment: Mapping[str, str], log_dir: str, tmp_path: Path, planted: str) -> None:
+    """A kernel that forgets a value, or writes one behind its output, has an infinite error and no times."""
+    kernels_dir = _planted(tmp_path, (ADD, planted))
+    case_id = "kernel/add/count1009/f32"
+
+    record = _measure(environment, [case_id], log_dir=log_dir, kernels_dir=kernels_dir, repetitions=5)[case_id]
+
+    assert record.error_norm == math.inf
+    assert not record.is_correct
+    assert record.end_ns == ()
+
+
+def test_wrong_value(environment: Mapping[str, str], log_dir: str, tmp_path: Path) -> None:
+    """One wrong value in a thousand is beyond the tolerance."""
+    kernels_dir = _planted(tmp_path, (ADD, "if (i < count) out[i] = i == 40 ? a[i] - b[i] : a[i] + b[i];"))
+    case_id = "kernel/add/count1009/f32"
+
+    record = _measure(environment, [case_id], log_dir=log_dir, kernels_dir=kernels_dir)[case_id]
+
+    assert record.tolerance < record.error_norm < 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(("out[i] = a[i] + b[i]", "out[i] = a[i] + c[i]"), "undeclared"), (("void add(", "void plus("), "no kernel add")],
+)
+def test_build_failure(environment: Mapping[str, str], tmp_path: Path, change: tuple[str, str], words: str) -> None:
+    """A kernel that does not build is one line with the path of the log, where the compiler's words are."""
+    answer = _run(
+        environment,
+        ["kernel/add/count1/f32"],
+        kernels_dir=_planted(tmp_path, change),
+        log_dir=str(tmp_path / "logs"),
+    )
+
+    assert "kernel add of pointwise.cl does not build for" in answer["error"]
+    assert "\n" not in answer["error"]
+    assert words in Path(answer["error"].rsplit("see ", 1)[1]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("done", "elapsed_ns", "enough"),
+    [(0, 0, False), (4, 999, False), (5, 999, True), (5, 99, False), (29, 99, False), (30, 0, True)],
+)
+def test_budget(done: int, elapsed_ns: int, enough: bool) -> None:
+    """A kernel has enough launches when it has all, or five of them and its time is over."""
+    assert has_enough(done, 30, elapsed_ns, 100) is enough

@@ -1,0 +1,49 @@
+"""The order of outcomes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from perfsuite.records.outcome import Finding, Outcome, foremost
+
+_ORDER = (
+    "invalid",
+    "impossible",
+    "incomparable",
+    "regressed",
+    "slow",
+    "inconclusive",
+    "new",
+    "improved",
+    "pass",
+)
+
+
+def test_the_order_is_the_one_of_the_design() -> None:
+    """Outcomes take precedence in the documented order."""
+    assert tuple(outcome.value for outcome in Outcome) == _ORDER
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(Outcome, 2)))
+def test_the_earlier_of_two_wins_whatever_their_order(first: Outcome, second: Outcome) -> None:
+    """Of two findings the one with the earlier outcome is told."""
+    findings = [Finding(outcome=second, reason="b"), Finding(outcome=first, reason="a")]
+    assert foremost(findings).outcome is first
+    assert foremost(reversed(findings)).outcome is first
+
+
+def test_only_three_outcomes_fail() -> None:
+    """REGRESSED, SLOW and IMPOSSIBLE fail; nothing else does."""
+    assert {outcome.value for outcome in Outcome if outcome.fails} == {"regressed", "slow", "impossible"}
+
+
+def test_what_was_not_decided_is_neither_failed_nor_passed() -> None:
+    """INVALID, INCOMPARABLE, INCONCLUSIVE and NEW do not decide."""
+    assert {outcome.value for outcome in Outcome if not outcome.decides} == {
+        "invalid",
+        "incomparable",
+        "inconclusive",
+        "new",
+    }

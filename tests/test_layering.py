@@ -1,0 +1,253 @@
+"""The direction of the imports, and who alone may touch pytest, native libraries and the environment."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: From the roof to the ground: a place imports from lower floors only, and never from a neighbour on its own.
+FLOORS = (
+    {"plugin", "cli", "cases", "testing"},
+    {"verdict", "report"},
+    {"expectation", "measure", "trace"},
+    {"workload", "device", "records"},
+    {"errors", "units"},
+)
+LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
+
+#: The one import along a floor: the record of the ceilings is written by those who measure them.
+ALONG_THE_FLOOR = {("measure", "expectation")}
+
+PYTEST_USERS = {"plugin", "cases"}
+LIBRARY_LOADERS = {"perfsuite.measure.native"}
+ENVIRONMENT_READERS = {"perfsuite.measure.worker", "perfsuite.measure.launch"}
+
+LOADING_CALLS = {
+    *(f"ctypes.{name}" for name in ("CDLL", "PyDLL", "cdll.LoadLibrary", "pydll.LoadLibrary")),
+    "numpy.ctypeslib.load_library",
+}
+ENVIRONMENT_NAMES = {f"os.{name}" for name in ("environ", "environb", "getenv", "getenvb", "putenv", "unsetenv")}
+
+
+class Module(NamedTuple):
+    """A parsed module: its dotted name, whether it is a package's ``__init__``, its tree."""
+
+    name: str
+    is_package: bool
+    tree: ast.Module
+
+    @property
+    def place(self) -> str:
+        """The first name below ``perfsuite``: what has a floor; empty for the root package itself."""
+        return place_of(self.name)
+
+
+def module(source: str, name: str, *, is_package: bool = False) -> Module:
+    """Parse the source of the module called ``name``."""
+    return Module(name, is_package, ast.parse(source))
+
+
+def place_of(name: str) -> str:
+    """``perfsuite.measure.native`` is in ``measure``."""
+    return name.partition(".")[2].partition(".")[0]
+
+
+def imported_names(module: Module) -> Iterator[tuple[int, str]]:
+    """Every imported dotted name with its line: at the top, in functions, relative, and through import_module."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute_origin(module, node)
+            yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"import_module", "__import__"}:
+            literals = (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
+            yield from ((node.lineno, str(name)) for name in literals)
+
+
+def absolute_origin(module: Module, node: ast.ImportFrom) -> str:
+    """What a ``from`` statement imports from, with the dots of a relative import resolved."""
+    if not node.level:
+        return node.module or ""
+    parts = module.name.split(".")
+    base = parts[: len(parts) - node.level + module.is_package]
+    return ".".join([*base, *filter(None, [node.module])])
+
+
+def dotted_uses(module: Module) -> Iterator[tuple[int, str, bool]]:
+    """Every use of a dotted name, aliases resolved: its line, the full name, and whether it is called."""
+    aliases = dict(aliased_names(module))
+    called = {id(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute | ast.Name):
+            head, *tail = ast.unparse(node).split(".")
+            yield node.lineno, ".".join([aliases.get(head, head), *tail]), id(node) in called
+
+
+def aliased_names(module: Module) -> Iterator[tuple[str, str]]:
+    """What each imported name stands for: ``import numpy as np`` gives ``('np', 'numpy')``."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.asname, alias.name) for alias in node.names if alias.asname)
+        elif isinstance(node, ast.ImportFrom):
+            origin = absolute_origin(module, node)
+            yield from ((alias.asname or alias.name, f"{origin}.{alias.name}") for alias in node.names)
+
+
+def upward_imports(module: Module) -> Iterator[str]:
+    """Imports that do not go down: upwards, along the floor, or from a place that has no floor."""
+    for line, name in imported_names(module):
+        if name.split(".")[0] != "perfsuite":
+            continue
+        place = place_of(name)
+        if not may_import(module.place, place):
+            yield f"{module.name}:{line}: imports {name}"
+
+
+def may_import(place: str, other: str) -> bool:
+    """Whether a module in ``place`` may import from ``other``; the root package is open to all and imports nothing."""
+    if place == other or (place, other) in ALONG_THE_FLOOR:
+        return True
+    if other not in LEVEL:
+        return other.startswith("__")
+    return place in LEVEL and LEVEL[place] < LEVEL[other]
+
+
+def pytest_imports(module: Module) -> Iterator[str]:
+    """Imports of pytest outside of the places that speak to it."""
+    for line, name in imported_names(module):
+        if name.split(".")[0] in {"pytest", "_pytest"} and module.place not in PYTEST_USERS:
+            yield f"{module.name}:{line}: imports {name}"
+
+
+def library_loads(module: Module) -> Iterator[str]:
+    """Calls that load a shared library outside of the one module that does."""
+    for line, name, called in dotted_uses(module):
+        if called and name in LOADING_CALLS and module.name not in LIBRARY_LOADERS:
+            yield f"{module.name}:{line}: calls {name}"
+
+
+def environment_reads(module: Module) -> Iterator[str]:
+    """Uses of the process's environment outside of the modules that build a child's."""
+    for line, name, _ in dotted_uses(module):
+        if name in ENVIRONMENT_NAMES and module.name not in ENVIRONMENT_READERS:
+            yield f"{module.name}:{line}: uses {name}"
+
+
+RULES = [upward_imports, pytest_imports, library_loads, environment_reads]
+
+
+def suite_modules() -> Iterator[Module]:
+    """All modules of the package, as the checkout holds them."""
+    for path in sorted((ROOT / "perfsuite").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        yield module(path.read_text(encoding="utf-8"), name, is_package=is_package)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_suite_keeps_the_rule(rule: Callable[[Module], Iterator[str]]) -> None:
+    """No module of the suite breaks the rule."""
+    assert [breach for module in suite_modules() for breach in rule(module)] == []
+
+
+def test_every_place_has_a_floor() -> None:
+    """Every module and package right below perfsuite stands on one of the floors."""
+    places = {module.place for module in suite_modules()} - {"", "__main__"}
+    assert places - LEVEL.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("perfsuite.verdict.compare", "import perfsuite.plugin"),
+        ("perfsuite.verdict.compare", "from perfsuite import cli"),
+        ("perfsuite.verdict.compare", "from perfsuite.report.html import page"),
+        ("perfsuite.expectation.graph", "from perfsuite.measure.native import library"),
+        ("perfsuite.expectation.graph", "def late():\n    from perfsuite import trace"),
+        ("perfsuite.expectation.graph", "import importlib\nimportlib.import_module('perfsuite.measure.plan')"),
+        ("perfsuite.measure.plan", "from perfsuite.trace import nest"),
+        ("perfsuite.workload.scenario", "from ..device import profile"),
+        ("perfsuite.errors", "import perfsuite.units"),
+        ("perfsuite.cli", "import perfsuite.plugin.options"),
+        ("perfsuite.records.events", "from perfsuite.attic import old"),
+    ],
+)
+def test_an_import_that_does_not_go_down_is_found(name: str, source: str) -> None:
+    """An import upwards, along the floor or from nowhere is a breach, however it is written."""
+    assert len(list(upward_imports(module(source, name)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("perfsuite.plugin.hooks", "from perfsuite.verdict import compare"),
+        ("perfsuite.measure.ceilings", "from perfsuite.expectation.ceilings import Ceilings"),
+        ("perfsuite.measure.llama", "from perfsuite.measure import native\nfrom .plan import Plan"),
+        ("perfsuite.trace.nest", "from ..records import events"),
+        ("perfsuite.units", "from perfsuite import __version__\nimport numpy"),
+    ],
+)
+def test_an_import_that_goes_down_is_allowed(name: str, source: str) -> None:
+    """Lower floors, the own package, the ceilings' record and the root's version are open."""
+    assert list(upward_imports(module(source, name))) == []
+
+
+def test_a_relative_import_in_a_package_counts_from_the_package() -> None:
+    """In an ``__init__`` one dot is the package itself, in a module its parent."""
+    source = "from .measure import plan"
+    assert [name for _, name in imported_names(module(source, "perfsuite", is_package=True))] == [
+        "perfsuite.measure.plan"
+    ]
+    assert [name for _, name in imported_names(module(source, "perfsuite.cli"))] == ["perfsuite.measure.plan"]
+
+
+@pytest.mark.parametrize("source", ["import pytest", "from pytest import fail", "from _pytest.config import Config"])
+def test_pytest_is_found_outside_of_plugin_and_cases(source: str) -> None:
+    """A verdict that imports pytest is a breach, a plugin that does is not."""
+    assert len(list(pytest_imports(module(source, "perfsuite.verdict.compare")))) == 1
+    assert list(pytest_imports(module(source, "perfsuite.plugin.hooks"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import ctypes\nctypes.CDLL('x.so')",
+        "import ctypes as c\nc.cdll.LoadLibrary('x.so')",
+        "from ctypes import CDLL as Library\nLibrary('x.so')",
+        "from ctypes import cdll\ncdll.LoadLibrary('x.so')",
+        "import numpy as np\nnp.ctypeslib.load_library('x', '.')",
+    ],
+)
+def test_a_library_is_loaded_in_one_module_only(source: str) -> None:
+    """Loading a library is a breach anywhere but in measure/native.py."""
+    assert len(list(library_loads(module(source, "perfsuite.measure.llama")))) == 1
+    assert list(library_loads(module(source, "perfsuite.measure.native"))) == []
+
+
+def test_a_library_handle_may_be_handed_on() -> None:
+    """A handle as a parameter's type loads nothing."""
+    source = "import ctypes\ndef declare(library: ctypes.CDLL) -> None: ..."
+    assert list(library_loads(module(source, "perfsuite.measure.llama"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os\nos.environ['A'] = 'b'",
+        "import os as system\nsystem.getenv('A')",
+        "from os import environ\nprint(environ)",
+        "def late():\n    import os\n    return os.environ.get('A')",
+    ],
+)
+def test_the_environment_is_used_by_the_launchers_only(source: str) -> None:
+    """Touching the environment is a breach anywhere but where a child's is built."""
+    assert len(list(environment_reads(module(source, "perfsuite.device.profile")))) == 1
+    assert list(environment_reads(module(source, "perfsuite.measure.worker"))) == []

@@ -1,0 +1,187 @@
+"""What holds for the repository as a whole: names, docstrings, the changelog, the bootstrap script."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Names that say nothing about what is inside.
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "model", "data", "result", "results"}
+
+#: Directories that exist on one machine only; spelt in pieces, so that this file passes its own test.
+PRIVATE_DIRECTORIES = ("/" + "tmp/w/", "/" + "work/", f"{ROOT}/", f"{Path.home()}/".replace("//", f"{ROOT}/"))
+
+
+def suite_files() -> list[Path]:
+    """The Python files of the package."""
+    return sorted((ROOT / "perfsuite").rglob("*.py"))
+
+
+def own_tests() -> list[Path]:
+    """The Python files of the suite's own tests."""
+    return sorted((ROOT / "tests").rglob("test_*.py"))
+
+
+def relative(path: Path) -> str:
+    """The path as seen from the root, for messages."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def text(path: Path) -> str:
+    """The content of a file, in the one encoding that the repository has."""
+    return path.read_text(encoding="utf-8")
+
+
+def undocumented(source: str, prefix: str = "") -> Iterator[str]:
+    """Names of the public functions and classes at the top of a module that have no docstring."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            counts = node.name.startswith(prefix) and not node.name.startswith("_")
+            if counts and not (ast.get_docstring(node) or is_overload(node)):
+                yield node.name
+
+
+def is_overload(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """Whether a function is one of several signatures, whose implementation carries the docstring."""
+    return any(ast.unparse(decorator).split(".")[-1] == "overload" for decorator in node.decorator_list)
+
+
+def private_paths(content: bytes, directories: tuple[str, ...]) -> list[str]:
+    """The directories that occur in the content as the beginning of a path."""
+    present = [directory for directory in directories if directory.encode() in content]
+    return [name for name in present if re.search(rb"(?<![\w.~/-])" + re.escape(name.encode()), content)]
+
+
+def repository_files() -> list[Path]:
+    """What git tracks or would track; skips where there is no git or no checkout."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    listing = subprocess.run(command, capture_output=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / os.fsdecode(name) for name in listing.stdout.split(b"\0") if name]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def bootstrap(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the bootstrap script with a few variables changed."""
+    return subprocess.run(
+        [ROOT / "tools" / "bootstrap.sh", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_every_module_has_a_docstring() -> None:
+    """Every module says in its first line what it is for."""
+    assert [relative(path) for path in suite_files() if not ast.get_docstring(ast.parse(text(path)))] == []
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    """Every public function and class of the suite is documented."""
+    missing = [f"{relative(path)}: {name}" for path in suite_files() for name in undocumented(text(path))]
+    assert missing == []
+
+
+def test_every_test_has_a_docstring() -> None:
+    """Every test states the fact that it shows."""
+    missing = [f"{relative(path)}: {name}" for path in own_tests() for name in undocumented(text(path), "test_")]
+    assert missing == []
+
+
+def test_a_missing_docstring_is_found() -> None:
+    """Public functions and classes count; private ones and overloads do not."""
+    source = 'def bare(): ...\ndef told():\n    "Yes."\nclass Bare: ...\ndef _own(): ...\n@overload\ndef many(): ...'
+    assert list(undocumented(source)) == ["bare", "Bare"]
+
+
+def test_no_module_has_a_vague_name() -> None:
+    """A module's name says what it holds."""
+    names = [path.parent / path.stem if path.stem != "__init__" else path.parent for path in suite_files()]
+    assert [relative(name) for name in names if name.name in VAGUE_NAMES] == []
+
+
+def test_every_test_module_belongs_to_a_module() -> None:
+    """tests/<package>/test_<module>.py tests perfsuite/<package>/<module>.py, or a folder of that name."""
+    orphans = []
+    for path in own_tests():
+        package = path.parent.relative_to(ROOT / "tests")
+        candidates = [path.stem.removeprefix("test_"), path.stem]
+        homes = [ROOT / "perfsuite" / package / name for name in candidates]
+        if package != Path() and not any(home.is_dir() or home.with_suffix(".py").is_file() for home in homes):
+            orphans.append(relative(path))
+    assert orphans == []
+
+
+def test_the_changelog_has_the_version() -> None:
+    """The version of pyproject.toml has a section in the changelog and is the package's own."""
+    found = re.search(r'^version = "(.+)"$', text(ROOT / "pyproject.toml"), re.MULTILINE)
+    assert found is not None
+    assert f"\n## [{found[1]}]" in text(ROOT / "CHANGELOG.md")
+    assert f'__version__ = "{found[1]}"' in text(ROOT / "perfsuite" / "__init__.py")
+
+
+def test_no_file_names_a_private_directory() -> None:
+    """No file of the repository holds a path that exists on one machine only."""
+    found = [
+        f"{relative(path)}: {directory}"
+        for path in repository_files()
+        for directory in private_paths(path.read_bytes(), PRIVATE_DIRECTORIES)
+    ]
+    assert found == []
+
+
+def test_a_private_directory_is_found_at_the_beginning_of_a_path_only() -> None:
+    """A folder of the same name deep inside another path is none."""
+    assert private_paths(b"see /place/x.c:3", ("/place/",)) == ["/place/"]
+    assert private_paths(b"see docs/place/x.md and ~/place/y", ("/place/",)) == []
+
+
+@pytest.mark.parametrize("script", [".ci/run", "tools/bootstrap.sh"])
+def test_scripts_are_executable(script: str) -> None:
+    """The scripts that make and CI call can be called."""
+    assert os.access(ROOT / script, os.X_OK)
+
+
+def test_bootstrap_refuses_an_interpreter_that_does_not_run() -> None:
+    """A PYTHON that does not exist is answered by one line that names it, and by a non-zero exit."""
+    outcome = bootstrap(PYTHON="/does/not/exist")
+    assert outcome.returncode == 1
+    assert outcome.stderr.count("\n") == 1
+    assert "Python 3.10 or newer is needed, /does/not/exist does not run" in outcome.stderr
+
+
+def test_bootstrap_refuses_an_old_interpreter(tmp_path: Path) -> None:
+    """A Python that is too old is answered by one line with its version."""
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\necho /usr/bin/python3.9 3.9\n")
+    old.chmod(0o755)
+    outcome = bootstrap(PYTHON=str(old))
+    assert outcome.returncode == 1
+    assert outcome.stderr.count("\n") == 1
+    assert "python3.9 is 3.9" in outcome.stderr
+
+
+def test_another_build_of_llama_is_another_wheel(tmp_path: Path) -> None:
+    """The cached wheel is named by the pinned version, and other CMAKE_ARGS are another directory of the cache."""
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    usual = bootstrap("--wheel-dir", CMAKE_ARGS="", **cache).stdout.strip()
+    other = bootstrap("--wheel-dir", CMAKE_ARGS="-DGGML_OPENCL=ON", **cache).stdout.strip()
+    pin = re.search(r'"llama-cpp-python==([^"; ]+)', text(ROOT / "pyproject.toml"))
+    assert pin is not None
+    assert Path(usual).name.startswith(f"{pin[1]}-{os.uname().machine}-")
+    assert Path(usual).parent == Path(other).parent == tmp_path / "perfsuite" / "wheels"
+    assert usual != other

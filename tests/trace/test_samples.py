@@ -1,0 +1,51 @@
+"""Samples from a stored record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import misaligned_evaluations, replicate_samples, traced_phases
+
+
+def test_every_phase_has_a_sample(stored_record: EngineRecord) -> None:
+    """The seven phases of a run, and loading, each give one positive sample."""
+    samples = replicate_samples(stored_record)
+    assert set(samples.phase_ns) == set(Phase)
+    assert min(samples.phase_ns.values()) > 0
+
+
+def test_operators_and_rest_make_up_the_phase(stored_record: EngineRecord) -> None:
+    """In each decode step the operators and the rest sum to the span exactly."""
+    steps = list(traced_phases(stored_record, Phase.DECODE))
+    assert len(steps) == 24
+    for step in steps:
+        assert step.operators_ns + step.rest_ns == step.span.duration_ns
+        assert 0 <= step.rest_ns < step.span.duration_ns
+
+
+def test_embedding_is_taken_out_of_the_prefill(stored_record: EngineRecord) -> None:
+    """Prefill is the span of the prompt less the gather of its embeddings."""
+    (prefill,) = traced_phases(stored_record, Phase.PREFILL)
+    samples = replicate_samples(stored_record)
+    assert samples.phase_ns[Phase.EMBEDDING] == prefill.role_ns["embd"]
+    assert samples.phase_ns[Phase.PREFILL] == prefill.span.duration_ns - prefill.role_ns["embd"]
+
+
+def test_a_record_without_operators_still_has_phases(stored_record: EngineRecord) -> None:
+    """Without a recorder the phases are there, and no operator is invented."""
+    samples = replicate_samples(replace(stored_record, graphs=(), evaluations=()))
+    assert samples.operator_ns == {}
+    assert samples.phase_ns[Phase.DECODE] > 0
+    assert Phase.EMBEDDING not in samples.phase_ns
+
+
+@pytest.mark.parametrize("n_lost", [1, 5])
+def test_an_evaluation_that_lost_events_is_counted(stored_record: EngineRecord, n_lost: int) -> None:
+    """An evaluation with fewer ends than timed operators is misaligned."""
+    assert misaligned_evaluations(stored_record) == 0
+    first, *others = stored_record.evaluations
+    cut = replace(first, ends_ns=first.ends_ns[:-n_lost])
+    assert misaligned_evaluations(replace(stored_record, evaluations=(cut, *others))) == 1

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.families import FAMILIES
+
+
+@pytest.mark.parametrize("gguf_architecture", FAMILIES)
+def test_every_family_can_be_built(tiny: Callable[..., Architecture], gguf_architecture: str) -> None:
+    """An architecture knows its family by the GGUF name."""
+    assert tiny(gguf_architecture).family is FAMILIES[gguf_architecture]
+
+
+def test_frozen_and_hashable(tiny: Callable[..., Architecture]) -> None:
+    """An architecture is a value: it cannot change, and equal ones have equal hashes."""
+    architecture = tiny()
+    with pytest.raises(FrozenInstanceError):
+        architecture.n_layers = 3  # type: ignore[misc]
+    assert hash(architecture) == hash(tiny())
+
+
+@pytest.mark.parametrize(
+    ("gguf_architecture", "changes", "message"),
+    [
+        ("llama", {"n_embd": 0}, "n_embd is 0, expected a positive integer"),
+        ("llama", {"n_layers": True}, "n_layers is True, expected a positive integer"),
+        ("llama", {"n_vocab": "many"}, "n_vocab is 'many', expected a positive integer"),
+        ("llama", {"n_kv_heads": 3}, "n_kv_heads is 3, expected a divisor of n_heads (4)"),
+        ("llama", {"n_rot": 63}, "n_rot is 63, expected an even number up to head_dim (64)"),
+        ("llama", {"n_rot": 32}, "n_rot is 32, expected head_dim (64) in 'llama'"),
+        ("llama", {"norm_eps": 0.0}, "norm_eps is 0.0, expected a positive number"),
+        ("llama", {"norm_eps": None}, "norm_eps is None, expected a positive number"),
+        ("llama", {"rope_freq_base": float("nan")}, "rope_freq_base is nan, expected a positive number"),
+        ("llama", {"qk_norm": True}, "qk_norm is True, expected False in 'llama'"),
+        ("qwen2", {"head_dim": 32, "n_rot": 32}, "head_dim is 32, expected n_embd / n_heads in 'qwen2'"),
+        ("gemma2", {"tied_embeddings": False}, "tied_embeddings is False, expected True in 'gemma2'"),
+        ("gptneox", {"fused_qkv": False}, "fused_qkv is False, expected True in 'gptneox'"),
+        ("qwen2moe", {"moe": None}, "moe is None, expected one in 'qwen2moe'"),
+        ("plm", {"mla": None}, "mla is None, expected one in 'plm'"),
+        ("plm", {"n_kv_heads": 2}, "n_kv_heads is 2, expected 4 from the latent attention"),
+        ("deepseek2", {"v_head_dim": 32}, "v_head_dim is 32, expected 64 from the latent attention"),
+    ],
+)
+def test_contradictions_are_refused(
+    tiny: Callable[..., Architecture], gguf_architecture: str, changes: dict[str, object], message: str
+) -> None:
+    """A field that no engine could run is refused by name, value and what is accepted."""
+    with pytest.raises(ArchitectureError) as caught:
+        tiny(gguf_architecture, **changes)
+    assert str(caught.value) == f"architecture 'tiny': {message}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_experts": 0}, "moe.n_experts is 0, expected a positive integer"),
+        ({"n_experts_used": 7}, "moe.n_experts_used is 7, expected at most n_experts (6)"),
+        ({"n_dense_layers": 10}, "moe.n_dense_layers is 10, expected 0 to n_layers (9)"),
+        ({"n_ff_shared": 300}, "moe.n_ff_shared is 300, expected a multiple of n_ff_expert (256)"),
+    ],
+)
+def test_impossible_experts_are_refused(
+    tiny: Callable[..., Architecture], changes: dict[str, Any], message: str
+) -> None:
+    """A field of the experts that no engine could run is refused likewise."""
+    moe = tiny("deepseek2").moe
+    assert moe is not None
+    with pytest.raises(ArchitectureError) as caught:
+        tiny("deepseek2", moe=replace(moe, **changes))
+    assert str(caught.value) == f"architecture 'tiny': {message}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kv_lora_rank": -1}, "mla.kv_lora_rank is -1, expected a positive integer"),
+        ({"q_lora_rank": 0}, "mla.q_lora_rank is 0, expected a positive integer or None"),
+    ],
+)
+def test_impossible_latent_attention_is_refused(
+    tiny: Callable[..., Architecture], changes: dict[str, Any], message: str
+) -> None:
+    """A field of the latent attention that no engine could run is refused likewise."""
+    mla = tiny("deepseek2").mla
+    assert mla is not None
+    with pytest.raises(ArchitectureError) as caught:
+        tiny("deepseek2", mla=replace(mla, **changes))
+    assert str(caught.value) == f"architecture 'tiny': {message}"
+
+
+def test_unknown_family_lists_the_known(tiny: Callable[..., Architecture]) -> None:
+    """An unsupported GGUF architecture is refused with the supported ones."""
+    with pytest.raises(ArchitectureError, match="'mamba' is not supported; supported are llama, qwen2"):
+        replace(tiny(), gguf_architecture="mamba")
+
+
+def test_another_depth_has_another_name(tiny: Callable[..., Architecture]) -> None:
+    """A copy of other depth says so in its name and keeps the dense layers within it."""
+    cut = tiny("deepseek2").with_layers(1)
+    assert (cut.name, cut.n_layers) == ("tiny-l1", 1)
+    deeper = tiny().with_layers(12)
+    assert deeper.n_parameters > tiny().n_parameters
+
+
+def test_depth_adds_equal_layers(tiny: Callable[..., Architecture]) -> None:
+    """Each further layer of a dense architecture adds the same number of parameters."""
+    counts = [tiny().with_layers(depth).n_parameters for depth in (1, 2, 3)]
+    assert counts[1] - counts[0] == counts[2] - counts[1]

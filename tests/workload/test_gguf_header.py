@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from perfsuite.errors import GgufError
+from perfsuite.workload.gguf_header import read_header
+
+
+def _string(text: str) -> bytes:
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+def _file(path: Path, *, keys: bytes = b"", n_keys: int = 0, tensors: bytes = b"", n_tensors: int = 0) -> Path:
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, n_tensors, n_keys) + keys + tensors)
+    return path
+
+
+def _tensor(n_dimensions: int = 1, ne: int = 32, kind: int = 0) -> bytes:
+    extents = struct.pack(f"<{n_dimensions}Q", *([ne] * n_dimensions))
+    return _string("t") + struct.pack("<I", n_dimensions) + extents + struct.pack("<IQ", kind, 0)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A file by the gguf package with a value of each kind."""
+    writer = gguf.GGUFWriter(tmp_path / "all.gguf", "llama")
+    writer.add_uint8("k.u8", 1)
+    writer.add_int16("k.i16", -2)
+    writer.add_uint64("k.u64", 2**40)
+    writer.add_float32("k.f32", 0.5)
+    writer.add_float64("k.f64", 0.1)
+    writer.add_bool("k.bool", True)
+    writer.add_string("k.string", "été")
+    writer.add_array("k.strings", ["a", "bc", ""])
+    writer.add_array("k.integers", [1, 2, 3])
+    writer.add_tensor("first", np.zeros((3, 32), dtype=np.float32))
+    writer.add_tensor("second", np.zeros(5, dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return tmp_path / "all.gguf"
+
+
+def test_values_of_each_kind_are_read(written: Path) -> None:
+    """Scalars and strings have their values, arrays are passed over."""
+    header = read_header(written)
+    values = {key: value for key, value in header.metadata.items() if key.startswith("k.")}
+    assert values == {
+        "k.u8": 1,
+        "k.i16": -2,
+        "k.u64": 2**40,
+        "k.f32": 0.5,
+        "k.f64": 0.1,
+        "k.bool": True,
+        "k.string": "été",
+        "k.strings": None,
+        "k.integers": None,
+    }
+    assert header.size_bytes == written.stat().st_size
+
+
+def test_tensors_have_ggmls_order(written: Path) -> None:
+    """Extents come with the contiguous one first, offsets aligned."""
+    first, second = read_header(written).tensors
+    assert (first.spec.ne, first.ggml_type.name, first.size_bytes, first.offset_bytes) == ((32, 3), "F32", 384, 0)
+    assert (second.spec.ne, second.ggml_type.name, second.size_bytes, second.offset_bytes) == ((5,), "F16", 10, 384)
+
+
+def test_truncation_anywhere_is_noticed(written: Path) -> None:
+    """A file cut at any byte of its header or data is refused as truncated or as no GGUF."""
+    whole = written.read_bytes()
+    needed = len(whole) - len(whole) % 32 if len(whole) % 32 > 10 else len(whole) - 22
+    for length in {*range(0, needed, 7), needed - 1}:
+        written.write_bytes(whole[:length])
+        with pytest.raises(GgufError, match=r"is truncated|is not a GGUF file"):
+            read_header(written)
+
+
+def test_missing_data_is_told_in_bytes(written: Path) -> None:
+    """A file without its tensors' data is refused with its size and the size that its table demands."""
+    whole = written.read_bytes()
+    written.write_bytes(whole[:-100])
+    with pytest.raises(GgufError, match=rf"it has {len(whole) - 100} bytes, its tensor table demands \d+ for 'first'"):
+        read_header(written)
+
+
+def test_what_is_no_gguf_is_refused(tmp_path: Path) -> None:
+    """A missing file, a directory and other contents are each refused in one line with the path."""
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"PK\x03\x04 and so on")
+    for path, message in (
+        (tmp_path / "none.gguf", "no such file"),
+        (tmp_path, "is a directory, expected a GGUF file"),
+        (other, r"is not a GGUF file: it begins with b'PK\\x03\\x04', expected b'GGUF'"),
+    ):
+        with pytest.raises(GgufError, match=message) as caught:
+            read_header(path)
+        assert str(caught.value).startswith(f"{path}: ")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "message"), [(struct.pack("<I", 1), "is GGUF version 1,"), (struct.pack(">I", 3), "is big-endian GGUF")]
+)
+def test_other_versions_are_refused(tmp_path: Path, version: bytes, message: str) -> None:
+    """Version 1 and files of the other byte order are refused with the way out."""
+    path = tmp_path / "old.gguf"
+    path.write_bytes(b"GGUF" + version + bytes(16))
+    with pytest.raises(GgufError, match=message):
+        read_header(path)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        (_tensor(n_dimensions=9), "tensor 't' has 9 dimensions, expected 1 to 4"),
+        (_tensor(kind=99), "tensor 't' has ggml type 99"),
+        (_tensor(ne=33, kind=2), "rows of 33 values, expected a multiple of Q4_0's block of 32"),
+    ],
+)
+def test_damaged_tensors_are_refused(tmp_path: Path, tensor: bytes, message: str) -> None:
+    """A tensor with impossible dimensions or an unknown type is refused by name."""
+    with pytest.raises(GgufError, match=message):
+        read_header(_file(tmp_path / "damaged.gguf", tensors=tensor, n_tensors=1))
+
+
+def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
+    """A value of unknown kind, an absurd length and an impossible alignment are refused, at once."""
+    unknown = _string("k") + struct.pack("<I", 77)
+    with pytest.raises(GgufError, match="metadata of unknown kind 77"):
+        read_header(_file(tmp_path / "kind.gguf", keys=unknown, n_keys=1))
+    endless = _string("k") + struct.pack("<IIQ", 9, 4, 2**62)
+    with pytest.raises(GgufError, match="its header goes on after"):
+        read_header(_file(tmp_path / "long.gguf", keys=endless, n_keys=1))
+    alignment = _string("general.alignment") + struct.pack("<II", 4, 0)
+    with pytest.raises(GgufError, match=r"general\.alignment is 0, expected a positive integer"):
+        read_header(_file(tmp_path / "alignment.gguf", keys=alignment, n_keys=1))

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from perfsuite.errors import GgufError
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.families import FAMILIES
+from perfsuite.workload.gguf_metadata import read_gguf
+from perfsuite.workload.quantization import tensor_types
+from perfsuite.workload.synthetic import write_synthetic
+
+
+@pytest.mark.parametrize("gguf_architecture", FAMILIES)
+def test_what_is_written_is_read(tiny: Callable[..., Architecture], tmp_path: Path, gguf_architecture: str) -> None:
+    """A file tells exactly the architecture and the types that it was written with."""
+    path = tmp_path / "tiny.gguf"
+    architecture = tiny(gguf_architecture)
+    write_synthetic(architecture, "q4_k_m", path)
+    found = read_gguf(path)
+    assert found.architecture == architecture
+    assert found.tensor_types == tensor_types(architecture, "q4_k_m")
+    assert (found.path, found.size_bytes) == (path, path.stat().st_size)
+
+
+@pytest.mark.parametrize("absorbed", [True, False])
+def test_both_layouts_of_latent_attention_are_read(
+    tiny: Callable[..., Architecture], tmp_path: Path, absorbed: bool
+) -> None:
+    """DeepSeek-V2 files are told apart by their tensors: absorbed, or of the older layout; ranks are kept."""
+    architecture = tiny("deepseek2")
+    assert architecture.mla is not None
+    latent = replace(architecture.mla, q_lora_rank=64, absorbed=absorbed)
+    architecture = tiny("deepseek2", mla=latent, n_kv_heads=1 if absorbed else 4)
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(architecture, "q8_0", path)
+    assert read_gguf(path).architecture == architecture
+
+
+def _write(path: Path, architecture: str, values: dict[str, int | str]) -> Path:
+    writer = gguf.GGUFWriter(path, architecture)
+    for key, value in values.items():
+        if isinstance(value, int):
+            writer.add_uint32(key, value)
+        else:
+            writer.add_string(key, value)
+    writer.add_tensor("token_embd.weight", np.zeros((384, 256), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+_LLAMA: dict[str, int | str] = {
+    "llama.embedding_length": 256,
+    "llama.attention.head_count": 4,
+    "llama.block_count": 1,
+    "llama.feed_forward_length": 512,
+    "llama.context_length": 512,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("mamba", {}, "architecture 'mamba' is not supported; supported are llama"),
+        ("llama", {}, "metadata lacks llama.embedding_length"),
+        ("llama", {"llama.embedding_length": "256"}, "llama.embedding_length is '256', expected an integer"),
+        ("llama", _LLAMA, "metadata lacks llama.attention.layer_norm_rms_epsilon"),
+        ("llama", {"split.count": 3}, "is split in 3 parts; merge them with llama-gguf-split --merge"),
+    ],
+)
+def test_unusable_metadata_is_refused(tmp_path: Path, name: str, values: dict[str, int | str], message: str) -> None:
+    """Metadata that does not describe a supported architecture is refused in one line with the path."""
+    path = _write(tmp_path / "odd.gguf", name, values)
+    with pytest.raises(GgufError) as caught:
+        read_gguf(path)
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_tensors_must_match_the_metadata(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """A file that lacks a tensor of its architecture, or has it in another shape, is refused by the tensor's name."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(tiny(), "f16", path)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"blk.3.ffn_up.weight", b"blk.3.ffn_xx.weight"))
+    with pytest.raises(GgufError, match=r"lacks tensor 'blk\.3\.ffn_up\.weight', which its metadata demands"):
+        read_gguf(path)
+    path.write_bytes(
+        whole.replace(b"llama.feed_forward_length\x04\0\0\0\0\x02", b"llama.feed_forward_length\x04\0\0\0\0\x01")
+    )
+    with pytest.raises(GgufError, match=r"is \(256, 512\), its metadata demands \(256, 256\)"):
+        read_gguf(path)
+
+
+def test_contradictions_name_the_file(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """Metadata that contradicts itself is refused with the path and the field."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(tiny(), "f16", path)
+    key = b"llama.attention.head_count_kv\x04\0\0\0"
+    path.write_bytes(path.read_bytes().replace(key + b"\x02", key + b"\x03"))
+    with pytest.raises(GgufError, match="n_kv_heads is 3, expected a divisor of n_heads"):
+        read_gguf(path)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.workload.huggingface import CLASSES, from_config
+
+_LLAMA: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 384,
+    "max_position_embeddings": 512,
+    "rms_norm_eps": 1e-5,
+}
+_LATENT = {"kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 32, "v_head_dim": 64}
+_EXTRA: dict[str, dict[str, Any]] = {
+    "Gemma2ForCausalLM": {"sliding_window": 32, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+    "GPTNeoXForCausalLM": {"rotary_pct": 0.25, "layer_norm_eps": 1e-5},
+    "PLMForCausalLM": _LATENT,
+    "Qwen2MoeForCausalLM": {
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 128,
+        "shared_expert_intermediate_size": 256,
+    },
+    "DeepseekV2ForCausalLM": {
+        **_LATENT,
+        "n_routed_experts": 4,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 128,
+    },
+}
+
+
+def _config(of: str = "LlamaForCausalLM", **changes: Any) -> dict[str, Any]:
+    return {**_LLAMA, **_EXTRA.get(of, {}), "architectures": [of], **changes}
+
+
+@pytest.mark.parametrize(("of", "gguf_architecture"), CLASSES.items())
+def test_every_class_converts(of: str, gguf_architecture: str) -> None:
+    """Each supported class gives an architecture of the GGUF kind that llama.cpp converts it to."""
+    assert from_config(_config(of)).gguf_architecture == gguf_architecture
+
+
+@pytest.mark.parametrize("of", CLASSES)
+def test_every_needed_key_is_named_when_missing(of: str) -> None:
+    """Leaving out any key either has a default or is refused with that key's name."""
+    config = _config(of)
+    for key in config:
+        rest = {other: value for other, value in config.items() if other != key}
+        try:
+            from_config(rest, name="m")
+        except ArchitectureError as error:
+            assert str(error) == f"config of 'm': key {key!r} is missing"  # noqa: PT017
+
+
+def test_defaults_are_those_of_transformers() -> None:
+    """Absent KV heads, head size, RoPE base and tying get the library's defaults."""
+    found = from_config(_config())
+    assert (found.n_kv_heads, found.head_dim, found.rope_freq_base) == (4, 64, 10000.0)
+    assert not found.tied_embeddings
+    assert from_config(_config("Gemma2ForCausalLM")).tied_embeddings
+
+
+@pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
+def test_rope_factors_follow_the_scaling(key: str) -> None:
+    """Llama 3's scaling puts frequency factors into the file, under the old and the new key."""
+    scaling: dict[str, Any] = {key: {"rope_type": "llama3", "rope_theta": 500000.0}}
+    found = from_config(_config(**scaling))
+    assert found.rope_freq_factors
+    assert found.rope_freq_base == 500000.0
+
+
+def test_long_rope_needs_the_original_context() -> None:
+    """Phi's long RoPE keeps the original context length, wherever the config has it."""
+    scaling = {"type": "longrope", "original_max_position_embeddings": 128}
+    found = from_config(_config("Phi3ForCausalLM", rope_scaling=scaling, partial_rotary_factor=0.75))
+    assert (found.rope_freq_factors, found.n_ctx_orig, found.n_rot) == (True, 128, 48)
+    with pytest.raises(ArchitectureError, match="key 'original_max_position_embeddings' is missing"):
+        from_config(_config("Phi3ForCausalLM", rope_scaling={"type": "longrope"}))
+
+
+def test_latent_query_rank_is_optional() -> None:
+    """A query rank gives compressed queries; none, or null, gives plain ones."""
+    for rank, expected in ((96, 96), (None, None)):
+        found = from_config(_config("DeepseekV2ForCausalLM", q_lora_rank=rank))
+        assert found.mla is not None
+        assert found.mla.q_lora_rank == expected
+
+
+def test_a_file_is_named_after_its_directory(tmp_path: Path) -> None:
+    """A config.json gives its architecture the name of the directory it lies in."""
+    path = tmp_path / "some-llm" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(_config()), encoding="utf-8")
+    assert from_config(path).name == "some-llm"
+    assert from_config(path, name="other").name == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "is not JSON"), ("[1]", "holds a list, expected an object"), (None, "cannot be read: No such file")],
+)
+def test_a_broken_file_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
+    """A config.json that is missing or no object is refused with its path."""
+    path = tmp_path / "config.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(ArchitectureError, match=message) as caught:
+        from_config(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"architectures": ["BertModel"]}, "architecture 'BertModel' is not supported; supported are Llama"),
+        ({"architectures": []}, "key 'architectures' is missing"),
+        ({"hidden_size": "wide"}, "hidden_size is 'wide', expected an integer"),
+        ({"rms_norm_eps": "tiny"}, "rms_norm_eps is 'tiny', expected a number"),
+        ({"num_attention_heads": 0}, "n_heads is 0, expected a positive integer"),
+    ],
+)
+def test_wrong_values_are_refused(changes: dict[str, Any], message: str) -> None:
+    """A value of the wrong kind is refused with its key."""
+    with pytest.raises(ArchitectureError, match=message):
+        from_config(_config(**changes))

@@ -1,0 +1,82 @@
+"""The kernels' catalogue: ids, FLOPs and bytes against figures worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.errors import OpenClError
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase, tensor_bytes
+
+
+@pytest.mark.parametrize(
+    ("case_id", "flops", "read_bytes", "written_bytes"),
+    [
+        ("gemm/m2-n3-k4/f32", 48, 4 * 8 + 4 * 12, 4 * 6),
+        ("gemm/m2-n3-k4/f16", 48, 2 * 8 + 4 * 12, 4 * 6),
+        ("gemv_f32/m3-k5/f32", 30, 4 * 15 + 4 * 5, 12),
+        ("gemv_q8_0/m2-k64/q8_0", 256, 4 * 34 + 4 * 64, 8),
+        ("gemv_q4_0/m2-k64/q4_0", 256, 4 * 18 + 4 * 64, 8),
+        ("bmm_kq/heads4-kvheads2-tokens3-positions5-head8/f16", 2 * 60 * 8, 2 * 80 + 4 * 96, 4 * 60),
+        ("bmm_kqv/heads4-kvheads2-tokens3-positions5-head8/f16", 2 * 60 * 8, 2 * 80 + 4 * 60, 4 * 96),
+        ("rms_norm/rows2-columns10/f32", 88, 4 * 20 + 4 * 10, 80),
+        ("rope_normal/tokens2-heads3-head4/f32", 11 * 12, 4 * 24 + 4 * 2, 96),
+        ("rope_neox/tokens2-heads3-head4/f32", 11 * 12, 4 * 24 + 4 * 2, 96),
+        ("softmax/rows2-columns10/f32", 122, 80, 80),
+        ("silu_mul/count10/f32", 40, 80, 40),
+        ("add/count10/f32", 10, 80, 40),
+        ("dequantize_q8_0/count64/q8_0", 64, 68, 256),
+        ("dequantize_q4_0/count64/q4_0", 128, 36, 256),
+        ("get_rows/rows2-vocab100-columns10/f16", 0, 4 * 2 + 2 * 20, 80),
+    ],
+)
+def test_costs_by_hand(case_id: str, flops: int, read_bytes: int, written_bytes: int) -> None:
+    """A kernel's FLOPs and bytes are those that its formula gives on paper."""
+    case = KernelCase.from_id(f"kernel/{case_id}")
+
+    assert (case.flops, case.read_bytes, case.written_bytes) == (flops, read_bytes, written_bytes)
+
+
+def test_gemv_of_a_real_architecture() -> None:
+    """The gate projection of SmolLM2-135M in Q8_0 streams 0.94 MB of weights for 1.8 MFLOP."""
+    case = KernelCase.from_id("kernel/gemv_q8_0/m1536-k576/q8_0")
+
+    assert case.flops == 1_769_472
+    assert tensor_bytes("q8_0", 1536 * 576) == 940_032
+
+
+def test_case_id_and_back() -> None:
+    """A case id is made of name, sizes in order and type, and names the case it was made from."""
+    case = KernelCase(name="gemm", shape=(("m", 64), ("n", 64), ("k", 576)), type="f32")
+
+    assert case.case_id == "kernel/gemm/m64-n64-k576/f32"
+    assert KernelCase.from_id(case.case_id) == case
+
+
+@pytest.mark.parametrize(
+    ("case_id", "reason"),
+    [
+        ("kernel/gemm/m64", "expected kernel/<name>/<shape>/<type>"),
+        ("operator/gemm/m1-n1-k1/f32", "expected kernel/<name>/<shape>/<type>"),
+        ("kernel/conv/m1-n1-k1/f32", "no such kernel"),
+        ("kernel/gemm/m1-n1-k1/q6_k", "no such kernel"),
+        ("kernel/gemm/n1-m1-k1/f32", "each of m, n, k, in order"),
+        ("kernel/gemm/m1-n1/f32", "each of m, n, k, in order"),
+        ("kernel/gemm/m1-n0-k1/f32", "a positive size"),
+        ("kernel/gemv_q8_0/m1-k31/q8_0", "expected k to be a multiple of 32"),
+        ("kernel/rope_neox/tokens1-heads1-head3/f32", "expected head to be a multiple of 2"),
+        (
+            "kernel/bmm_kq/heads5-kvheads3-tokens1-positions1-head4/f16",
+            "expected heads to be a multiple of kvheads",
+        ),
+    ],
+)
+def test_refused_cases(case_id: str, reason: str) -> None:
+    """A case id that no kernel can run is refused with the form that was expected."""
+    with pytest.raises(OpenClError, match=reason):
+        KernelCase.from_id(case_id)
+
+
+def test_standard_kernels() -> None:
+    """The standard kernels are at least 15 kernels at 24 shapes, and no case twice."""
+    assert len({case.name for case in STANDARD_KERNELS}) >= 15
+    assert len({case.case_id for case in STANDARD_KERNELS}) == len(STANDARD_KERNELS) >= 24

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import QuantizationError
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find
+from perfsuite.workload.families import FAMILIES
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.gguf_metadata import read_gguf
+from perfsuite.workload.quantization import quantizations, tensor_type, tensor_types
+from perfsuite.workload.synthetic import write_synthetic
+from perfsuite.workload.tensors import TensorSpec
+
+# llama.h's file types. The engine's Q4_0 is no 'pure' one unless asked.
+_MIXTURES = {"q4_k_s": 14, "q4_k_m": 15, "q5_k_s": 16, "q5_k_m": 17}
+_PURE = {"q4_0": 2, "q8_0": 7, "q4_k": 15, "q6_k": 18, "q3_k": 12, "tq2_0": 37, "iq4_xs": 30, "f16": 1, "bf16": 32}
+
+
+def test_names_are_lower_case_and_cover_every_weight_type() -> None:
+    """Every type that llama.cpp runs is accepted by its name in lower case, and so are the mixtures."""
+    assert {each.name.lower() for each in GGML_TYPES.values() if each.is_weight} < set(quantizations())
+    assert {"q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m"} < set(quantizations())
+    assert "i32" not in quantizations()
+
+
+def test_an_unknown_name_lists_the_accepted(tiny: Callable[..., Architecture]) -> None:
+    """An unknown quantisation is refused with all the accepted ones."""
+    with pytest.raises(QuantizationError, match=r"'q9_9' is unknown; accepted are f32, f16, .*, q4_k_m"):
+        tensor_types(tiny(), "q9_9")
+
+
+@pytest.mark.parametrize("gguf_architecture", FAMILIES)
+def test_small_tensors_stay_single_precision(tiny: Callable[..., Architecture], gguf_architecture: str) -> None:
+    """Norms, biases, RoPE factors and routers are F32 whatever the quantisation."""
+    types = tensor_types(tiny(gguf_architecture), "q4_0")
+    small = [name for name in types if "norm" in name or name.endswith("bias") or "rope" in name or "gate_inp" in name]
+    assert small
+    assert {types[name] for name in small} == {"F32"}
+
+
+@given(
+    st.sampled_from(quantizations()),
+    st.integers(1, 2048),
+    st.sampled_from(["blk.0.ffn_down", "output", "blk.1.attn_v"]),
+)
+def test_a_type_always_fits_its_rows(quantization: str, n_values: int, name: str) -> None:
+    """Whatever the row's length, the chosen type's blocks divide it."""
+    spec = TensorSpec(name=f"{name}.weight", ne=(n_values, 64))
+    chosen = tensor_type(quantization, spec, find("smollm2-135m"))
+    assert GGML_TYPES[chosen].fits(n_values)
+
+
+def test_the_types_cannot_be_changed(tiny: Callable[..., Architecture]) -> None:
+    """The mapping of types is read-only."""
+    with pytest.raises(TypeError):
+        tensor_types(tiny(), "q8_0")["output.weight"] = "F32"  # type: ignore[index]
+
+
+def test_a_published_mixture() -> None:
+    """Q4_K_M of Llama-3.2-1B has the counts of types that its published files have."""
+    types = list(tensor_types(find("llama-3.2-1b"), "q4_k_m").values())
+    assert {kind: types.count(kind) for kind in set(types)} == {"F32": 34, "Q4_K": 96, "Q6_K": 17}
+
+
+# One odd width: 288 is a multiple of 32 but not of 256, and 272 of neither.
+_SHAPES = [("llama", {}), ("llama", {"tied_embeddings": False, "n_ff": 272}), ("llama", {"n_embd": 288})]
+_SHAPES += [(name, {}) for name in FAMILIES if name != "llama"]
+
+
+@pytest.mark.parametrize(("gguf_architecture", "changes"), _SHAPES)
+def test_types_are_those_of_the_engines_quantizer(
+    tiny: Callable[..., Architecture],
+    quantize_with_engine: Callable[[list[tuple[str, str, int, bool]]], None],
+    tmp_path: Path,
+    gguf_architecture: str,
+    changes: dict[str, int],
+) -> None:
+    """Tensor by tensor, mixtures and pure quantisations have the types that llama.cpp itself chooses."""
+    architecture = tiny(gguf_architecture, **changes)
+    source = tmp_path / "source.gguf"
+    write_synthetic(architecture, "f32", source)
+    wanted = {**_MIXTURES, **(_PURE if gguf_architecture == "llama" else {})}
+    targets = {name: tmp_path / f"{name}.gguf" for name in wanted}
+    quantize_with_engine([(str(source), str(targets[name]), wanted[name], name in _PURE) for name in wanted])
+    for name, path in targets.items():
+        assert dict(read_gguf(path).tensor_types) == dict(tensor_types(architecture, name)), name

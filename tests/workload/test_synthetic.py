@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+
+from perfsuite.errors import GgufError, QuantizationError
+from perfsuite.workload import synthetic
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.families import FAMILIES
+from perfsuite.workload.gguf_header import read_header
+from perfsuite.workload.quantization import quantizations
+from perfsuite.workload.synthetic import write_synthetic
+
+Decode = Callable[..., list[dict[str, Any]]]
+
+
+def _assert_sound(found: dict[str, Any], architecture: Architecture) -> None:
+    assert found["finite"]
+    assert found["differ"]
+    assert 0.2 < found["deviation"] < 5.0
+    factors = architecture.n_rot // 2 * (2 if architecture.gguf_architecture == "phi3" else 1)
+    assert found["n_parameters"] == architecture.n_parameters + (factors if architecture.rope_freq_factors else 0)
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_architecture_decodes(decode: Decode, tmp_path: Path, name: str) -> None:
+    """Each architecture of the catalogue, cut to two layers, loads in llama.cpp and gives finite logits."""
+    architecture = find(name).with_layers(2)
+    path = tmp_path / f"{name}.gguf"
+    write_synthetic(architecture, "q4_0" if architecture.n_parameters < 1e9 else "q2_k", path)
+    (found,) = decode(path, flash_attention=architecture.family.flash_attention)
+    _assert_sound(found, architecture)
+
+
+@pytest.mark.parametrize("quantization", ["q8_0", "f16", "q4_k_m", "q4_0"])
+def test_the_reference_model_decodes_whole(decode: Decode, tmp_path: Path, quantization: str) -> None:
+    """SmolLM2-135M decodes at its full depth in the usual quantisations."""
+    path = tmp_path / "whole.gguf"
+    write_synthetic(find("smollm2-135m"), quantization, path)
+    (found,) = decode(path)
+    _assert_sound(found, find("smollm2-135m"))
+
+
+def test_every_quantization_decodes(decode: Decode, tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """Every accepted quantisation of a small architecture gives finite logits of a sensible spread."""
+    architecture = tiny()
+    paths = [tmp_path / f"{quantization}.gguf" for quantization in quantizations()]
+    for path in paths:
+        write_synthetic(architecture, path.stem, path)
+    for found in decode(*paths):
+        _assert_sound(found, architecture)
+
+
+@pytest.mark.parametrize("gguf_architecture", FAMILIES)
+def test_every_family_decodes(
+    decode: Decode, tiny: Callable[..., Architecture], tmp_path: Path, gguf_architecture: str
+) -> None:
+    """A small architecture of each family decodes with a mixture of types."""
+    architecture = tiny(gguf_architecture)
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(architecture, "q4_k_m", path)
+    (found,) = decode(path, flash_attention=architecture.family.flash_attention)
+    _assert_sound(found, architecture)
+
+
+def test_equal_requests_give_equal_bytes(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """The bytes follow from architecture, quantisation and seed alone."""
+    paths = [tmp_path / name for name in ("a.gguf", "b.gguf", "c.gguf")]
+    for path, seed in zip(paths, (0, 0, 1), strict=True):
+        write_synthetic(tiny(), "q4_k_m", path, seed=seed)
+    first, second, other = (path.read_bytes() for path in paths)
+    assert first == second
+    assert first != other
+
+
+def test_the_file_is_what_the_gguf_package_reads(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """Another reader finds the tensors, and weights that repeat down a matrix but not across routers."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(tiny("qwen2moe"), "f32", path)
+    tensors = {tensor.name: tensor.data for tensor in gguf.GGUFReader(path).tensors}
+    up = tensors["blk.0.ffn_up_shexp.weight"]
+    assert up.shape == (512, 256)
+    assert np.array_equal(up[:32], up[32:64])
+    assert not np.array_equal(up[0], up[1])
+    router = tensors["blk.0.ffn_gate_inp.weight"]
+    assert len(np.unique(router, axis=0)) == len(router) == 6
+    assert np.allclose(tensors["blk.0.attn_norm.weight"], 1.0, atol=0.06)
+
+
+def test_the_last_tensor_is_whole(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """The file ends with the last byte that its table demands."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(tiny(), "q8_0", path)
+    last = read_header(path).tensors[-1]
+    with path.open("rb") as file:
+        file.seek(-last.size_bytes, os.SEEK_END)
+        assert np.isfinite(np.frombuffer(file.read(), dtype=np.float32)).all()
+
+
+def test_an_unknown_quantization_writes_nothing(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """A wrong name is refused before any file appears."""
+    with pytest.raises(QuantizationError):
+        write_synthetic(tiny(), "q4", tmp_path / "tiny.gguf")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_place_is_one_line(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """A directory that does not exist is refused with the path and the reason."""
+    path = tmp_path / "none" / "tiny.gguf"
+    with pytest.raises(GgufError) as caught:
+        write_synthetic(tiny(), "q8_0", path)
+    assert str(caught.value) == f"{path}: cannot be written: No such file or directory"
+
+
+def test_a_full_disk_leaves_nothing(
+    tiny: Callable[..., Architecture], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the disk fills up, the old file stays, no half-written one does, and the error says why."""
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(b"old")
+
+    def fill(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(synthetic, "_write_tensor", fill)
+    with pytest.raises(GgufError, match="cannot be written: No space left on device"):
+        write_synthetic(tiny(), "q8_0", path)
+    assert [each.name for each in tmp_path.iterdir()] == ["tiny.gguf"]
+    assert path.read_bytes() == b"old"

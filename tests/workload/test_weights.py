@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import ArchitectureError, GgufError, QuantizationError
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find
+from perfsuite.workload.gguf_metadata import read_gguf
+from perfsuite.workload.synthetic import write_synthetic
+from perfsuite.workload.weights import materialize, resolve, synthetic_weights
+
+
+def test_a_name_gives_architecture_and_quantization(tmp_path: Path) -> None:
+    """A catalogue name is resolved without writing anything."""
+    found = resolve("smollm2-135m-q8_0", cache_dir=tmp_path / "cache")
+    assert found.name == "smollm2-135m-q8_0"
+    assert found.architecture == find("smollm2-135m")
+    assert found.tensor_types["blk.0.attn_q.weight"] == "Q8_0"
+    assert (found.path, found.quantization) == (None, "q8_0")
+    assert found.identity.startswith("synthetic:")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_may_ask_for_another_depth(tmp_path: Path) -> None:
+    """A depth between architecture and quantisation cuts or deepens the model."""
+    found = resolve("deepseek-v2-lite-l2-q4_0", cache_dir=tmp_path)
+    assert (found.name, found.architecture.n_layers) == ("deepseek-v2-lite-l2-q4_0", 2)
+
+
+def test_identities_differ_with_what_determines_the_bytes(tmp_path: Path) -> None:
+    """Depth and quantisation each change the identity, and asking again does not."""
+    names = ("pythia-70m-q8_0", "pythia-70m-q4_0", "pythia-70m-l2-q8_0", "pythia-70m-q8_0")
+    identities = [resolve(name, cache_dir=tmp_path).identity for name in names]
+    assert len(set(identities)) == 3
+    assert identities[0] == identities[3]
+
+
+def test_weights_are_written_once(tmp_path: Path) -> None:
+    """The first call writes the file into the cache, later ones and later sessions find it."""
+    cache = tmp_path / "deep" / "cache"
+    weights = resolve("pythia-70m-l2-q4_0", cache_dir=cache)
+    path = materialize(weights, cache_dir=cache)
+    digits = weights.identity.removeprefix("synthetic:")
+    assert path == cache / f"pythia-70m-l2-q4_0-{digits}.gguf"
+    assert read_gguf(path).tensor_types == weights.tensor_types
+    written_ns = path.stat().st_mtime_ns
+    again = resolve("pythia-70m-l2-q4_0", cache_dir=cache)
+    assert again.path == path
+    assert materialize(again, cache_dir=cache) == path
+    assert path.stat().st_mtime_ns == written_ns
+
+
+def test_a_file_is_described(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """A path gives the file's own architecture and types under a name fit for a case id."""
+    path = tmp_path / "My model (v2).gguf"
+    write_synthetic(tiny(), "q4_k_m", path)
+    found = resolve(str(path), cache_dir=tmp_path)
+    assert (found.name, found.quantization, found.path) == ("My-model-v2", None, path)
+    assert found.identity.startswith("sha256:")
+    assert replace(found.architecture, name="tiny") == tiny()
+    assert materialize(found, cache_dir=tmp_path) == path
+
+
+def test_another_file_has_another_identity(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """Two files with the same header and other weights are told apart."""
+    identities = set()
+    for seed in (0, 1):
+        path = tmp_path / f"{seed}.gguf"
+        write_synthetic(tiny(), "q8_0", path, seed=seed)
+        identities.add(resolve(str(path), cache_dir=tmp_path).identity)
+    assert len(identities) == 2
+
+
+def test_any_architecture_can_be_synthetic(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """An architecture from elsewhere is named and written like those of the catalogue."""
+    weights = synthetic_weights(tiny(), "q4_0", cache_dir=tmp_path)
+    assert weights.name == "tiny-q4_0"
+    assert materialize(weights, cache_dir=tmp_path).is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("smollm-135m-q8_0", ArchitectureError, "'smollm-135m' is not in the catalogue; did you mean smollm2-135m"),
+        ("smollm2-135m-q9_0", QuantizationError, "quantisation 'q9_0' is unknown; accepted are f32"),
+        ("smollm2-135m", QuantizationError, "'smollm2-135m' lacks a quantisation, as in smollm2-135m-q8_0"),
+        ("smollm2-135m-l2", QuantizationError, "'smollm2-135m-l2' lacks a quantisation"),
+        ("smollm2-135m-l0-q8_0", ArchitectureError, "'smollm2-135m-l0' is not in the catalogue"),
+        ("nothing", ArchitectureError, "'nothing' is not in the catalogue"),
+        ("", ArchitectureError, "'' is not in the catalogue"),
+        ("none.gguf", GgufError, "none.gguf: no such file"),
+        ("some/where", GgufError, "some/where: no such file"),
+    ],
+)
+def test_mistakes_get_one_line(tmp_path: Path, name: str, error: type[Exception], message: str) -> None:
+    """A wrong name or path is refused in one line that says what is accepted."""
+    with pytest.raises(error) as caught:
+        resolve(name, cache_dir=tmp_path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_went_away_is_told(tiny: Callable[..., Architecture], tmp_path: Path) -> None:
+    """Weights whose file was deleted since are refused with the path."""
+    path = tmp_path / "gone.gguf"
+    write_synthetic(tiny(), "q8_0", path)
+    found = resolve(str(path), cache_dir=tmp_path)
+    path.unlink()
+    with pytest.raises(GgufError, match=r"gone\.gguf: no such file"):
+        materialize(found, cache_dir=tmp_path)
+
+
+def test_a_cache_that_cannot_be_is_told(tmp_path: Path) -> None:
+    """A cache directory that cannot be created is refused with its path."""
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    cache = tmp_path / "file" / "cache"
+    with pytest.raises(GgufError, match="cannot be created for synthetic weights: Not a directory"):
+        materialize(resolve("pythia-70m-q8_0", cache_dir=cache), cache_dir=cache)
+
+
+def test_resolving_needs_no_writer() -> None:
+    """Resolving a name loads neither gguf nor NumPy, so that a process that writes nothing starts fast."""
+    script = """
+import sys, pathlib
+from perfsuite.workload import resolve
+resolve("smollm2-135m-q8_0", cache_dir=pathlib.Path("nowhere"))
+sys.exit(bool({"gguf", "numpy"} & set(sys.modules)))
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
