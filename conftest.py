@@ -1,3 +1,4 @@
-"""Settings of the suite's own tests; ``pytester`` runs pytest within pytest."""
+"""Settings of pytest for the whole checkout; the suite's own tests have theirs in tests/conftest.py."""
 
-pytest_plugins = ["pytester"]
+#: What is built is not collected.
+collect_ignore = ["build", "dist"]

@@ -21,8 +21,9 @@ FLOORS = (
 )
 LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 
-#: The one import along a floor: the record of the ceilings is written by those who measure them.
-ALONG_THE_FLOOR = {("measure", "expectation")}
+#: Imports along a floor: the record of the ceilings is written by those who measure them, and the shipped cases are
+#: tests that use the plugin's fixture.
+ALONG_THE_FLOOR = {("measure", "expectation"), ("cases", "plugin")}
 
 PYTEST_USERS = {"plugin", "cases"}
 LIBRARY_LOADERS = {"perfsuite.measure.native"}

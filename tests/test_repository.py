@@ -115,7 +115,7 @@ def test_no_module_has_a_vague_name() -> None:
 
 
 def test_every_test_module_belongs_to_a_module() -> None:
-    """tests/<package>/test_<module>.py tests perfsuite/<package>/<module>.py, or a folder of that name."""
+    """tests/<package>/test_<module>.py tests perfsuite/<package>/<module>.py or a folder; tests/native tests native/."""
     orphans = []
     for path in own_tests():
         package = path.parent.relative_to(ROOT / "tests")

@@ -16,7 +16,8 @@
 
 enum ps_pattern { PS_READ = 0, PS_COPY = 1, PS_TRIAD = 2, PS_N_PATTERNS = 3 };
 
-/* One pass of a pattern over arrays of n_bytes each, of which it uses 1, 2 or 3.  A read returns the exclusive or of all 64-bit words. */
+/* One pass of a pattern over arrays of n_bytes each, of which it uses 1, 2 or 3.  A read returns the exclusive or of
+ * all 64-bit words. */
 typedef uint64_t (*ps_stream)(void *a, const void *b, const void *c, size_t n_bytes);
 
 typedef struct ps_stream_kernel {

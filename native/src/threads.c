@@ -107,7 +107,7 @@ static void *ps_serve(void *argument) {
     return NULL;
 }
 
-/* Start a thread and pin it, if there is a set to pin to: from here, so that it need not first run where it is not to. */
+/* Start a thread and pin it where there is a set to pin to: from here, for it would first have to run elsewhere. */
 static int ps_start(ps_recruit *recruit, const cpu_set_t *allowed) {
     if (pthread_create(&recruit->handle, NULL, ps_serve, recruit) != 0) {
         return PS_NO_THREAD;

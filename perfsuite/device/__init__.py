@@ -1,0 +1,1 @@
+"""What a run happens on: profile, fingerprint, stability."""

@@ -27,6 +27,8 @@ class Profile:
     #: By kind of case: how many times the forecast a case may take before it is SLOW. A kind that is left out is not
     #: judged by the forecast.
     forecast_tolerance_ratio: Mapping[str, float]
+    #: Forecasts shorter than this bound nothing: what is left out of them (a wake-up, a cold cache) is longer.
+    forecast_least_ns: int
     #: Spread between sessions that stands in until enough sessions are stored (a ratio of the latency).
     session_spread_ratio: float
     #: Share of thread time spent waiting for a processor beyond which a replicate is not used.
@@ -58,6 +60,7 @@ def _profile(name: str, plain: Mapping[str, Any]) -> Profile:
             description=plain["description"],
             opencl_platform=plain.get("opencl_platform"),
             forecast_tolerance_ratio=dict(judging["forecast_tolerance_ratio"]),
+            forecast_least_ns=int(judging["forecast_least_ns"]),
             session_spread_ratio=float(judging["session_spread_ratio"]),
             max_waiting_ratio=float(judging["max_waiting_ratio"]),
             ceiling_spread_ratio=float(judging["ceiling_spread_ratio"]),

@@ -1,0 +1,1 @@
+"""Runs workloads in fresh worker processes on the device and returns records."""

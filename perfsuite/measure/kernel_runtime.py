@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import shutil
@@ -12,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from perfsuite.errors import OpenClError
+from perfsuite.measure.native import load_problem
 
 #: Where the loaders look unless OCL_ICD_VENDORS says otherwise.
 SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
@@ -68,10 +68,8 @@ def runtime_problem() -> str | None:
     library = find_runtime()
     if library is None:
         return None
-    try:
-        ctypes.CDLL(str(library))
-    except OSError as error:
-        return f"{library.name} of intel-opencl-rt cannot be loaded: {error}"
+    if problem := load_problem(library):
+        return f"{library.name} of intel-opencl-rt cannot be loaded: {problem}"
     return f"intel-opencl-rt is installed, but no .icd file in OCL_ICD_VENDORS names {library}"
 
 

@@ -167,6 +167,15 @@ def _run(command: Sequence[str], log: Path) -> None:
         )
 
 
+def load_problem(path: Path) -> str | None:
+    """Return why a shared library cannot be loaded into this process, or None where it can."""
+    try:
+        ctypes.CDLL(str(path))
+    except OSError as error:
+        return str(error)
+    return None
+
+
 def _load(path: Path, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path), mode=mode)

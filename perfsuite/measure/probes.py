@@ -164,7 +164,7 @@ class _Probes:
         out = ProbeLatency()
         status = self._library.ps_probe_dispatch(self._setup(_DISPATCH_SHARE), ctypes.byref(out))
         self._check(status, "dispatch")
-        return max(1, round(out.median_ns))
+        return max(1, round(float(out.median_ns)))
 
     def _setup(self, share: float) -> ProbeSetup:
         budget_ms = max(1, int(self._budget_ms * share))

@@ -83,7 +83,8 @@ def _engine_library(plan: LlamaPlan) -> Any:
     engine = find_engine(Path(plan.library_dir))
     if engine.build_id != plan.engine_build_id:
         raise EngineError(
-            f"{plan.library_dir}: holds build {engine.build_id}, the plan was made for {plan.engine_build_id}; run again"
+            f"{plan.library_dir}: holds build {engine.build_id}, the plan was made for {plan.engine_build_id}; "
+            "run again"
         )
     return load_engine_library(engine, Path(plan.cache_dir))
 

@@ -9,9 +9,9 @@ import pytest
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.plugin.replay import ReplayClock
 from perfsuite.plugin.session import PerfSession
+from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
-from perfsuite.verdict.compare import Judgement
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
 JUDGEMENT_KEY = pytest.StashKey[Judgement]()

@@ -111,7 +111,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the run's file and the baselines; a group that could not be measured makes the run fail."""
     perf = session.config.stash.get(SESSION_KEY, None)
-    if perf is None or session.config.option.collectonly or not perf.durations_s:
+    if perf is None or session.config.option.collectonly or not perf.has_results:
         return
     try:
         session.config.stash[_RUN_PATH_KEY] = perf.finish()
@@ -125,7 +125,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Print the tables and what to do next."""
     perf = config.stash.get(SESSION_KEY, None)
-    if perf is None or not perf.durations_s:
+    if perf is None or not perf.has_results:
         return
     judgements = tuple(perf.judgements.values())
     if not terminalreporter.config.get_verbosity() < 0:

@@ -18,6 +18,7 @@ from perfsuite.expectation.forecast import Expectation, expect
 from perfsuite.plugin.groups import GroupSamples, measure_kernels, measure_llama, measure_probes
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
+from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
 from perfsuite.report.run_file import RunFile, write_run
@@ -28,7 +29,7 @@ from perfsuite.verdict.baseline import (
     read_baselines,
     write_baselines,
 )
-from perfsuite.verdict.compare import BaselineMatch, Judgement, judge
+from perfsuite.verdict.compare import BaselineMatch, judge
 
 #: Which group measures a kind of case.
 _GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels"}
@@ -67,6 +68,11 @@ class PerfSession:
             self._group("kernels", lambda: measure_kernels(self.config, kernels, progress))
         self._probe(progress)
         progress.finish()
+
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was measured or judged."""
+        return bool(self.durations_s or self.judgements)
 
     def judgement(self, case_id: str) -> Judgement:
         """Judge one case, once."""
@@ -132,6 +138,7 @@ class PerfSession:
             case.costs,
             self.ceilings,
             tolerance_ratio=tolerance,
+            least_ns=self.config.profile.forecast_least_ns,
             spread_ratio=self.config.profile.ceiling_spread_ratio,
         )
         return self._judged(samples, case.kind, expectation, self._match(case, group))

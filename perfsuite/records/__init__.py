@@ -1,0 +1,1 @@
+"""What is measured and concluded, as frozen records that the other packages exchange."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.verdict.baseline import write_json
-from perfsuite.verdict.compare import Judgement
+from perfsuite.records.json_file import write_json
+from perfsuite.records.judgement import Judgement
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
@@ -65,9 +65,9 @@ def plain_case(judgement: Judgement) -> dict[str, Any]:
         "kind": judgement.kind,
         "samples_ns": list(judgement.samples_ns),
         "measured_ns": judgement.measured_ns,
-        "floor_ns": judgement.expectation.floor_ns,
-        "expected_ns": judgement.expectation.expected_ns,
-        "limit_ns": judgement.expectation.limit_ns,
+        "floor_ns": judgement.floor_ns,
+        "expected_ns": judgement.expected_ns,
+        "limit_ns": judgement.limit_ns,
         "baseline_ns": judgement.baseline_ns,
         "change_ratio": judgement.change_ratio,
         "outcome": judgement.outcome.value,

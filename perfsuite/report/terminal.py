@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change, format_ns
-from perfsuite.verdict.compare import Judgement
 
 _STYLES = {
     Outcome.PASS: "green",
@@ -73,7 +73,7 @@ def _table(kind: str, judgements: Sequence[Judgement]) -> Table:
         table.add_row(
             judgement.case_id.split("/", 1)[1],
             format_ns(judgement.measured_ns),
-            format_ns(judgement.expectation.expected_ns),
+            format_ns(judgement.expected_ns),
             format_ns(judgement.baseline_ns),
             format_change(judgement.change_ratio),
             judgement.outcome.value,

@@ -1,0 +1,1 @@
+"""Turns records into operators, phases and samples."""

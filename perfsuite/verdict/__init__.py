@@ -1,0 +1,1 @@
+"""Joins physics, stored baselines and pairs into an outcome."""

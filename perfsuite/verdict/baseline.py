@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 from perfsuite.device.fingerprint import Fingerprint, differences
 from perfsuite.errors import BaselineError
+from perfsuite.records.json_file import write_json
 
 #: Raised whenever the file's fields change their meaning.
 SCHEMA = 1
@@ -101,24 +100,6 @@ def write_baselines(baselines: BaselineFile) -> None:
     """Write the file whole or not at all."""
     plain = {"schema": SCHEMA, "entries": [_plain(entry) for entry in baselines.entries]}
     write_json(baselines.path, plain, BaselineError)
-
-
-def write_json(path: Path, plain: Mapping[str, Any], error_type: type[Exception]) -> None:
-    """Write JSON through a temporary file in the same folder, so that a reader never sees half of it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise error_type(f"{path}: cannot be written ({error.strerror})") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            json.dump(plain, out, indent=1, ensure_ascii=False)
-            out.write("\n")
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-    except OSError as error:
-        Path(partial).unlink(missing_ok=True)
-        raise error_type(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def _entry(plain: Mapping[str, Any]) -> BaselineEntry:

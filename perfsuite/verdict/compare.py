@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Finding, Outcome, foremost
 from perfsuite.records.samples import CaseSamples
 from perfsuite.units import format_change, format_ns
@@ -23,21 +24,6 @@ class BaselineMatch:
     samples_ns: tuple[int, ...] = ()
     #: How the nearest stored fingerprint differs; empty when one matches or none is stored.
     differences: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The verdict on one case with every figure that it rests on."""
-
-    case_id: str
-    kind: str
-    samples_ns: tuple[int, ...]
-    measured_ns: int | None
-    expectation: Expectation
-    baseline_ns: int | None
-    change_ratio: float | None
-    outcome: Outcome
-    reason: str
 
 
 def judge(
@@ -65,7 +51,9 @@ def judge(
         kind=kind,
         samples_ns=samples.samples_ns,
         measured_ns=measured_ns,
-        expectation=expectation,
+        floor_ns=expectation.floor_ns,
+        expected_ns=expectation.expected_ns,
+        limit_ns=expectation.limit_ns,
         baseline_ns=round(median(baseline.samples_ns)) if baseline.samples_ns else None,
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,

@@ -58,7 +58,7 @@ enum ps_type {
 };
 
 /* Bandwidth over a working set split evenly among the threads (rounded down to 512 bytes an array and thread, of which
- * each must have one).  First use of the memory is part of the budget, but each pattern has at least an eighth of it. */
+ * each must have one).  First use of the memory is part of the budget, but each pattern has an eighth of it or more. */
 PS_API int ps_probe_bandwidth(const ps_probe_setup *setup, int64_t working_set_bytes, ps_bandwidth *out);
 
 /* Peak of all threads together, operands in registers, on the fastest of the instructions that the processor has. */

@@ -1,0 +1,35 @@
+"""JSON files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import PerfsuiteError
+
+
+def write_json(path: Path, plain: Mapping[str, Any], error_type: type[PerfsuiteError]) -> None:
+    """Write through a temporary file in the same folder, so that a reader never sees half of it.
+
+    Raises
+    ------
+    PerfsuiteError
+        Of `error_type`, naming the path and why it cannot be written; what was there before stays.
+    """
+    partial: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            json.dump(plain, out, indent=1, ensure_ascii=False, allow_nan=False)
+            out.write("\n")
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except OSError as error:
+        if partial is not None:
+            Path(partial).unlink(missing_ok=True)
+        raise error_type(f"{path}: cannot be written ({error.strerror})") from error

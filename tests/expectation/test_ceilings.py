@@ -1,0 +1,139 @@
+"""Facts about ceilings: which bandwidth holds where, how runs merge, what is read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings, merge_ceilings
+
+KIB, MIB = 1024, 1024 * 1024
+
+L2 = Bandwidth(working_set_bytes=512 * KIB, read_bytes_per_s=200e9, copy_bytes_per_s=210e9, triad_bytes_per_s=190e9)
+L3 = Bandwidth(working_set_bytes=16 * MIB, read_bytes_per_s=100e9, copy_bytes_per_s=90e9, triad_bytes_per_s=95e9)
+MEMORY = Bandwidth(working_set_bytes=128 * MIB, read_bytes_per_s=30e9, copy_bytes_per_s=28e9, triad_bytes_per_s=33e9)
+
+CEILINGS = Ceilings(
+    n_threads=2,
+    bandwidths=(L2, L3, MEMORY),
+    fp32_flops_per_s=4e11,
+    int8_flops_per_s=1.6e12,
+    f16_flops_per_s=None,
+    dispatch_ns=300,
+)
+
+
+@pytest.mark.parametrize(
+    ("working_set_bytes", "level"),
+    [(0, L2), (512 * KIB, L2), (512 * KIB + 1, L3), (16 * MIB, L3), (17 * MIB, MEMORY), (4 << 30, MEMORY)],
+)
+def test_sustained_bandwidth_is_that_of_the_smallest_level_that_holds_the_set(
+    working_set_bytes: int, level: Bandwidth
+) -> None:
+    """A forecast reads at the rate of the smallest measured working set that is large enough, or memory's."""
+    assert CEILINGS.sustained_bandwidth_bytes_per_s(working_set_bytes) == level.read_bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("working_set_bytes", "expected"),
+    [(1, 210e9), (512 * KIB, 210e9), (15 * MIB, 210e9), (16 * MIB, 100e9), (127 * MIB, 100e9), (128 * MIB, 33e9)],
+)
+def test_fastest_bandwidth_is_the_best_pattern_of_the_level_within_the_set(
+    working_set_bytes: int, expected: float
+) -> None:
+    """Between two measured working sets the floor grants the faster level, for part of the set may lie there."""
+    assert CEILINGS.fastest_bandwidth_bytes_per_s(working_set_bytes) == expected
+
+
+def test_fastest_bandwidth_looks_at_larger_levels_too() -> None:
+    """A larger working set that was measured faster lifts the floor's bandwidth of the smaller one."""
+    quick = replace(MEMORY, read_bytes_per_s=300e9)
+    ceilings = replace(CEILINGS, bandwidths=(L2, L3, quick))
+    assert ceilings.fastest_bandwidth_bytes_per_s(1) == 300e9
+
+
+@pytest.mark.parametrize("working_set_bytes", [0, 1, 600 * KIB, 20 * MIB, 1 << 40])
+def test_nothing_sustained_exceeds_the_fastest(working_set_bytes: int) -> None:
+    """The forecast's bandwidth never exceeds the floor's."""
+    fastest = CEILINGS.fastest_bandwidth_bytes_per_s(working_set_bytes)
+    assert CEILINGS.sustained_bandwidth_bytes_per_s(working_set_bytes) <= fastest
+
+
+def test_merging_takes_the_best_rates_and_the_median_dispatch() -> None:
+    """Each rate is the best of all runs by itself, and the dispatch cost the median of theirs."""
+    slow_cache = replace(L2, read_bytes_per_s=1e9, triad_bytes_per_s=250e9)
+    second = replace(CEILINGS, bandwidths=(slow_cache, L3, MEMORY), fp32_flops_per_s=5e11, dispatch_ns=90_000)
+    third = replace(CEILINGS, int8_flops_per_s=1e12, f16_flops_per_s=7e11, dispatch_ns=310)
+    assert merge_ceilings([CEILINGS, second, third]) == replace(
+        CEILINGS,
+        bandwidths=(replace(L2, triad_bytes_per_s=250e9), L3, MEMORY),
+        fp32_flops_per_s=5e11,
+        f16_flops_per_s=7e11,
+        dispatch_ns=310,
+    )
+
+
+def test_merging_one_run_changes_nothing() -> None:
+    """One run is its own merger."""
+    assert merge_ceilings([CEILINGS]) == CEILINGS
+
+
+def test_merging_unlike_runs_is_refused() -> None:
+    """Runs of other thread counts or working sets are refused, with both named."""
+    with pytest.raises(MeasurementError, match=r"runs of 2 threads over .* and 4 threads over .* cannot be merged"):
+        merge_ceilings([CEILINGS, replace(CEILINGS, n_threads=4)])
+    with pytest.raises(MeasurementError, match="cannot be merged"):
+        merge_ceilings([CEILINGS, replace(CEILINGS, bandwidths=(L3, MEMORY))])
+
+
+def test_merging_nothing_is_refused() -> None:
+    """No run has no ceilings."""
+    with pytest.raises(MeasurementError, match="no run"):
+        merge_ceilings([])
+
+
+@pytest.mark.parametrize("f16_flops_per_s", [None, 7e11])
+def test_plain_values_survive_json(f16_flops_per_s: float | None) -> None:
+    """Ceilings written as JSON are read back equal."""
+    ceilings = replace(CEILINGS, f16_flops_per_s=f16_flops_per_s)
+    assert Ceilings.from_plain(json.loads(json.dumps(ceilings.to_plain()))) == ceilings
+
+
+def _changed(**changes: Any) -> dict[str, Any]:
+    return {**CEILINGS.to_plain(), **changes}
+
+
+def _without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in CEILINGS.to_plain().items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ([], r"ceilings: list where an object was expected"),
+        (None, r"ceilings: NoneType where"),
+        (_without("dispatch_ns"), r"missing \['dispatch_ns'\], unknown \[\]"),
+        (_changed(gpu=1), r"missing \[\], unknown \['gpu'\]"),
+        (_changed(n_threads=0), r"'n_threads' is 0"),
+        (_changed(n_threads=True), r"'n_threads' is True"),
+        (_changed(dispatch_ns=1.5), r"'dispatch_ns' is 1.5"),
+        (_changed(fp32_flops_per_s=math.nan), r"'fp32_flops_per_s' is nan"),
+        (_changed(fp32_flops_per_s=math.inf), r"'fp32_flops_per_s' is inf"),
+        (_changed(int8_flops_per_s=-1.0), r"'int8_flops_per_s' is -1.0"),
+        (_changed(f16_flops_per_s="fast"), r"'f16_flops_per_s' is 'fast'"),
+        (_changed(bandwidths=[]), r"'bandwidths' is \[\]"),
+        (_changed(bandwidths={}), r"'bandwidths' is \{\}"),
+        (_changed(bandwidths=[3]), r"ceilings.bandwidths\[0\]: int where an object"),
+        (_changed(bandwidths=[{"read_bytes_per_s": 1.0}]), r"bandwidths\[0\]: fields missing"),
+        (_changed(bandwidths=CEILINGS.to_plain()["bandwidths"][::-1]), r"are not ascending"),
+    ],
+)
+def test_anything_else_is_refused_by_name(plain: object, message: str) -> None:
+    """What is not a record of ceilings is a MeasurementError that names the field and what it held."""
+    with pytest.raises(MeasurementError, match=message):
+        Ceilings.from_plain(plain)

@@ -1,0 +1,223 @@
+"""Facts about the probes' Python side: what is asked of the library, and what becomes of its answers."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import CFUNCTYPE, POINTER, c_int, c_int64, c_void_p
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.probes import (
+    ProbeBandwidth,
+    ProbeLatency,
+    ProbeRate,
+    ProbeSetup,
+    measure_ceilings,
+    standard_working_sets,
+)
+
+KIB, MIB = 1024, 1024 * 1024
+
+
+class FakeLibrary:
+    """Stands in for ``libperfsuite_probe``: C functions that give fixed answers and note what they were asked."""
+
+    def __init__(self, *, f16_status: int = 0, failing: str = "") -> None:
+        self.asked: list[tuple[str, int, int, int, int]] = []
+        self._f16_status = f16_status
+        self._failing = failing
+        setup = POINTER(ProbeSetup)
+        self.ps_probe_bandwidth = CFUNCTYPE(c_int, setup, c_int64, POINTER(ProbeBandwidth))(self._bandwidth)
+        self.ps_probe_compute = CFUNCTYPE(c_int, setup, c_int, POINTER(ProbeRate))(self._compute)
+        self.ps_probe_dispatch = CFUNCTYPE(c_int, setup, POINTER(ProbeLatency))(self._dispatch)
+        self._text = ctypes.create_string_buffer(b"no luck")
+        self.ps_status_text = CFUNCTYPE(c_void_p, c_int)(lambda status: ctypes.addressof(self._text))
+
+    @property
+    def budgets_ms(self) -> list[int]:
+        """The budgets that were given."""
+        return [asked[4] for asked in self.asked]
+
+    def _answer(self, name: str, setup: Any, argument: int) -> int:
+        plan = setup.contents
+        self.asked.append((name, argument, plan.n_threads, plan.pinned, plan.budget_ms))
+        return 3 if name == self._failing else 0
+
+    def _bandwidth(self, setup: Any, working_set_bytes: int, out: Any) -> int:
+        rates = out.contents
+        rates.read.best_per_s = 1e15 / working_set_bytes
+        rates.copy.best_per_s = 2e15 / working_set_bytes
+        rates.triad.best_per_s = 3e15 / working_set_bytes
+        return self._answer("bandwidth", setup, working_set_bytes)
+
+    def _compute(self, setup: Any, element: int, out: Any) -> int:
+        out.contents.best_per_s = (4e11, 1.6e12, 8e11)[element]
+        status = self._answer("compute", setup, element)
+        return self._f16_status if element == 2 else status
+
+    def _dispatch(self, setup: Any, out: Any) -> int:
+        out.contents.best_ns = 0.2
+        out.contents.median_ns = 0.4
+        return self._answer("dispatch", setup, 0)
+
+
+def measured(library: FakeLibrary, **arguments: Any) -> Any:
+    """Measure with the fake at two working sets."""
+    values = {"n_threads": 3, "budget_ms": 1000, "working_sets_bytes": (1000, 4000), **arguments}
+    return measure_ceilings(cast(ctypes.CDLL, library), **values)
+
+
+def test_answers_become_ceilings() -> None:
+    """The best rates become ceilings, and the median latency the dispatch cost, of 1 ns at least."""
+    assert measured(FakeLibrary()).to_plain() == {
+        "n_threads": 3,
+        "bandwidths": [
+            {
+                "working_set_bytes": 1000,
+                "read_bytes_per_s": 1e12,
+                "copy_bytes_per_s": 2e12,
+                "triad_bytes_per_s": 3e12,
+            },
+            {
+                "working_set_bytes": 4000,
+                "read_bytes_per_s": 2.5e11,
+                "copy_bytes_per_s": 5e11,
+                "triad_bytes_per_s": 7.5e11,
+            },
+        ],
+        "fp32_flops_per_s": 4e11,
+        "int8_flops_per_s": 1.6e12,
+        "f16_flops_per_s": 8e11,
+        "dispatch_ns": 1,
+    }
+
+
+def test_an_unsupported_f16_is_none() -> None:
+    """A processor without 16-bit float arithmetic has no ceiling for it."""
+    assert measured(FakeLibrary(f16_status=6)).f16_flops_per_s is None
+
+
+@pytest.mark.parametrize("budget_ms", [100, 2500])
+def test_shares_of_the_budget_do_not_exceed_it(budget_ms: int) -> None:
+    """All probes together are given no more than the budget, and most of it."""
+    library = FakeLibrary()
+    measured(library, budget_ms=budget_ms)
+    assert 0.9 * budget_ms < sum(library.budgets_ms) <= budget_ms
+
+
+def test_every_probe_has_a_budget() -> None:
+    """The smallest budget still gives each probe a millisecond."""
+    library = FakeLibrary()
+    measured(library, budget_ms=1)
+    assert library.budgets_ms == [1] * len(library.asked)
+
+
+@pytest.mark.parametrize(
+    ("n_threads", "pinned", "expected"),
+    [(3, None, 1), (2, None, 0), (4, None, 0), (2, True, 1), (3, False, 0)],
+)
+def test_threads_are_pinned_when_they_fill_the_processors(
+    n_threads: int, pinned: bool | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless told, threads are pinned where each processor has exactly one."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
+    library = FakeLibrary()
+    measured(library, n_threads=n_threads, pinned=pinned)
+    assert {(asked[2], asked[3]) for asked in library.asked} == {(n_threads, expected)}
+
+
+@pytest.mark.parametrize(
+    ("failing", "where"),
+    [
+        ("bandwidth", "bandwidth of 1000 bytes"),
+        ("compute", "arithmetic on elements of type 0"),
+        ("dispatch", "dispatch"),
+    ],
+)
+def test_a_probe_that_fails_is_named(failing: str, where: str) -> None:
+    """A failure says which probe failed, on how many threads, and in the library's words why."""
+    with pytest.raises(MeasurementError, match=rf"probe of {where} with 3 threads: no luck \(status 3\)"):
+        measured(FakeLibrary(failing=failing))
+
+
+def test_a_failing_f16_probe_is_not_taken_for_a_missing_one() -> None:
+    """Only 'unsupported' means that the processor has no 16-bit floats."""
+    with pytest.raises(MeasurementError, match="16-bit floats"):
+        measured(FakeLibrary(f16_status=2))
+
+
+def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
+    """Write one cache of one processor as sysfs does."""
+    folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
+    folder.mkdir(parents=True)
+    for name, text in fields.items():
+        (folder / name).write_text(text + "\n")
+
+
+def write_caches(root: Path, *, n_cpus: int, l3: bool = True) -> None:
+    """Write processors with 32 KiB of L1 data and instruction cache, 1 MiB of L2 each, and 8 MiB of L3 per pair."""
+    for cpu in range(n_cpus):
+        pair = f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}"
+        cache(root, cpu, 0, level="1", type="Data", size="32K", shared_cpu_list=str(cpu))
+        cache(root, cpu, 1, level="1", type="Instruction", size="64K", shared_cpu_list=str(cpu))
+        cache(root, cpu, 2, level="2", type="Unified", size="1024K", shared_cpu_list=str(cpu))
+        if l3:
+            cache(root, cpu, 3, level="3", type="Unified", size="8M", shared_cpu_list=pair)
+
+
+@pytest.fixture
+def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the machine 64 GiB."""
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1 << 24, "SC_PAGE_SIZE": 4096}.__getitem__)
+
+
+@pytest.mark.usefixtures("large_memory")
+@pytest.mark.parametrize(
+    ("n_threads", "expected"),
+    [
+        (1, (16 * KIB, 512 * KIB, 4 * MIB, 64 * MIB)),
+        (2, (32 * KIB, 1 * MIB, 8 * MIB, 64 * MIB)),
+        (8, (64 * KIB, 2 * MIB, 8 * MIB, 64 * MIB)),
+    ],
+)
+def test_working_sets_are_half_of_what_the_threads_have_of_each_cache(
+    tmp_path: Path, n_threads: int, expected: tuple[int, ...]
+) -> None:
+    """Private caches count once a thread, shared ones once, instruction caches not at all."""
+    write_caches(tmp_path, n_cpus=4)
+    assert standard_working_sets(n_threads, tmp_path) == expected
+
+
+@pytest.mark.usefixtures("large_memory")
+def test_memorys_working_set_grows_with_the_last_cache_up_to_a_bound(tmp_path: Path) -> None:
+    """Memory is measured over four times the last cache, but never over more than 512 MiB."""
+    write_caches(tmp_path / "some", n_cpus=8)
+    write_caches(tmp_path / "many", n_cpus=64)
+    assert standard_working_sets(8, tmp_path / "some")[-1] == 4 * 4 * 8 * MIB
+    assert standard_working_sets(64, tmp_path / "many")[-1] == 512 * MIB
+
+
+@pytest.mark.usefixtures("large_memory")
+def test_a_machine_without_an_l3_has_one_working_set_less(tmp_path: Path) -> None:
+    """A level that is not there is not measured."""
+    write_caches(tmp_path, n_cpus=2, l3=False)
+    assert standard_working_sets(1, tmp_path) == (16 * KIB, 512 * KIB, 64 * MIB)
+
+
+@pytest.mark.usefixtures("large_memory")
+def test_a_machine_that_tells_nothing_of_its_caches_has_memory_alone(tmp_path: Path) -> None:
+    """Boards whose device tree lacks the caches are measured in memory only; odd entries are passed over."""
+    cache(tmp_path, 0, 0, level="1", type="Data", size="unknown", shared_cpu_list="0")
+    cache(tmp_path, 0, 1, level="2", type="Unified")
+    assert standard_working_sets(4, tmp_path) == (64 * MIB,)
+
+
+def test_a_small_machine_gives_an_eighth_of_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 256 MiB memory is measured over 32 MiB, and caches of that size and more not at all."""
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1 << 16, "SC_PAGE_SIZE": 4096}.__getitem__)
+    cache(tmp_path, 0, 0, level="3", type="Unified", size="64M", shared_cpu_list="0")
+    assert standard_working_sets(1, tmp_path) == (32 * MIB,)

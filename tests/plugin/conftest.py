@@ -1,0 +1,157 @@
+"""A perf run whose workers are replaced by a stored record, so that nothing is measured."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OverheadPlan, Plan, ProbePlan
+from perfsuite.records.events import EngineRecord, Evaluation, Span
+
+_QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0}
+_CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9}
+
+_CEILINGS = {
+    "n_threads": 2,
+    "bandwidths": [
+        {
+            "working_set_bytes": size,
+            "read_bytes_per_s": rate,
+            "copy_bytes_per_s": rate,
+            "triad_bytes_per_s": rate,
+        }
+        for size, rate in ((10**6, 4e11), (10**7, 2e11), (10**8, 5e10))
+    ],
+    "fp32_flops_per_s": 4e11,
+    "int8_flops_per_s": 1.6e12,
+    "f16_flops_per_s": None,
+    "dispatch_ns": 300,
+}
+
+_DEVICE = {
+    "platform_index": 0,
+    "device_index": 0,
+    "platform_name": "A platform",
+    "platform_version": "OpenCL 3.0",
+    "device_name": "A device",
+    "device_version": "OpenCL 3.0",
+    "driver_version": "1.2",
+    "type": "cpu",
+    "compute_units": 2,
+    "global_memory_bytes": 2**30,
+    "local_memory_bytes": 2**15,
+}
+
+
+@dataclass
+class FakeDevice:
+    """Answers every plan from stored records, with a little noise from a fixed seed."""
+
+    payload: Mapping[str, Any]
+    #: Factors on the time of operators, by role; "" is every operator.
+    slowdown: dict[str, float] = field(default_factory=dict)
+    contended: bool = False
+    opencl_error: Exception | None = None
+    kernel_error: Exception | None = None
+    wrong_kernels: bool = False
+    #: Every plan that was run.
+    plans: list[Plan] = field(default_factory=list)
+    _random: random.Random = field(default_factory=lambda: random.Random(3))
+
+    def run(self, plan: Plan, **_: object) -> dict[str, Any]:
+        """Return what a worker would send."""
+        self.plans.append(plan)
+        answers: dict[type, Callable[[Any], dict[str, Any]]] = {
+            ProbePlan: lambda _: {"ceilings": deepcopy(_CEILINGS), "contention": dict(_QUIET)},
+            DevicesPlan: self._devices,
+            KernelPlan: self._kernels,
+            LlamaPlan: self._llama,
+            OverheadPlan: self._overhead,
+        }
+        return answers[type(plan)](plan)
+
+    def _overhead(self, plan: OverheadPlan) -> dict[str, Any]:
+        plain = [1000 + step % 7 for step in range(plan.n_pairs)]
+        return {"plain_ns": plain, "recorded_ns": [value + 1 for value in plain], "contention": dict(_QUIET)}
+
+    def _contention(self) -> dict[str, Any]:
+        return dict(_CONTENDED if self.contended else _QUIET)
+
+    def _devices(self, _: DevicesPlan) -> dict[str, Any]:
+        if self.opencl_error:
+            raise self.opencl_error
+        return {"chosen": dict(_DEVICE), "devices": [dict(_DEVICE)]}
+
+    def _kernels(self, plan: KernelPlan) -> dict[str, Any]:
+        if self.kernel_error:
+            raise self.kernel_error
+        kernels = []
+        for case_id in plan.case_ids:
+            end = [int(10**8 * self._random.uniform(1.0, 1.001)) for _ in range(5)]
+            kernels.append(
+                {
+                    "case_id": case_id,
+                    "error_norm": 1.0 if self.wrong_kernels else 1e-7,
+                    "tolerance": 1e-5,
+                    "queued_ns": [1] * 5,
+                    "submit_ns": [2] * 5,
+                    "start_ns": [3] * 5,
+                    "end_ns": end,
+                }
+            )
+        return {"kernels": kernels, "contention": self._contention(), "peak_rss_bytes": 10**8}
+
+    def _llama(self, _: LlamaPlan) -> dict[str, Any]:
+        record = EngineRecord.from_plain(self.payload["engine"])
+        slowed = stretched(record, self.slowdown, noise=self._random.uniform(1.0, 1.001))
+        return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
+
+
+def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float = 1.0) -> EngineRecord:
+    """Lengthen the operators of some roles, and the spans that hold them, by a factor."""
+    from perfsuite.trace.operators import timed_operators
+
+    operators = [timed_operators(graph) for graph in record.graphs]
+    delay, evaluations, shifts = 0, [], []
+    for each in record.evaluations:
+        begin = delay
+        start = each.launch_ns if each.first_start_ns is None else each.first_start_ns
+        ends = []
+        for operator, end in zip(operators[each.graph], each.ends_ns, strict=True):
+            factor = noise * slowdown.get(operator.role, slowdown.get("", 1.0))
+            delay += round((end - start) * (factor - 1.0))
+            ends.append(end + delay)
+            start = end
+        shifts.append((each.launch_ns, begin, delay))
+        evaluations.append(
+            Evaluation(
+                graph=each.graph,
+                launch_ns=each.launch_ns + begin,
+                first_start_ns=None if each.first_start_ns is None else each.first_start_ns + begin,
+                ends_ns=tuple(ends),
+            )
+        )
+    spans = tuple(_shifted(span, shifts) for span in record.spans)
+    return replace(record, spans=spans, evaluations=tuple(evaluations))
+
+
+def _shifted(span: Span, shifts: list[tuple[int, int, int]]) -> Span:
+    def delay_at(time_ns: int) -> int:
+        return max((after for launch, _, after in shifts if launch < time_ns), default=0)
+
+    return replace(span, start_ns=span.start_ns + delay_at(span.start_ns), end_ns=span.end_ns + delay_at(span.end_ns))
+
+
+@pytest.fixture
+def fake_device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> FakeDevice:
+    """Replace every worker by a `FakeDevice`, and the caches by a temporary folder."""
+    device = FakeDevice(payload=stored_payload)
+    monkeypatch.setattr("perfsuite.plugin.groups.run_worker", device.run)
+    monkeypatch.setattr("perfsuite.plugin.groups.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    return device

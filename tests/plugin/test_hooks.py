@@ -1,0 +1,378 @@
+"""Whole runs of the plugin, with stored records in place of measurements."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError, OpenClError
+
+from .conftest import FakeDevice
+
+MODEL = "--model=smollm2-135m-l2-q8_0"
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess("--device=host", MODEL, "--perf-dir=run", "-p", "no:cacheprovider", *arguments)
+
+
+def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
+    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    return {case["id"]: case for case in run["cases"]}
+
+
+def test_the_first_run_is_new_and_passes(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Without a baseline every case is counted as new, and the run exits with 0."""
+    result = _run(pytester)
+    assert result.ret == 0
+    cases = _cases(pytester)
+    kinds = [case["kind"] for case in cases.values()]
+    assert kinds.count("phase") >= 7
+    assert kinds.count("operator") >= 40
+    assert kinds.count("kernel") >= 20
+    assert {case["outcome"] for case in cases.values()} == {"new"}
+    result.stdout.fnmatch_lines(["perfsuite: device host:*", f"*{len(cases)} new*"])
+
+
+def test_each_group_is_measured_once(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """All cases share two probes, one look at the devices, and the replicates of two groups."""
+    _run(pytester, "--perf-replicates=4")
+    names = [type(plan).__name__ for plan in fake_device.plans]
+    assert {name: names.count(name) for name in set(names)} == {
+        "ProbePlan": 2,
+        "LlamaPlan": 4,
+        "DevicesPlan": 1,
+        "KernelPlan": 4,
+    }
+
+
+def test_only_what_is_selected_is_measured(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A run of phases alone starts no OpenCL worker."""
+    result = _run(pytester, "-k", "test_phase")
+    assert result.ret == 0
+    assert not any(type(plan).__name__ == "KernelPlan" for plan in fake_device.plans)
+
+
+def test_an_equal_run_passes_against_its_baseline(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Recorded, and measured again alike, every case passes."""
+    assert _run(pytester, "--baseline=record").ret == 0
+    result = _run(pytester)
+    assert result.ret == 0
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+
+
+def test_a_slower_operator_is_regressed_and_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A slowdown of one operator fails that operator and its phases, and no other operator."""
+    _run(pytester, "--baseline=record")
+    fake_device.slowdown["ffn_gate"] = 2.0
+    result = _run(pytester)
+    assert result.ret == 1
+    regressed = {case_id for case_id, case in _cases(pytester).items() if case["outcome"] == "regressed"}
+    prefix = "smollm2-135m-l2-q8_0/siso"
+    assert {case_id for case_id in regressed if case_id.startswith("operator/")} == {
+        f"operator/{prefix}/prefill/ffn_gate",
+        f"operator/{prefix}/decode/ffn_gate",
+    }
+    assert f"phase/{prefix}/prefill" in regressed
+    result.stdout.fnmatch_lines(["*the time went to: *ffn_gate*"])
+
+
+def test_a_faster_run_is_improved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Operators that take half the time are told as improved, and pass."""
+    _run(pytester, "--baseline=record", "-k", "test_operator")
+    fake_device.slowdown[""] = 0.5
+    result = _run(pytester, "-k", "test_operator and ffn_up")
+    assert result.ret == 0
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"improved"}
+    result.stdout.fnmatch_lines(["*2 passed*"])
+
+
+def test_other_threads_are_incomparable(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A run with another number of threads names the field and both values, and does not pass."""
+    _run(pytester, "--baseline=record", "--threads=2", "-k", "test_phase")
+    result = _run(pytester, "--threads=1", "-k", "test_phase")
+    assert result.ret == 0
+    cases = _cases(pytester)
+    assert {case["outcome"] for case in cases.values()} == {"incomparable"}
+    assert all("threads '2', now '1'" in case["reason"] for case in cases.values())
+    result.stdout.fnmatch_lines(["*7 incomparable*"])
+
+
+def test_strict_fails_what_is_not_decided(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """With --perf-strict a new case fails."""
+    assert _run(pytester, "--perf-strict", "-k", "test_phase").ret == 1
+
+
+def test_competition_for_the_cores_is_invalid(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Replicates whose threads waited are repeated, and when all did, no case passes."""
+    fake_device.contended = True
+    result = _run(pytester, "-k", "test_phase")
+    assert result.ret == 0
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
+    result.stdout.fnmatch_lines(["*waited 50 % of their time for a processor*"])
+
+
+def test_without_opencl_the_kernels_are_skipped_with_the_fix(
+    pytester: pytest.Pytester, fake_device: FakeDevice
+) -> None:
+    """A machine without OpenCL runs everything else, and says what to install."""
+    fake_device.opencl_error = MeasurementError("no OpenCL platform is installed; pip install intel-opencl-rt")
+    result = _run(pytester)
+    assert result.ret == 0
+    kernels = [case for case in _cases(pytester).values() if case["kind"] == "kernel"]
+    assert {case["outcome"] for case in kernels} == {"invalid"}
+    result.stdout.fnmatch_lines(["*pip install intel-opencl-rt*"])
+
+
+def test_a_kernel_that_does_not_build_fails_the_run(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A build failure is one line with the log's path, and the exit code is not 0."""
+    fake_device.kernel_error = OpenClError("gemm does not build on A device; see run/gemm.log")
+    result = _run(pytester, "-k", "test_kernel")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["perfsuite: error: gemm does not build on A device; see run/gemm.log"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_kernel_that_computes_wrongly_is_invalid(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """How fast a wrong kernel is does not count."""
+    fake_device.wrong_kernels = True
+    _run(pytester, "-k", "test_kernel")
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
+
+
+def test_faster_than_physics_is_impossible(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A decode in a hundredth of its time undercuts the floor, and fails."""
+    fake_device.slowdown[""] = 0.01
+    result = _run(pytester, "-k", "test_operator and result_output")
+    assert result.ret == 1
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"impossible"}
+
+
+def test_what_no_case_claims_is_invalid(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An operator that the record holds and the expectation lacks becomes a case of its own."""
+    from perfsuite.expectation import cases as module
+
+    known = module.operator_cases
+    monkeypatch.setattr(
+        "perfsuite.plugin.session.operator_cases",
+        lambda workload: (case for case in known(workload) if case.role != "ffn_up"),
+    )
+    _run(pytester)
+    case = _cases(pytester)["operator/smollm2-135m-l2-q8_0/siso/decode/ffn_up"]
+    assert case["outcome"] == "invalid"
+    assert "no case claims it" in case["reason"]
+
+
+def test_benchmark_json_has_every_case_under_its_id(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """pytest-benchmark's JSON names each case by its id, with the measured samples as its rounds."""
+    result = _run(pytester, "--benchmark-json=bench.json")
+    assert result.ret == 0
+    benchmarks = json.loads((pytester.path / "bench.json").read_text())["benchmarks"]
+    cases = _cases(pytester)
+    assert {each["name"] for each in benchmarks} == set(cases)
+    for each in benchmarks:
+        measured = sorted(cases[each["name"]]["samples_ns"])
+        assert sorted(value * 1e9 for value in each["stats"]["data"]) == pytest.approx(measured, rel=1e-3, abs=1)
+
+
+def test_benchmark_compare_reads_what_was_saved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A saved run and the next one are shown side by side by pytest-benchmark."""
+    _run(pytester, "-k", "test_phase", "--benchmark-save=first")
+    result = _run(pytester, "-k", "test_phase", "--benchmark-compare")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*phase/smollm2-135m-l2-q8_0/siso/decode*"])
+
+
+def test_without_benchmarks_a_case_is_judged_all_the_same(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """With benchmarks disabled, or their plugin off, a regression still fails."""
+    _run(pytester, "--baseline=record", "-k", "test_phase")
+    fake_device.slowdown[""] = 3.0
+    assert _run(pytester, "-k", "test_phase", "--benchmark-disable").ret == 1
+    assert _run(pytester, "-k", "test_phase", "-p", "no:benchmark").ret == 1
+
+
+def test_collecting_measures_nothing(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """--collect-only lists the cases by their ids without running a worker."""
+    result = _run(pytester, "--collect-only", "-q")
+    result.stdout.fnmatch_lines(["*test_phase[[]phase/smollm2-135m-l2-q8_0/siso/decode[]]"])
+    assert fake_device.plans == []
+
+
+def test_paths_on_the_command_line_are_kept(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """With --device and a path, that path is run and not the shipped cases."""
+    pytester.makepyfile("def test_own(): pass")
+    result = _run(pytester, str(pytester.path))
+    result.assert_outcomes(passed=1)
+
+
+def test_installed_cases_run_by_package_name(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """``--pyargs perfsuite.cases`` runs the shipped cases anywhere."""
+    result = _run(pytester, "--pyargs", "perfsuite.cases", "-k", "test_phase")
+    assert result.ret == 0
+    assert len(_cases(pytester)) == 7
+
+
+def test_a_case_of_ten_lines_is_judged(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A third party's test hands its own samples to ``perf.check`` and gets an outcome."""
+    pytester.makepyfile(
+        """
+        import time
+
+        def test_sort(perf):
+            samples_ns = []
+            for _ in range(5):
+                started_ns = time.perf_counter_ns()
+                sorted(range(10_000, 0, -1))
+                samples_ns.append(time.perf_counter_ns() - started_ns)
+            perf.check("function/sort-10k", samples_ns, limit_ns=10**12)
+
+        def test_slow(perf):
+            perf.check("function/slow", [5, 6, 7], limit_ns=1)
+        """
+    )
+    result = _run(pytester, str(pytester.path))
+    assert result.ret == 1
+    cases = _cases(pytester)
+    assert cases["function/sort-10k"]["outcome"] == "new"
+    assert cases["function/slow"]["outcome"] == "slow"
+
+
+def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:
+    """A test that uses ``perf`` without --device is skipped and says why."""
+    pytester.makepyfile("def test_one(perf): pass")
+    result = pytester.runpytest_inprocess("-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*need --device=NAME*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--device=toaster"], "*--device=toaster: no such device; known are host*"),
+        (["--device=host", "--model=llama-9-q8_0"], "*llama-9*"),
+        (["--device=host", "--model=smollm2-135m-q9_9"], "*q9_9*"),
+        (["--device=host", "--model=missing.gguf"], "*missing.gguf*"),
+        (["--device=host", "--model=cut.gguf"], "*cut.gguf*"),
+        (["--device=host", "--model=text.gguf"], "*text.gguf*"),
+        (["--device=host", "--scenario=lunch"], "*lunch*"),
+        (["--device=host", "--threads=0"], "*--threads=0: expected an integer of 1 or more*"),
+        (["--device=host", "--perf-replicates=-1"], "*--perf-replicates=-1*"),
+        (["--device=host", "--perf-inject=MUL_MAT"], "*--perf-inject=MUL_MAT: expected OPERATOR=RATIO*"),
+        (["--device=host", "-o", "perf_margin=wide"], "*perf_margin = wide*"),
+        (["--device=host", "--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    pytester: pytest.Pytester, fake_device: FakeDevice, arguments: list[str], line: str
+) -> None:
+    """Bad input ends with a usage error that names it, not with a traceback."""
+    (pytester.path / "text.gguf").write_text("not a model")
+    (pytester.path / "cut.gguf").write_bytes(b"GGUF\x03\x00\x00\x00\x01")
+    result = pytester.runpytest_inprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {line}"])
+    assert "Traceback" not in result.stderr.str() + result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("{", "*is not JSON*"),
+        ('{"schema": 99, "entries": []}', "*schema is 99, this suite reads 1*"),
+        ("[]", "*schema is 'list'*"),
+        ('{"schema": 1, "entries": [{}]}', "*an entry cannot be read*"),
+        (
+            '{"schema": 1, "entries": [{"fingerprint": {}, "recorded_at": "", "suite_version": "",'
+            ' "cases": {"a": [0]}}]}',
+            "*a sample is not positive*",
+        ),
+    ],
+)
+def test_a_broken_baseline_is_one_clear_line(
+    pytester: pytest.Pytester, fake_device: FakeDevice, content: str, line: str
+) -> None:
+    """A baseline that is corrupt or of another schema stops the run before anything is measured."""
+    path = pytester.path / "baselines" / "host" / "kernels.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    result = _run(pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: *kernels.json: {line}"])
+    assert fake_device.plans == []
+
+
+def test_a_baseline_that_cannot_be_written_fails_the_run(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No permission to record a baseline is one line, and the exit code is 1."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("perfsuite.records.json_file.tempfile.mkstemp", refuse)
+    result = _run(pytester, "--baseline=record", "-k", "test_phase")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["perfsuite: error: *cannot be written (Permission denied)"])
+
+
+@pytest.mark.parametrize("arguments", [["-n", "1"], ["-n", "0", "--dist=load"]])
+def test_xdist_is_refused(pytester: pytest.Pytester, fake_device: FakeDevice, arguments: list[str]) -> None:
+    """With --device, any use of xdist is a usage error."""
+    pytester.makeconftest(
+        """
+        def pytest_addoption(parser):
+            parser.addoption("-N", dest="unused")
+            parser.addoption("--numprocesses", "--nn", dest="numprocesses", type=int)
+            parser.addoption("--dist", default="no")
+        """
+    )
+    stand_in = ["--numprocesses", arguments[1], *arguments[2:]]
+    result = pytester.runpytest_inprocess("--device=host", *stand_in)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --device measures one thing at a time*"])
+
+
+def test_another_plugin_with_our_options_is_named(pytester: pytest.Pytester) -> None:
+    """A plugin that defined --device already gives a message that names the conflict and the way out."""
+    pytester.makepyfile(
+        other="""
+        def pytest_addoption(parser):
+            parser.addoption("--device", help="another one")
+        """
+    )
+    pytester.syspathinsert()
+    result = pytester.runpytest_subprocess("-p", "other")
+    assert result.ret != 0
+    assert "-p no:playwright" in result.stderr.str() + result.stdout.str()
+
+
+def test_junit_names_the_outcome(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A JUnit file carries each case's outcome and latency as properties."""
+    _run(pytester, "-k", "test_phase", "--junitxml=junit.xml")
+    text = (pytester.path / "junit.xml").read_text()
+    assert 'name="perf_outcome" value="new"' in text
+    assert 'name="perf_measured_ns"' in text
+
+
+def test_the_run_file_says_how_long_each_part_took(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """run.json has the duration of the run and of each part, the fingerprints, and the share of the operators."""
+    _run(pytester)
+    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    assert set(run["duration_s"]) == {"total", "ceilings", "llama", "kernels"}
+    assert run["fingerprint"]["llama"]["threads"] == str(len(os.sched_getaffinity(0)))
+    assert 0.5 < run["operator_share_ratio"]["decode"] <= 1.0
+    assert run["peak_rss_bytes"] == 10**8
+
+
+def test_a_folder_that_is_read_only_is_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A run folder below a file cannot be made, and the message proposes --perf-dir."""
+    Path("blocker").write_text("")
+    result = pytester.runpytest_inprocess("--device=host", MODEL, "--perf-dir=blocker/run")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*choose --perf-dir*"])
