@@ -24,22 +24,23 @@ class Expectation:
 def expect(
     costs: Sequence[CaseCost],
     ceilings: Ceilings | None,
+    best_ceilings: Ceilings | None,
     *,
     tolerance_ratio: float | None,
     least_ns: int,
     spread_ratio: float,
 ) -> Expectation:
-    """Forecast a case.
+    """Forecast a case from the ceilings of this run, and its floor from the best that the device has ever shown.
 
     expected = sum over parts of max(FLOPs / peak, bytes / bandwidth) + dispatches x dispatch cost, with the bandwidth
     of the cache level that holds the part. floor = max(FLOPs / fastest peak, parameter bytes / fastest bandwidth),
     less the ceilings' own spread: only what must be computed and read on any path, so that an honest measurement is
     never below it. limit = expected x tolerance, for forecasts of `least_ns` and more.
     """
-    if not costs or ceilings is None:
+    if not costs or ceilings is None or best_ceilings is None:
         return Expectation()
     expected_ns = sum(expected_part_ns(part, ceilings) for part in costs)
-    floor_ns = floor_time_ns(costs, ceilings) * (1.0 - spread_ratio)
+    floor_ns = floor_time_ns(costs, best_ceilings) * (1.0 - spread_ratio)
     has_limit = tolerance_ratio is not None and expected_ns >= least_ns
     limit_ns = round(expected_ns * tolerance_ratio) if has_limit and tolerance_ratio else None
     return Expectation(floor_ns=round(floor_ns), expected_ns=round(expected_ns), limit_ns=limit_ns)

@@ -17,9 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-
 from perfsuite.errors import ArchitectureError
+from perfsuite.workload.ggml_types import GGML_TYPES
 
 #: FLOPs of an element of a norm without its weight: square, add, scale. *Source*: LIFE's 4 h with the weight's product.
 NORM_FLOPS = 3
@@ -82,18 +81,10 @@ NO_COST = OpCost(n_dispatches=0)
 
 def row_bytes(type_name: str, n_elements: int) -> int:
     """Return the stored bytes of a row of `n_elements` of a ggml type, such as 1.0625 bytes an element for Q8_0."""
-    kind = _ggml_type(type_name)
-    block_elements, block_bytes = GGML_QUANT_SIZES[kind]
-    if n_elements % block_elements:
-        raise ArchitectureError(f"a row of {n_elements} elements is not a multiple of {type_name}'s {block_elements}")
-    return n_elements // block_elements * block_bytes
-
-
-def _ggml_type(type_name: str) -> GGMLQuantizationType:
-    try:
-        return GGMLQuantizationType[type_name.upper()]
-    except KeyError:
-        raise ArchitectureError(f"'{type_name}' is no ggml type") from None
+    kind = GGML_TYPES.get(type_name.upper())
+    if kind is None:
+        raise ArchitectureError(f"'{type_name}' is no ggml type")
+    return kind.row_bytes(n_elements)
 
 
 def cost_of(op: str, output: TensorShape, sources: Sequence[TensorShape], *, is_weight: bool = False) -> OpCost:

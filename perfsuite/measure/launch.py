@@ -30,6 +30,11 @@ def environment_engine() -> Engine:
     return find_engine(Path(named) if named else None)
 
 
+def environment_opencl_vendors() -> str | None:
+    """Return where the environment says that OpenCL's .icd files are, if it says so."""
+    return os.environ.get("OCL_ICD_VENDORS")
+
+
 def run_worker(
     plan: Plan,
     *,

@@ -28,13 +28,16 @@ _FLAGS = ("-O2", "-g", "-fPIC", "-Wall", "-pthread")
 
 
 def native_dirs() -> tuple[Path, ...]:
-    """Return the folders that may hold the package's native files: installed, editable, or the source tree's own."""
+    """Return the folders that may hold the package's native files: a checkout's own first, then the installed one.
+
+    An editable install keeps a copy of the sources that does not follow edits, so the checkout's come before it.
+    """
     spec = importlib.util.find_spec("perfsuite")
     roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
     roots.append(Path(__file__).resolve().parent.parent)
     installed = [root / "_native" for root in roots]
     source = [root.parent / "native" for root in roots]
-    return tuple(dict.fromkeys(place for place in (*installed, *source) if place.is_dir()))
+    return tuple(dict.fromkeys(place for place in (*source, *installed) if place.is_dir()))
 
 
 def load_probe_library(cache_dir: Path) -> ctypes.CDLL:
@@ -113,7 +116,7 @@ def _build(
     links: Sequence[str],
     identity: str,
 ) -> Path:
-    headers = sorted(include.rglob("*.h"))
+    headers = sorted({*include.rglob("*.h"), *(header for source in sources for header in source.parent.glob("*.h"))})
     digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
     for source in (*sources, *headers):
         digest.update(source.read_bytes())

@@ -11,13 +11,13 @@ from statistics import median
 from typing import Any
 
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
+from perfsuite.errors import EngineError, PerfsuiteError
 from perfsuite.expectation.cases import REST_ROLE, Case
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import run_worker
+from perfsuite.measure.launch import environment_opencl_vendors, run_worker
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, ProbePlan
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
@@ -134,7 +134,7 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
 
 def kernel_environment(config: RunConfig) -> Mapping[str, str]:
     """Return the variables with which a child finds the OpenCL runtimes."""
-    return opencl_environment(config.cache_dir)
+    return opencl_environment(config.cache_dir, inherited=environment_opencl_vendors())
 
 
 def _platform(config: RunConfig) -> str | None:
@@ -303,7 +303,6 @@ def load_average() -> str:
 
 __all__ = [
     "GroupSamples",
-    "MeasurementError",
     "contention_complaint",
     "kernel_environment",
     "llama_fingerprint",

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from perfsuite import __version__
+from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import Case, kernel_cases, operator_cases, phase_cases
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.expectation.forecast import Expectation, expect
+from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.plugin.groups import GroupSamples, measure_kernels, measure_llama, measure_probes
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
@@ -43,6 +45,8 @@ class PerfSession:
     cases: Mapping[str, Case]
     baselines: dict[str, BaselineFile]
     ceilings: Ceilings | None = None
+    #: The best that this device has shown in any run: what floors rest on.
+    best_ceilings: Ceilings | None = None
     groups: dict[str, GroupSamples] = field(default_factory=dict)
     #: Why a group could not be measured, by group.
     errors: dict[str, str] = field(default_factory=dict)
@@ -128,6 +132,7 @@ class PerfSession:
         progress.step("ceilings")
         measured = measure_probes(self.config)
         self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
+        self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
         self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)
 
     def _judge(self, case: Case) -> Judgement:
@@ -137,6 +142,7 @@ class PerfSession:
         expectation = expect(
             case.costs,
             self.ceilings,
+            self.best_ceilings,
             tolerance_ratio=tolerance,
             least_ns=self.config.profile.forecast_least_ns,
             spread_ratio=self.config.profile.ceiling_spread_ratio,

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.errors import EngineError
+from perfsuite.measure.engine import find_engine
+
 from .conftest import NativeToolchain, run
 
 
@@ -15,10 +18,22 @@ def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path
     """The native tests pass with every access, every undefined operation and every race reported as an error."""
     if not _has_sanitizer(toolchain, tmp_path, sanitize):
         pytest.skip(f"programs built with -fsanitize={sanitize} do not run here")
-    build = tmp_path / "build"
-    toolchain.build(build, PERFSUITE_BUILD_TESTS="ON", PERFSUITE_SANITIZE=sanitize)
+    build, include_dir = tmp_path / "build", _engine_include_dir()
+    toolchain.build(
+        build, PERFSUITE_BUILD_TESTS="ON", PERFSUITE_SANITIZE=sanitize, PERFSUITE_ENGINE_INCLUDE=include_dir
+    )
     output = run([toolchain.ctest, "--test-dir", str(build), "--output-on-failure", "--no-tests=error"])
     assert "100% tests passed" in output
+    assert "test_ring" in output
+    assert ("test_recorder" in output) == bool(include_dir)
+
+
+def _engine_include_dir() -> str:
+    """Return the headers that the recorder is tested with; empty where no llama.cpp is installed."""
+    try:
+        return str(find_engine().include_dir)
+    except EngineError:
+        return ""
 
 
 def _has_sanitizer(toolchain: NativeToolchain, folder: Path, sanitize: str) -> bool:

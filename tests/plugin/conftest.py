@@ -142,7 +142,7 @@ def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float 
 
 def _shifted(span: Span, shifts: list[tuple[int, int, int]]) -> Span:
     def delay_at(time_ns: int) -> int:
-        return max((after for launch, _, after in shifts if launch < time_ns), default=0)
+        return next((after for launch, _, after in reversed(shifts) if launch < time_ns), 0)
 
     return replace(span, start_ns=span.start_ns + delay_at(span.start_ns), end_ns=span.end_ns + delay_at(span.end_ns))
 

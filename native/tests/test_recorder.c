@@ -1,0 +1,684 @@
+/* The recorder against made-up graphs; three functions stand in for the library whose structs it reads. */
+#include <pthread.h>
+#include <string.h>
+
+#include "check.h"
+#include "ggml.h"
+#include "perfsuite/clock.h"
+#include "perfsuite/recorder.h"
+
+void ps_recorder_entry(int ith, const struct ggml_tensor *tensor);
+
+enum { CAPACITY = 4096, MOST_NODES = 16 };
+
+const char *ggml_type_name(enum ggml_type type) { return type == GGML_TYPE_F32 ? "f32" : "f16"; }
+
+const char *ggml_op_desc(const struct ggml_tensor *tensor) {
+    switch (tensor->op) {
+    case GGML_OP_NONE: return "NONE";
+    case GGML_OP_RMS_NORM: return "RMS_NORM";
+    case GGML_OP_MUL: return "MUL";
+    case GGML_OP_MUL_MAT: return "MUL_MAT";
+    case GGML_OP_ADD: return "ADD";
+    default: return "AN_OPERATOR_WITH_A_NAME_LONGER_THAN_ITS_FIELD";
+    }
+}
+
+bool ggml_are_same_shape(const struct ggml_tensor *a, const struct ggml_tensor *b) {
+    return memcmp(a->ne, b->ne, sizeof a->ne) == 0;
+}
+
+/* ---- graphs that nobody computes ---------------------------------------------------------------------------------- */
+
+typedef struct graph {
+    struct ggml_tensor nodes[MOST_NODES];
+    struct ggml_tensor weight;
+    int n_nodes;
+} graph;
+
+static void shape(struct ggml_tensor *tensor, int64_t n_columns, int64_t n_rows) {
+    const int64_t ne[4] = {n_columns, n_rows, 1, 1};
+    memcpy(tensor->ne, ne, sizeof ne);
+    tensor->nb[0] = tensor->type == GGML_TYPE_F32 ? 4 : 2;
+    for (int d = 1; d < 4; d++) {
+        tensor->nb[d] = tensor->nb[d - 1] * (size_t)tensor->ne[d - 1];
+    }
+}
+
+static struct ggml_tensor *add(graph *g, enum ggml_op op, struct ggml_tensor *first, struct ggml_tensor *second) {
+    struct ggml_tensor *node = &g->nodes[g->n_nodes];
+    CHECK(g->n_nodes < MOST_NODES);
+    memset(node, 0, sizeof *node);
+    node->op = op;
+    node->flags = GGML_TENSOR_FLAG_COMPUTE;
+    node->src[0] = first;
+    node->src[1] = second;
+    shape(node, 32, 4);
+    snprintf(node->name, sizeof node->name, "node_%d", g->n_nodes++);
+    return node;
+}
+
+static void empty_graph(graph *g) {
+    memset(g, 0, sizeof *g);
+    shape(&g->weight, 32, 1);
+    snprintf(g->weight.name, sizeof g->weight.name, "blk.0.weight");
+}
+
+/* A product, a view of it, a norm, its product with the weight, and a sum: four operators in time, three of them timed
+ * after fusing. */
+static void usual_graph(graph *g) {
+    empty_graph(g);
+    struct ggml_tensor *product = add(g, GGML_OP_MUL_MAT, &g->weight, &g->weight);
+    struct ggml_tensor *view = add(g, GGML_OP_VIEW, product, NULL);
+    struct ggml_tensor *norm = add(g, GGML_OP_RMS_NORM, view, NULL);
+    struct ggml_tensor *mul = add(g, GGML_OP_MUL, norm, &g->weight);
+    struct ggml_tensor *sum = add(g, GGML_OP_ADD, mul, product);
+    snprintf(product->name, sizeof product->name, "ffn_gate-7");
+    snprintf(sum->name, sizeof sum->name, "l_out-7");
+}
+
+enum { N_USUAL = 5, N_USUAL_TIMED = 3 };
+
+static ps_recorder *opened(ps_recorder_kind kind) {
+    ps_recorder *recorder = ps_recorder_open(kind, CAPACITY, 2);
+    CHECK(recorder != NULL);
+    return recorder;
+}
+
+static void ask_all(ps_recorder *recorder, graph *g) {
+    for (int i = 0; i < g->n_nodes; i++) {
+        CHECK(!ps_recorder_ask(&g->nodes[i], true, recorder));
+    }
+}
+
+static void tick(ps_recorder *recorder, int n_ticks) {
+    for (int i = 0; i < n_ticks; i++) {
+        CHECK(!ps_recorder_tick(recorder));
+    }
+}
+
+static void evaluate(ps_recorder *recorder, graph *g, int n_timed) {
+    ask_all(recorder, g);
+    tick(recorder, n_timed);
+}
+
+static const ps_event *stored(ps_recorder *recorder, uint64_t n_expected) {
+    uint64_t n_events;
+    ps_recorder_drain(recorder);
+    const ps_event *events = ps_recorder_events(recorder, &n_events);
+    CHECK(n_events == n_expected);
+    return events;
+}
+
+static const ps_node *nodes_of(const ps_recorder *recorder, int32_t index, int32_t n_expected) {
+    int32_t n_nodes;
+    const ps_node *nodes = ps_recorder_nodes(recorder, index, &n_nodes);
+    CHECK(n_nodes == n_expected);
+    return nodes;
+}
+
+/* ---- what a graph is ---------------------------------------------------------------------------------------------- */
+
+static void test_a_node_is_kept_with_its_shape_and_its_sources(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    CHECK(ps_recorder_n_graphs(recorder) == 1);
+    const ps_node *nodes = nodes_of(recorder, 0, N_USUAL);
+    CHECK(strcmp(nodes[0].tensor.name, "ffn_gate-7") == 0 && strcmp(nodes[0].op, "MUL_MAT") == 0);
+    CHECK(strcmp(nodes[0].tensor.type, "f32") == 0);
+    CHECK(nodes[0].tensor.ne[0] == 32 && nodes[0].tensor.ne[1] == 4 && nodes[0].tensor.nb[1] == 128);
+    CHECK(nodes[0].n_sources == 2 && nodes[2].n_sources == 1);
+    CHECK(strcmp(nodes[0].sources[1].name, "blk.0.weight") == 0);
+    CHECK(strcmp(nodes[4].sources[1].name, "ffn_gate-7") == 0);
+    ps_recorder_close(recorder);
+}
+
+static void test_empty_and_uncomputed_nodes_are_not_timed(void) {
+    static const enum ggml_op ops[] = {GGML_OP_NONE,    GGML_OP_VIEW,      GGML_OP_RESHAPE,
+                                       GGML_OP_PERMUTE, GGML_OP_TRANSPOSE, GGML_OP_ADD};
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    empty_graph(&g);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        add(&g, ops[i], &g.weight, NULL);
+    }
+    add(&g, GGML_OP_ADD, &g.weight, NULL)->flags = 0;
+    evaluate(recorder, &g, 1);
+    const ps_node *nodes = nodes_of(recorder, 0, 7);
+    for (int i = 0; i < 7; i++) {
+        CHECK(nodes[i].timed == (i == 5) && !nodes[i].fused_into_previous);
+    }
+    ps_recorder_close(recorder);
+}
+
+static void test_sources_and_names_beyond_what_fits_are_cut(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    empty_graph(&g);
+    struct ggml_tensor *node = add(&g, GGML_OP_FLASH_ATTN_EXT, NULL, NULL);
+    for (int s = 0; s < GGML_MAX_SRC; s++) {
+        node->src[s] = &g.weight;
+    }
+    memset(node->name, 'n', sizeof node->name - 1);
+    evaluate(recorder, &g, 1);
+    const ps_node *nodes = nodes_of(recorder, 0, 1);
+    CHECK(nodes[0].n_sources == PS_MAX_SOURCES);
+    CHECK(strlen(nodes[0].tensor.name) == PS_NAME_BYTES - 1 && strlen(nodes[0].op) == PS_OP_BYTES - 1);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_graph_that_is_not_there_has_no_nodes(void) {
+    int32_t n_nodes = 5;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    CHECK(ps_recorder_nodes(recorder, 0, &n_nodes) == NULL && n_nodes == 0);
+    CHECK(ps_recorder_nodes(recorder, -1, &n_nodes) == NULL && n_nodes == 0);
+    ps_recorder_close(recorder);
+    ps_recorder_close(NULL);
+}
+
+/* ---- fusing ------------------------------------------------------------------------------------------------------- */
+
+typedef struct pair {
+    graph g;
+    struct ggml_tensor *input, *norm, *mul;
+} pair;
+
+static void usual_pair(pair *p) {
+    empty_graph(&p->g);
+    p->input = add(&p->g, GGML_OP_ADD, &p->g.weight, &p->g.weight);
+    p->norm = add(&p->g, GGML_OP_RMS_NORM, p->input, NULL);
+    p->mul = add(&p->g, GGML_OP_MUL, p->norm, &p->g.weight);
+}
+
+static bool is_fused(pair *p) {
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    evaluate(recorder, &p->g, 1);
+    const ps_node *nodes = nodes_of(recorder, 0, p->g.n_nodes);
+    bool fused = nodes[2].fused_into_previous != 0;
+    CHECK(nodes[1].timed && !nodes[1].fused_into_previous);
+    CHECK(nodes[2].timed == !(fused || !(p->mul->flags & GGML_TENSOR_FLAG_COMPUTE)));
+    ps_recorder_close(recorder);
+    return fused;
+}
+
+static void test_a_norm_and_its_weight_are_one_operator(void) {
+    pair p;
+    usual_pair(&p);
+    CHECK(is_fused(&p));
+    p.mul->src[0] = &p.g.weight;
+    p.mul->src[1] = p.norm;
+    CHECK(is_fused(&p));
+}
+
+static void test_a_norm_of_another_type_is_not_fused(void) {
+    pair p;
+    usual_pair(&p);
+    p.g.weight.type = GGML_TYPE_F16;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.input->type = GGML_TYPE_F16;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.mul->type = GGML_TYPE_F16;
+    CHECK(!is_fused(&p));
+}
+
+static void test_a_weight_with_gaps_or_of_another_width_is_not_fused(void) {
+    pair p;
+    usual_pair(&p);
+    p.g.weight.nb[0] = 8;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    shape(&p.g.weight, 1, 1);
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    shape(p.mul, 32, 8);
+    CHECK(!is_fused(&p));
+}
+
+static void test_a_norm_that_somebody_else_needs_is_not_fused(void) {
+    pair p;
+    usual_pair(&p);
+    add(&p.g, GGML_OP_ADD, p.norm, p.input);
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.mul->src[1] = p.norm;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.norm->flags |= GGML_TENSOR_FLAG_OUTPUT;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.norm->view_src = p.input;
+    CHECK(!is_fused(&p));
+}
+
+static void test_a_product_of_something_else_or_that_nobody_wants_is_not_fused(void) {
+    pair p;
+    usual_pair(&p);
+    p.mul->src[0] = p.input;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.mul->flags = 0;
+    CHECK(!is_fused(&p));
+    usual_pair(&p);
+    p.mul->op = GGML_OP_ADD;
+    CHECK(!is_fused(&p));
+}
+
+static void test_a_norm_at_the_end_of_a_graph_is_alone(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    empty_graph(&g);
+    add(&g, GGML_OP_RMS_NORM, &g.weight, NULL);
+    evaluate(recorder, &g, 1);
+    CHECK(nodes_of(recorder, 0, 1)[0].timed);
+    ps_recorder_close(recorder);
+}
+
+/* ---- which graph it is -------------------------------------------------------------------------------------------- */
+
+static void test_the_same_graph_is_known_again(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    for (int i = 0; i < 20; i++) {
+        evaluate(recorder, &g, N_USUAL_TIMED);
+    }
+    CHECK(ps_recorder_n_graphs(recorder) == 1);
+    stored(recorder, 20 * (N_USUAL_TIMED + 1));
+    ps_recorder_close(recorder);
+}
+
+static void test_another_shape_operator_or_place_is_another_graph(void) {
+    graph g, elsewhere;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    usual_graph(&elsewhere);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    for (int d = 0; d < 4; d++) {
+        g.nodes[0].ne[d]++;
+        evaluate(recorder, &g, N_USUAL_TIMED);
+        CHECK(ps_recorder_n_graphs(recorder) == d + 2);
+    }
+    CHECK(nodes_of(recorder, 4, N_USUAL)[0].tensor.ne[3] == 2);
+    g.nodes[4].op = GGML_OP_MUL_MAT;
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    evaluate(recorder, &elsewhere, N_USUAL_TIMED);
+    g.n_nodes--;
+    evaluate(recorder, &g, N_USUAL_TIMED - 1);
+    CHECK(ps_recorder_n_graphs(recorder) == 8);
+    ps_recorder_close(recorder);
+}
+
+static void test_two_graphs_may_alternate(void) {
+    graph prefill, decode;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&prefill);
+    usual_graph(&decode);
+    add(&decode, GGML_OP_ADD, &decode.nodes[4], &decode.nodes[0]);
+    for (int i = 0; i < 6; i++) {
+        evaluate(recorder, i % 2 ? &decode : &prefill, N_USUAL_TIMED + i % 2);
+    }
+    CHECK(ps_recorder_n_graphs(recorder) == 2);
+    const ps_event *events = stored(recorder, 3 * (N_USUAL_TIMED + 1 + N_USUAL_TIMED + 2));
+    for (int i = 0; i < 6; i++) {
+        for (uint32_t index = 0; index <= N_USUAL_TIMED + (uint32_t)(i % 2); index++, events++) {
+            CHECK(events->graph == (uint32_t)(i % 2) && events->index == index);
+        }
+    }
+    ps_recorder_close(recorder);
+}
+
+static void test_graphs_beyond_the_table_count_as_dropped(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    empty_graph(&g);
+    add(&g, GGML_OP_ADD, &g.weight, &g.weight);
+    for (int i = 0; i < 1024 + 3; i++) {
+        g.nodes[0].ne[1] = i + 1;
+        evaluate(recorder, &g, 1);
+    }
+    CHECK(ps_recorder_n_graphs(recorder) == 1024);
+    CHECK(ps_recorder_dropped(recorder) == 3);
+    stored(recorder, 2 * 1024);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_graph_with_too_many_nodes_is_not_kept(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    for (int i = 0; i < 65536 + 1; i++) {
+        ps_recorder_ask(&g.nodes[0], true, recorder);
+    }
+    tick(recorder, 3);
+    CHECK(ps_recorder_n_graphs(recorder) == 0);
+    stored(recorder, 0);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    CHECK(ps_recorder_n_graphs(recorder) == 1);
+    ps_recorder_close(recorder);
+}
+
+/* ---- times -------------------------------------------------------------------------------------------------------- */
+
+static void test_an_evaluation_is_its_launch_and_one_end_for_each_timed_node(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    uint64_t before = ps_ticks_ordered();
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    uint64_t after = ps_ticks_ordered();
+    const ps_event *events = stored(recorder, N_USUAL_TIMED + 1);
+    for (uint32_t i = 0; i <= N_USUAL_TIMED; i++) {
+        CHECK(events[i].index == i && events[i].graph == 0);
+        CHECK(events[i].ticks >= (i ? events[i - 1].ticks : before) && events[i].ticks <= after);
+    }
+    ps_recorder_close(recorder);
+}
+
+static void test_events_that_find_the_ring_full_are_counted(void) {
+    graph g;
+    ps_recorder *recorder = ps_recorder_open(PS_RECORDER_CALLBACK, 64, 1);
+    CHECK(recorder != NULL);
+    usual_graph(&g);
+    for (int i = 0; i < 20; i++) {
+        evaluate(recorder, &g, N_USUAL_TIMED);
+    }
+    CHECK(ps_recorder_dropped(recorder) == 20 * (N_USUAL_TIMED + 1) - 64);
+    stored(recorder, 64);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    stored(recorder, 64 + N_USUAL_TIMED + 1);
+    CHECK(ps_recorder_dropped(recorder) == 16);
+    ps_recorder_close(recorder);
+}
+
+static void test_drains_between_evaluations_change_nothing(void) {
+    graph g;
+    ps_recorder *recorder = ps_recorder_open(PS_RECORDER_CALLBACK, 64, 1);
+    CHECK(recorder != NULL);
+    usual_graph(&g);
+    for (uint64_t i = 1; i <= 3000; i++) {
+        evaluate(recorder, &g, N_USUAL_TIMED);
+        const ps_event *events = stored(recorder, i * (N_USUAL_TIMED + 1));
+        CHECK(events[(i - 1) * (N_USUAL_TIMED + 1)].index == 0);
+    }
+    CHECK(ps_recorder_dropped(recorder) == 0 && ps_recorder_n_graphs(recorder) == 1);
+    ps_recorder_close(recorder);
+}
+
+static void test_clearing_forgets_times_and_keeps_graphs(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    stored(recorder, N_USUAL_TIMED + 1);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    ps_recorder_clear(recorder);
+    stored(recorder, 0);
+    CHECK(ps_recorder_n_graphs(recorder) == 1);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    CHECK(stored(recorder, N_USUAL_TIMED + 1)[0].graph == 0);
+    ps_recorder_close(recorder);
+}
+
+static void test_the_naive_recorder_answers_yes_and_stamps_each_answer(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CB_EVAL);
+    usual_graph(&g);
+    for (int i = 0; i < N_USUAL; i++) {
+        CHECK(ps_recorder_ask(&g.nodes[i], true, recorder));
+        CHECK(ps_recorder_ask(&g.nodes[i], false, recorder));
+    }
+    stored(recorder, N_USUAL);
+    CHECK(ps_recorder_n_graphs(recorder) == 0);
+    ps_recorder_close(recorder);
+}
+
+/* ---- the injected slowdown ---------------------------------------------------------------------------------------- */
+
+/* Far longer than any test may run: an operator that should not wait and does is a test that does not end. */
+static const int64_t forever_ns = INT64_C(1000000000000);
+
+static void test_an_injected_delay_slows_the_named_operator(void) {
+    static const char *const names[] = {"ADD", "l_out"};
+    const uint64_t extra_ticks = 3000000;
+    for (int i = 0; i < 2; i++) {
+        graph g;
+        ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+        ps_recorder_inject(recorder, names[i], 0.0, (int64_t)extra_ticks, 1.0);
+        usual_graph(&g);
+        evaluate(recorder, &g, N_USUAL_TIMED);
+        const ps_event *events = stored(recorder, N_USUAL_TIMED + 1);
+        CHECK(events[3].ticks - events[2].ticks >= extra_ticks);
+        ps_recorder_close(recorder);
+    }
+}
+
+static void test_an_injected_ratio_lengthens_by_the_operators_own_time(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    ps_recorder_inject(recorder, "MUL_MAT", 3.0, 0, 1.0);
+    usual_graph(&g);
+    ask_all(recorder, &g);
+    uint64_t begin = ps_ticks_ordered();
+    while (ps_ticks_ordered() - begin < 1000000) {
+    }
+    tick(recorder, N_USUAL_TIMED);
+    const ps_event *events = stored(recorder, N_USUAL_TIMED + 1);
+    CHECK(events[1].ticks - begin >= 4 * 1000000);
+    ps_recorder_close(recorder);
+}
+
+static void test_an_injected_delay_slows_nothing_else(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    ps_recorder_inject(recorder, "ADD", 1.0, forever_ns, 1.0);
+    ask_all(recorder, &g);
+    tick(recorder, N_USUAL_TIMED - 1); /* all but the one that is named */
+    stored(recorder, N_USUAL_TIMED);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_name_is_the_whole_role_and_nothing_but_it(void) {
+    static const char *const names[] = {"MUL", "VIEW", "ffn", "ffn_gate-7", "ffn_gate-", "add", "gate", "blk.0.weight"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        graph g;
+        ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+        ps_recorder_inject(recorder, names[i], 1.0, forever_ns, 1.0);
+        usual_graph(&g);
+        evaluate(recorder, &g, N_USUAL_TIMED);
+        stored(recorder, N_USUAL_TIMED + 1);
+        ps_recorder_close(recorder);
+    }
+}
+
+/* ---- entries of operators ----------------------------------------------------------------------------------------- */
+
+/* The first sight of a graph cannot tell which node is its last; from then on its first entry is kept. */
+static void test_the_first_entry_is_kept_once_a_graph_is_known(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    ps_recorder_watch_entries(recorder);
+    for (int round = 0; round < 3; round++) {
+        ask_all(recorder, &g);
+        ps_recorder_entry(1, &g.nodes[0]);
+        ps_recorder_entry(0, &g.nodes[0]);
+        tick(recorder, 1);
+        ps_recorder_entry(0, &g.nodes[4]);
+        tick(recorder, N_USUAL_TIMED - 1);
+    }
+    const ps_event *events = stored(recorder, 3 * (N_USUAL_TIMED + 1) + 2);
+    int n_entries = 0;
+    for (int i = 0; i < 3 * (N_USUAL_TIMED + 1) + 2; i++) {
+        if (events[i].index == PS_EVENT_FIRST_START) {
+            CHECK(events[i + 1].index == 0 && events[i + 1].ticks <= events[i].ticks);
+            CHECK(events[i].ticks <= events[i + 2].ticks);
+            n_entries++;
+        }
+    }
+    CHECK(n_entries == 2);
+    ps_recorder_close(recorder);
+}
+
+static void test_entries_that_nobody_watches_are_nothing(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_PRELOAD);
+    usual_graph(&g);
+    ps_recorder_watch_entries(recorder);
+    ps_recorder_watch_entries(NULL);
+    ask_all(recorder, &g);
+    ps_recorder_entry(0, &g.nodes[0]);
+    stored(recorder, 0);
+    ps_recorder_watch_entries(recorder);
+    ps_recorder_close(recorder);
+    ps_recorder_entry(0, &g.nodes[0]); /* what is closed is watched no more */
+}
+
+static const int entered_nodes[] = {0, 4}; /* a fused pair has no entry */
+enum { N_ENTERED = 2 };
+
+static void enter_all(const graph *g, int thread) {
+    for (int i = 0; i < N_ENTERED; i++) {
+        ps_recorder_entry(thread, &g->nodes[entered_nodes[i]]);
+    }
+}
+
+static const ps_thread_event *thread_events(ps_recorder *recorder, uint64_t n_expected) {
+    uint64_t n_events;
+    ps_recorder_drain(recorder);
+    const ps_thread_event *events = ps_recorder_thread_events(recorder, &n_events);
+    CHECK(n_events == n_expected);
+    return events;
+}
+
+static ps_recorder *watching(int32_t n_threads) {
+    ps_recorder *recorder = ps_recorder_open(PS_RECORDER_PRELOAD, CAPACITY, n_threads);
+    CHECK(recorder != NULL);
+    ps_recorder_watch_entries(recorder);
+    return recorder;
+}
+
+static void test_entries_of_each_thread_name_their_nodes(void) {
+    graph g;
+    ps_recorder *recorder = watching(2);
+    usual_graph(&g);
+    for (int round = 0; round < 3; round++) {
+        ask_all(recorder, &g);
+        enter_all(&g, 0);
+        enter_all(&g, 1);
+    }
+    const ps_thread_event *events = thread_events(recorder, 2 * 3 * N_ENTERED);
+    for (int i = 0; i < 2 * 3 * N_ENTERED; i++) {
+        CHECK(events[i].thread == (uint32_t)(i / (3 * N_ENTERED)) && events[i].graph == 0);
+        CHECK(events[i].node == (uint32_t)entered_nodes[i % N_ENTERED]);
+        CHECK(i % (3 * N_ENTERED) == 0 || events[i].ticks >= events[i - 1].ticks);
+    }
+    CHECK(ps_recorder_dropped(recorder) == 0);
+    stored(recorder, 3); /* the launches */
+    ps_recorder_close(recorder);
+}
+
+static void test_entries_go_to_the_graph_that_was_launched(void) {
+    graph prefill, decode;
+    ps_recorder *recorder = watching(1);
+    usual_graph(&prefill);
+    usual_graph(&decode);
+    graph *order[] = {&prefill, &decode, &decode, &prefill, &decode};
+    for (int i = 0; i < 5; i++) {
+        ask_all(recorder, order[i]);
+        enter_all(order[i], 0);
+        if (i == 2) {
+            ps_recorder_drain(recorder);
+        }
+    }
+    const ps_thread_event *events = thread_events(recorder, 5 * N_ENTERED);
+    for (int i = 0; i < 5 * N_ENTERED; i++) {
+        CHECK(events[i].graph == (order[i / N_ENTERED] == &decode ? 1u : 0u));
+        CHECK(events[i].node == (uint32_t)entered_nodes[i % N_ENTERED]);
+    }
+    ps_recorder_close(recorder);
+}
+
+static void test_entries_of_strangers_are_dropped_and_of_more_threads_ignored(void) {
+    graph g, stranger;
+    ps_recorder *recorder = watching(1);
+    usual_graph(&g);
+    usual_graph(&stranger);
+    ask_all(recorder, &g);
+    ps_recorder_entry(0, &g.nodes[0]);
+    ps_recorder_entry(1, &g.nodes[0]);
+    ps_recorder_entry(0, &stranger.nodes[0]);
+    thread_events(recorder, 1);
+    CHECK(ps_recorder_dropped(recorder) == 1);
+    ps_recorder_clear(recorder);
+    thread_events(recorder, 0);
+    ps_recorder_close(recorder);
+}
+
+static void *enter_as_the_second(void *context) {
+    enter_all(context, 1);
+    return NULL;
+}
+
+static void test_threads_enter_at_the_same_time(void) {
+    graph g;
+    ps_recorder *recorder = watching(2);
+    usual_graph(&g);
+    for (int round = 0; round < 50; round++) {
+        pthread_t second;
+        ask_all(recorder, &g);
+        CHECK(pthread_create(&second, NULL, enter_as_the_second, &g) == 0);
+        enter_all(&g, 0);
+        CHECK(pthread_join(second, NULL) == 0);
+    }
+    thread_events(recorder, 2 * 50 * N_ENTERED);
+    CHECK(ps_recorder_dropped(recorder) == 0);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_number_of_threads_out_of_range_is_brought_into_it(void) {
+    ps_recorder_close(watching(0));
+    ps_recorder_close(watching(-3));
+    ps_recorder *recorder = ps_recorder_open(PS_RECORDER_PRELOAD, 64, 1 << 20);
+    CHECK(recorder != NULL);
+    ps_recorder_close(recorder);
+}
+
+int main(void) {
+    test_a_node_is_kept_with_its_shape_and_its_sources();
+    test_empty_and_uncomputed_nodes_are_not_timed();
+    test_sources_and_names_beyond_what_fits_are_cut();
+    test_a_graph_that_is_not_there_has_no_nodes();
+    test_a_norm_and_its_weight_are_one_operator();
+    test_a_norm_of_another_type_is_not_fused();
+    test_a_weight_with_gaps_or_of_another_width_is_not_fused();
+    test_a_norm_that_somebody_else_needs_is_not_fused();
+    test_a_product_of_something_else_or_that_nobody_wants_is_not_fused();
+    test_a_norm_at_the_end_of_a_graph_is_alone();
+    test_the_same_graph_is_known_again();
+    test_another_shape_operator_or_place_is_another_graph();
+    test_two_graphs_may_alternate();
+    test_graphs_beyond_the_table_count_as_dropped();
+    test_a_graph_with_too_many_nodes_is_not_kept();
+    test_an_evaluation_is_its_launch_and_one_end_for_each_timed_node();
+    test_events_that_find_the_ring_full_are_counted();
+    test_drains_between_evaluations_change_nothing();
+    test_clearing_forgets_times_and_keeps_graphs();
+    test_the_naive_recorder_answers_yes_and_stamps_each_answer();
+    test_an_injected_delay_slows_the_named_operator();
+    test_an_injected_ratio_lengthens_by_the_operators_own_time();
+    test_an_injected_delay_slows_nothing_else();
+    test_a_name_is_the_whole_role_and_nothing_but_it();
+    test_the_first_entry_is_kept_once_a_graph_is_known();
+    test_entries_that_nobody_watches_are_nothing();
+    test_entries_of_each_thread_name_their_nodes();
+    test_entries_go_to_the_graph_that_was_launched();
+    test_entries_of_strangers_are_dropped_and_of_more_threads_ignored();
+    test_threads_enter_at_the_same_time();
+    test_a_number_of_threads_out_of_range_is_brought_into_it();
+    return 0;
+}
