@@ -33,6 +33,8 @@ class Profile:
     session_spread_ratio: float
     #: Share of thread time spent waiting for a processor beyond which a replicate is not used.
     max_waiting_ratio: float
+    #: Share of the processors that other processes, or the hypervisor, may take before a replicate is not used.
+    max_others_ratio: float
     #: Share by which a measurement may undercut the floor before it is IMPOSSIBLE: the spread of the ceilings.
     ceiling_spread_ratio: float
 
@@ -63,6 +65,7 @@ def _profile(name: str, plain: Mapping[str, Any]) -> Profile:
             forecast_least_ns=int(judging["forecast_least_ns"]),
             session_spread_ratio=float(judging["session_spread_ratio"]),
             max_waiting_ratio=float(judging["max_waiting_ratio"]),
+            max_others_ratio=float(judging["max_others_ratio"]),
             ceiling_spread_ratio=float(judging["ceiling_spread_ratio"]),
         )
     except KeyError as error:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.ceilings import Ceilings
 
-#: Types whose matrix products the engine computes with integer dot products.
-_FLOATING = frozenset({"f32", "f16", "bf16", "i32", "i64"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
@@ -32,8 +29,8 @@ def expect(
 ) -> Expectation:
     """Forecast a case from the ceilings of this run, and its floor from the best that the device has ever shown.
 
-    expected = sum over parts of max(FLOPs / peak, bytes / bandwidth) + dispatches x dispatch cost, with the bandwidth
-    of the cache level that holds the part. floor = max(FLOPs / fastest peak, parameter bytes / fastest bandwidth),
+    expected = sum over parts of max(FLOPs / FP32 peak, bytes / bandwidth) + dispatches x dispatch cost, with the
+    bandwidth of the cache level that holds the part. floor = max(FLOPs / fastest peak, parameter bytes / fastest bandwidth),
     less the ceilings' own spread: only what must be computed and read on any path, so that an honest measurement is
     never below it. limit = expected x tolerance, for forecasts of `least_ns` and more.
     """
@@ -47,13 +44,13 @@ def expect(
 
 
 def expected_part_ns(part: CaseCost, ceilings: Ceilings) -> float:
-    """Forecast one part at sustained bandwidth and at the peak of its own arithmetic, ns."""
+    """Forecast one part at sustained bandwidth and at the multiply-add peak, ns."""
     cost = part.cost
     activation_bytes = cost.moved_bytes - cost.parameter_bytes
     per_operator = activation_bytes // max(1, cost.n_dispatches)
     memory_s = cost.parameter_bytes / ceilings.sustained_bandwidth_bytes_per_s(part.working_set_bytes)
     memory_s += activation_bytes / ceilings.sustained_bandwidth_bytes_per_s(per_operator)
-    compute_s = cost.flops / _peak_flops_per_s(part.type, ceilings)
+    compute_s = cost.flops / ceilings.fp32_flops_per_s
     return max(compute_s, memory_s) * 1e9 + cost.n_dispatches * ceilings.dispatch_ns
 
 
@@ -64,10 +61,6 @@ def floor_time_ns(costs: Sequence[CaseCost], ceilings: Ceilings) -> float:
         part.cost.parameter_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.working_set_bytes) for part in costs
     )
     return max(compute_s, memory_s) * 1e9
-
-
-def _peak_flops_per_s(type_name: str, ceilings: Ceilings) -> float:
-    return ceilings.fp32_flops_per_s if type_name in _FLOATING else ceilings.int8_flops_per_s
 
 
 def _fastest_flops_per_s(ceilings: Ceilings) -> float:

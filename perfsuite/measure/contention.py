@@ -6,11 +6,15 @@ waiting on a run queue, both ns) and proc(5) for ``steal`` in ``/proc/stat``.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,8 @@ class Contention:
     waiting_ns: int | None
     #: Share of the machine's processor time that the hypervisor took; None where it is not known.
     steal_ratio: float | None
+    #: Share of the processors that this process may use that went to others; None where the kernel does not say.
+    others_ratio: float | None
 
     @property
     def waiting_ratio(self) -> float | None:
@@ -39,6 +45,7 @@ class Contention:
             "running_ns": self.running_ns,
             "waiting_ns": self.waiting_ns,
             "steal_ratio": self.steal_ratio,
+            "others_ratio": self.others_ratio,
         }
 
     @classmethod
@@ -52,29 +59,56 @@ class ContentionMark:
     """Counters at one instant; two of them make a `Contention`."""
 
     now_ns: int
+    #: Processor time of this process, ended threads included.
+    own_ns: int
     running_ns: int | None
     waiting_ns: int | None
-    steal_ticks: int | None
-    total_ticks: int | None
+    processors: Processors | None
 
     @classmethod
     def take(cls, proc: Path = Path("/proc")) -> ContentionMark:
-        """Read the counters of this process's threads and of the machine."""
+        """Read the counters of this process's threads and of the processors that it may use."""
         running, waiting = _thread_times(proc / "self" / "task")
-        steal, total = _processor_ticks(proc / "stat")
         return cls(
-            now_ns=time.monotonic_ns(), running_ns=running, waiting_ns=waiting, steal_ticks=steal, total_ticks=total
+            now_ns=time.monotonic_ns(),
+            own_ns=time.process_time_ns(),
+            running_ns=running,
+            waiting_ns=waiting,
+            processors=_processors(proc / "stat", os.sched_getaffinity(0)),
         )
 
     def until(self, later: ContentionMark) -> Contention:
         """Take the difference between this mark and a later one."""
-        total = _difference(self.total_ticks, later.total_ticks)
-        steal = _difference(self.steal_ticks, later.steal_ticks)
+        steal_ratio = others_ratio = None
+        if self.processors is not None and later.processors is not None:
+            spent = later.processors.minus(self.processors)
+            if spent.total_ticks > 0:
+                own_ticks = (later.own_ns - self.own_ns) / _TICK_NS
+                steal_ratio = spent.steal_ticks / spent.total_ticks
+                others_ratio = max(0.0, spent.busy_ticks - own_ticks) / spent.total_ticks
         return Contention(
             wall_ns=later.now_ns - self.now_ns,
             running_ns=_difference(self.running_ns, later.running_ns),
             waiting_ns=_difference(self.waiting_ns, later.waiting_ns),
-            steal_ratio=steal / total if steal is not None and total else None,
+            steal_ratio=steal_ratio,
+            others_ratio=others_ratio,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processors:
+    """Clock ticks of a set of processors since boot: on work, taken by the hypervisor, and in all."""
+
+    busy_ticks: int
+    steal_ticks: int
+    total_ticks: int
+
+    def minus(self, earlier: Processors) -> Processors:
+        """Take the difference."""
+        return Processors(
+            busy_ticks=self.busy_ticks - earlier.busy_ticks,
+            steal_ticks=self.steal_ticks - earlier.steal_ticks,
+            total_ticks=self.total_ticks - earlier.total_ticks,
         )
 
 
@@ -90,9 +124,16 @@ def _thread_times(tasks: Path) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _processor_ticks(stat: Path) -> tuple[int | None, int | None]:
+def _processors(stat: Path, usable: Set[int]) -> Processors | None:
+    """Sum the lines ``cpuN user nice system idle iowait irq softirq steal ...`` of the usable processors."""
     try:
-        fields = [int(field) for field in stat.read_text().splitlines()[0].split()[1:9]]
-        return fields[7], sum(fields)
+        rows = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]
+        ticks = [
+            [int(field) for field in row[1:9]] for row in rows if row[0][3:].isdigit() and int(row[0][3:]) in usable
+        ]
+        columns = [sum(column) for column in zip(*ticks, strict=True)]
+        user, nice, system, idle, iowait, irq, softirq, steal = columns
     except (OSError, ValueError, IndexError):
-        return None, None
+        return None
+    busy = user + nice + system + irq + softirq
+    return Processors(busy_ticks=busy, steal_ticks=steal, total_ticks=busy + idle + iowait + steal)

@@ -78,7 +78,9 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
     plan = _llama_plan(config, path)
     if config.backend == "opencl":
         _require_opencl_backend(config)
-    payloads, complaint, n_discarded = _replicates(config, lambda: run_worker(plan), "llama.cpp", progress)
+    payloads, complaint, n_discarded = _replicates(
+        config, lambda: run_worker(plan), waiting_complaint, "llama.cpp", progress
+    )
     records = [EngineRecord.from_plain(payload["engine"]) for payload in payloads]
     problems = (complaint,) if complaint else ()
     reduced = [replicate_samples(record) for record in records]
@@ -108,7 +110,11 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
     )
     try:
         payloads, complaint, n_discarded = _replicates(
-            config, lambda: run_worker(plan, extra_environment=environment), "OpenCL kernels", progress
+            config,
+            lambda: run_worker(plan, extra_environment=environment),
+            others_complaint,
+            "OpenCL kernels",
+            progress,
         )
     except PerfsuiteError as error:
         raise EngineError(str(error)) from error
@@ -175,7 +181,11 @@ def _require_opencl_backend(config: RunConfig) -> None:
 
 
 def _replicates(
-    config: RunConfig, run: Callable[[], dict[str, Any]], what: str, progress: ProgressLine
+    config: RunConfig,
+    run: Callable[[], dict[str, Any]],
+    complain: Callable[[Contention, RunConfig], str | None],
+    what: str,
+    progress: ProgressLine,
 ) -> tuple[list[dict[str, Any]], str | None, int]:
     """Collect valid replicates; return them, what to say where too few were valid, and how many were left out."""
     valid: list[dict[str, Any]] = []
@@ -183,7 +193,7 @@ def _replicates(
     while len(valid) < config.n_replicates and len(complaints) < config.n_replicates:
         progress.step(what)
         payload = run()
-        complaint = contention_complaint(Contention.from_plain(payload["contention"]), config)
+        complaint = complain(Contention.from_plain(payload["contention"]), config)
         if complaint is None:
             valid.append(payload)
             continue
@@ -195,15 +205,29 @@ def _replicates(
     return valid, f"{seen}; free the machine and run again", len(complaints)
 
 
-def contention_complaint(contention: Contention, config: RunConfig) -> str | None:
-    """Say why a replicate cannot be used; None where it can."""
-    limit = config.profile.max_waiting_ratio
-    waiting, steal = contention.waiting_ratio, contention.steal_ratio
-    if waiting is not None and waiting > limit:
-        return f"threads waited {waiting * 100:.0f} % of their time for a processor (limit {limit * 100:g} %)"
-    if steal is not None and steal > limit:
-        return f"the hypervisor took {steal * 100:.0f} % of the processors (limit {limit * 100:g} %)"
-    return None
+def waiting_complaint(contention: Contention, config: RunConfig) -> str | None:
+    """Say why a replicate of the engine cannot be used; None where it can."""
+    waiting = _beyond(contention.waiting_ratio, config.profile.max_waiting_ratio)
+    return f"threads waited {waiting} for a processor" if waiting else _steal_complaint(contention, config)
+
+
+def others_complaint(contention: Contention, config: RunConfig) -> str | None:
+    """Say why a replicate of the kernels cannot be used; None where it can.
+
+    An OpenCL runtime on the processor has more threads than cores and lets them wait for each other, so what counts
+    is the time that other processes took.
+    """
+    others = _beyond(contention.others_ratio, config.profile.max_others_ratio)
+    return f"other processes took {others} of the processors" if others else _steal_complaint(contention, config)
+
+
+def _steal_complaint(contention: Contention, config: RunConfig) -> str | None:
+    steal = _beyond(contention.steal_ratio, config.profile.max_others_ratio)
+    return f"the hypervisor took {steal} of the processors" if steal else None
+
+
+def _beyond(ratio: float | None, limit: float) -> str | None:
+    return f"{ratio * 100:.0f} % of the time (limit {limit * 100:g} %)" if ratio is not None and ratio > limit else None
 
 
 def _place(case: Case) -> tuple[Phase | None, str | None]:
@@ -303,11 +327,12 @@ def load_average() -> str:
 
 __all__ = [
     "GroupSamples",
-    "contention_complaint",
     "kernel_environment",
     "llama_fingerprint",
     "load_average",
     "measure_kernels",
     "measure_llama",
     "measure_probes",
+    "others_complaint",
+    "waiting_complaint",
 ]

@@ -110,10 +110,12 @@ def _resolve(config: pytest.Config) -> RunConfig:
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     scenario = find_scenario(option.scenario)
     inject_op, inject_ratio = _injection(option.perf_inject)
+    weights = resolve(option.model, cache_dir=cache_dir / "models")
+    can_flash = weights.architecture.family.flash_attention
     workload = LlamaWorkload(
-        weights=resolve(option.model, cache_dir=cache_dir / "models"),
+        weights=weights,
         scenario=scenario,
-        settings=Settings(flash_attn=option.perf_flash_attn == "on"),
+        settings=Settings(flash_attn=can_flash and option.perf_flash_attn == "on"),
         n_ctx=-(-scenario.n_ctx // 256) * 256,
         n_ubatch=N_UBATCH,
     )

@@ -22,14 +22,20 @@ _STYLES = {
     Outcome.IMPOSSIBLE: "bold red",
 }
 
+#: Narrower than this a table folds its names.
+_LEAST_WIDTH = 110
+
+#: The kinds in the order in which they are shown; others follow.
 _TITLES = {"phase": "Phases", "operator": "Operators", "kernel": "Kernels"}
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int, is_color: bool) -> str:
     """Render the tables of all kinds."""
     out = io.StringIO()
-    console = Console(file=out, width=max(width, 80), force_terminal=is_color, no_color=not is_color, highlight=False)
-    for kind in dict.fromkeys(judgement.kind for judgement in judgements):
+    console = Console(
+        file=out, width=max(width, _LEAST_WIDTH), force_terminal=is_color, no_color=not is_color, highlight=False
+    )
+    for kind in sorted({judgement.kind for judgement in judgements}, key=_place):
         console.print(_table(kind, [judgement for judgement in judgements if judgement.kind == kind]))
     return out.getvalue()
 
@@ -63,15 +69,22 @@ def _carriers(failed: Sequence[Judgement]) -> str:
     return ", ".join(f"{case_id.split('/', 3)[-1]} (+{format_ns(lost[case_id])})" for case_id in largest)
 
 
+def _place(kind: str) -> tuple[int, str]:
+    order = list(_TITLES)
+    return (order.index(kind) if kind in order else len(order)), kind
+
+
 def _table(kind: str, judgements: Sequence[Judgement]) -> Table:
-    table = Table(title=_TITLES.get(kind, kind.capitalize()), title_justify="left", box=None, pad_edge=False)
+    prefix = _common_prefix([judgement.case_id for judgement in judgements])
+    title = f"{_TITLES.get(kind, kind.capitalize())} {prefix.split('/', 1)[1].rstrip('/')}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     table.add_column("case", overflow="fold")
     for name in ("measured", "expected", "baseline", "change"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     for judgement in judgements:
         table.add_row(
-            judgement.case_id.split("/", 1)[1],
+            judgement.case_id[len(prefix) :],
             format_ns(judgement.measured_ns),
             format_ns(judgement.expected_ns),
             format_ns(judgement.baseline_ns),
@@ -80,3 +93,12 @@ def _table(kind: str, judgements: Sequence[Judgement]) -> Table:
             style=_STYLES.get(judgement.outcome, "yellow"),
         )
     return table
+
+
+def _common_prefix(case_ids: Sequence[str]) -> str:
+    """Return the leading parts, slash included, that all ids share; each id keeps its last part."""
+    split = [case_id.split("/") for case_id in case_ids]
+    shared = 0
+    while shared < min(len(parts) for parts in split) - 1 and len({parts[shared] for parts in split}) == 1:
+        shared += 1
+    return "".join(f"{part}/" for part in split[0][: max(1, shared)])

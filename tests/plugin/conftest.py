@@ -13,8 +13,8 @@ import pytest
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OverheadPlan, Plan, ProbePlan
 from perfsuite.records.events import EngineRecord, Evaluation, Span
 
-_QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0}
-_CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9}
+_QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
+_CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
 
 _CEILINGS = {
     "n_threads": 2,
