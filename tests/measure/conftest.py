@@ -1,0 +1,42 @@
+"""The engine that is installed, and a model of two layers, for tests that run workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.workload.weights import materialize, resolve
+
+#: Two layers of the smallest architecture of the catalogue: 38 MB.
+SMALL_MODEL = "smollm2-135m-l2-q8_0"
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """Return the llama.cpp that is installed."""
+    return find_engine()
+
+
+@pytest.fixture(scope="session")
+def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for compiled libraries, one for the whole session."""
+    return tmp_path_factory.getbasetemp() / "engine-cache"
+
+
+@pytest.fixture(scope="session")
+def small_plan(engine: Engine, engine_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
+    """Return the plan of a short run of a small synthetic model on two threads."""
+    folder = tmp_path_factory.mktemp("models")
+    path = materialize(resolve(SMALL_MODEL, cache_dir=folder), cache_dir=folder)
+    return LlamaPlan(
+        gguf_path=str(path),
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(engine_cache),
+        n_threads=2,
+        n_prompt=16,
+        n_gen=4,
+    )

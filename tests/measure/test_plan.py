@@ -1,0 +1,127 @@
+"""What goes to a worker and what comes back: whole, of the same suite, or refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite import __version__
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.plan import (
+    SCHEMA,
+    DevicesPlan,
+    KernelPlan,
+    LlamaPlan,
+    OverheadPlan,
+    Plan,
+    ProbePlan,
+    dump_plan,
+    dump_record,
+    load_plan,
+    load_record,
+    task_of,
+)
+
+LLAMA = LlamaPlan(
+    gguf_path="/tmp/ä model.gguf",
+    library_dir="/lib",
+    engine_build_id="0123456789abcdef",
+    cache_dir="/cache",
+    n_threads=2,
+    n_prompt=64,
+    n_gen=24,
+)
+
+PLANS: dict[str, Plan] = {
+    "llama": replace(LLAMA, inject_op="MUL_MAT", inject_ratio=0.25),
+    "overhead": OverheadPlan(llama=LLAMA, phase="decode", n_pairs=7),
+    "kernels": KernelPlan(case_ids=("kernel/add/n8/f32",), platform=None, n_repetitions=3, seed=1, log_dir="/logs"),
+    "probes": ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=100),
+    "devices": DevicesPlan(platform="Intel"),
+}
+
+HEADER_FAULTS = {
+    "schema": (SCHEMA + 1, rf"schema {SCHEMA + 1}, this suite reads {SCHEMA}; use one version on both sides"),
+    "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
+    "task": ("dance", r"names the task 'dance'; known are devices, kernels, llama, overhead, probes"),
+}
+
+
+@pytest.mark.parametrize("task", PLANS)
+def test_a_plan_comes_back_as_it_was(task: str) -> None:
+    """Every kind of plan equals itself after its way through JSON, and knows its task."""
+    assert load_plan(dump_plan(PLANS[task])) == PLANS[task]
+    assert task_of(PLANS[task]) == task
+
+
+@pytest.mark.parametrize("key", HEADER_FAULTS)
+def test_a_plan_of_another_suite_is_refused(key: str) -> None:
+    """A plan with another schema, suite version or task is refused with both values."""
+    value, message = HEADER_FAULTS[key]
+    plain = {**json.loads(dump_plan(LLAMA)), key: value}
+    with pytest.raises(MeasurementError, match=message):
+        load_plan(json.dumps(plain))
+
+
+@pytest.mark.parametrize("key", HEADER_FAULTS)
+def test_a_record_of_another_suite_is_refused(key: str) -> None:
+    """A record with another schema, suite version or task is refused with both values."""
+    value, message = HEADER_FAULTS[key]
+    plain = {**msgpack.unpackb(dump_record("llama", {})), key: value}
+    with pytest.raises(MeasurementError, match=message):
+        load_record(msgpack.packb(plain), "llama")
+
+
+@pytest.mark.parametrize("plain", [[], 5, "text", None])
+def test_what_is_no_header_is_refused(plain: Any) -> None:
+    """A plan or record that is not even a mapping is refused with its type."""
+    message = rf"has schema '{type(plain).__name__}'"
+    with pytest.raises(MeasurementError, match=message):
+        load_plan(json.dumps(plain))
+    with pytest.raises(MeasurementError, match=message):
+        load_record(msgpack.packb(plain), "llama")
+
+
+def test_a_record_of_another_task_is_refused() -> None:
+    """A record of a known task that the plan did not ask for is refused."""
+    with pytest.raises(MeasurementError, match=r"of task 'probes', the plan was for 'llama'"):
+        load_record(dump_record("probes", {}), "llama")
+
+
+_PAYLOADS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.binary(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(), _PAYLOADS, max_size=5))
+def test_a_payload_comes_back_as_it_was(payload: dict[str, Any]) -> None:
+    """Numbers, strings, bytes, lists and dicts equal themselves after their way through a record."""
+    assert load_record(dump_record("llama", payload), "llama") == payload
+
+
+@given(st.data())
+def test_a_record_that_is_cut_is_refused(data: st.DataObject) -> None:
+    """A record that lacks its end, or has something behind it, is a MeasurementError and nothing else."""
+    whole = dump_record("llama", {"samples": [1, 2, 3], "text": "abc"})
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(MeasurementError, match="cut short"):
+        load_record(whole[:cut], "llama")
+    with pytest.raises(MeasurementError):
+        load_record(whole + b"\x00", "llama")
+
+
+@pytest.mark.parametrize(
+    ("n_depth", "n_prompt", "n_gen", "n_ctx"),
+    [(0, 1, 0, 256), (0, 64, 24, 256), (0, 200, 56, 256), (0, 200, 57, 512), (700, 5, 2, 768)],
+)
+def test_the_context_holds_the_workload_in_steps_of_256(n_depth: int, n_prompt: int, n_gen: int, n_ctx: int) -> None:
+    """The context is the least multiple of 256 tokens that holds depth, prompt and generation."""
+    assert replace(LLAMA, n_depth=n_depth, n_prompt=n_prompt, n_gen=n_gen).n_ctx == n_ctx
