@@ -331,6 +331,42 @@ static void test_two_graphs_may_alternate(void) {
     ps_recorder_close(recorder);
 }
 
+enum { N_LARGE = 400 };
+
+/* A graph of many sums, as large as a few layers are. */
+static void ask_large(ps_recorder *recorder, struct ggml_tensor *nodes, int n_nodes) {
+    for (int i = 0; i < n_nodes; i++) {
+        CHECK(!ps_recorder_ask(&nodes[i], true, recorder));
+    }
+    tick(recorder, n_nodes);
+}
+
+static void test_large_graphs_are_known_again_and_told_apart(void) {
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    struct ggml_tensor *nodes = calloc(N_LARGE, sizeof *nodes);
+    CHECK(nodes != NULL);
+    for (int i = 0; i < N_LARGE; i++) {
+        nodes[i].op = GGML_OP_ADD;
+        nodes[i].flags = GGML_TENSOR_FLAG_COMPUTE;
+        shape(&nodes[i], 32, 4);
+    }
+    for (int round = 0; round < 3; round++) {
+        ask_large(recorder, nodes, N_LARGE);
+        CHECK(ps_recorder_n_graphs(recorder) == 1);
+    }
+    nodes[N_LARGE - 1].ne[1]++; /* more logits */
+    ask_large(recorder, nodes, N_LARGE);
+    CHECK(ps_recorder_n_graphs(recorder) == 2);
+    nodes[5].ne[1]++; /* a longer context */
+    ask_large(recorder, nodes, N_LARGE);
+    CHECK(ps_recorder_n_graphs(recorder) == 3);
+    ask_large(recorder, nodes, N_LARGE - 100);
+    ask_large(recorder, nodes, N_LARGE);
+    CHECK(ps_recorder_n_graphs(recorder) == 4);
+    ps_recorder_close(recorder);
+    free(nodes);
+}
+
 static void test_graphs_beyond_the_table_count_as_dropped(void) {
     graph g;
     ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
@@ -662,6 +698,7 @@ int main(void) {
     test_the_same_graph_is_known_again();
     test_another_shape_operator_or_place_is_another_graph();
     test_two_graphs_may_alternate();
+    test_large_graphs_are_known_again_and_told_apart();
     test_graphs_beyond_the_table_count_as_dropped();
     test_a_graph_with_too_many_nodes_is_not_kept();
     test_an_evaluation_is_its_launch_and_one_end_for_each_timed_node();

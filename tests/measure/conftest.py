@@ -28,7 +28,7 @@ def engine_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def small_plan(engine: Engine, engine_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
-    """Return the plan of a short run of a small synthetic model on two threads."""
+    """Return the plan of a short run of a small synthetic model on one thread."""
     folder = tmp_path_factory.mktemp("models")
     path = materialize(resolve(SMALL_MODEL, cache_dir=folder), cache_dir=folder)
     return LlamaPlan(
@@ -36,7 +36,7 @@ def small_plan(engine: Engine, engine_cache: Path, tmp_path_factory: pytest.Temp
         library_dir=str(engine.library_dir),
         engine_build_id=engine.build_id,
         cache_dir=str(engine_cache),
-        n_threads=2,
+        n_threads=1,
         n_prompt=16,
         n_gen=4,
     )

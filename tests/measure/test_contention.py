@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,23 @@ from hypothesis import strategies as st
 
 from perfsuite.measure.contention import Contention, ContentionMark
 
+#: user nice system idle iowait irq softirq steal guest guest_nice
+STAT = """\
+cpu  99 99 99 99 99 99 99 99
+cpu0 10 1 2 70 5 3 4 5 9 9
+cpu1 20 0 0 75 0 0 0 5 0 0
+cpu7 1 1 1 1 1 1 1 1
+intr 5
+"""
 
-def proc(folder: Path, threads: dict[str, str], stat: str = "cpu  10 0 10 70 0 0 0 10 5 5\ncpu0 1 2 3\n") -> Path:
+
+@pytest.fixture(autouse=True)
+def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process may use the processors 0 and 1."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+
+
+def proc(folder: Path, threads: dict[str, str], stat: str = STAT) -> Path:
     """Write the files of /proc that a mark reads."""
     for thread, schedstat in threads.items():
         place = folder / "self" / "task" / thread
@@ -22,21 +39,39 @@ def proc(folder: Path, threads: dict[str, str], stat: str = "cpu  10 0 10 70 0 0
 
 
 def test_times_are_summed_over_the_threads(tmp_path: Path) -> None:
-    """A mark holds the sum of running and of waiting over all threads, and the machine's ticks without the guests'."""
+    """A mark holds the sum of running and of waiting over all threads."""
     mark = ContentionMark.take(proc(tmp_path, {"1": "100 7 3\n", "2": "50 1 1\n"}))
     assert (mark.running_ns, mark.waiting_ns) == (150, 8)
-    assert (mark.steal_ticks, mark.total_ticks) == (10, 100)
+
+
+def test_ticks_are_those_of_the_processors_that_may_be_used(tmp_path: Path) -> None:
+    """The processors that the process may not use count for nothing, nor do guests, whose time is the user's."""
+    processors = ContentionMark.take(proc(tmp_path, {"1": "1 1 1"})).processors
+    assert processors is not None
+    assert (processors.busy_ticks, processors.steal_ticks, processors.total_ticks) == (40, 10, 200)
 
 
 def test_two_marks_make_a_difference(tmp_path: Path) -> None:
-    """What lies between two marks is their difference, and steal is a share of the machine's ticks."""
+    """Between two marks lie their differences; steal and others are shares of the processors' ticks."""
     before = ContentionMark.take(proc(tmp_path / "before", {"1": "100 10 3"}))
-    after = ContentionMark.take(proc(tmp_path / "after", {"1": "400 110 9"}, "cpu  30 0 20 130 0 0 0 20 0 0\n"))
-    contention = before.until(after)
+    stat = STAT.replace("cpu0 10 1 2 70", "cpu0 70 1 2 90").replace("75 0 0 0 5", "85 0 0 0 15")
+    after = ContentionMark.take(proc(tmp_path / "after", {"1": "400 110 9"}, stat))
+    own_ns = 40 * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    contention = before.until(replace(after, own_ns=before.own_ns + own_ns))
     assert (contention.running_ns, contention.waiting_ns) == (300, 100)
     assert contention.waiting_ratio == 0.25
     assert contention.steal_ratio == 0.1
+    assert contention.others_ratio == pytest.approx(0.2)
     assert contention.wall_ns >= 0
+
+
+def test_more_time_of_its_own_than_the_ticks_show_is_nobodys(tmp_path: Path) -> None:
+    """Ticks are coarse: where the process had more than they show, others had nothing, and never less."""
+    before = ContentionMark.take(proc(tmp_path / "before", {"1": "1 1 1"}))
+    after = ContentionMark.take(
+        proc(tmp_path / "after", {"1": "1 1 1"}, STAT.replace("cpu0 10 1 2 70", "cpu0 11 1 2 99"))
+    )
+    assert before.until(replace(after, own_ns=before.own_ns + 10**12)).others_ratio == 0.0
 
 
 @pytest.mark.parametrize("schedstat", ["", "12", "a b c"])
@@ -47,19 +82,19 @@ def test_a_kernel_that_does_not_say_is_not_measured(tmp_path: Path, schedstat: s
     assert contention.running_ns is contention.waiting_ns is contention.waiting_ratio is None
 
 
-@pytest.mark.parametrize("stat", ["", "cpu 1 2 3\n", "cpu a b c d e f g h\n"])
-def test_a_machine_that_does_not_say_has_no_steal(tmp_path: Path, stat: str) -> None:
-    """Where /proc/stat lacks its figures, steal is None."""
+@pytest.mark.parametrize("stat", ["", "cpu0 1 2 3\n", "cpu0 a b c d e f g h\n", "cpu5 1 2 3 4 5 6 7 8\n", STAT])
+def test_a_machine_that_does_not_say_has_no_shares(tmp_path: Path, stat: str) -> None:
+    """Where /proc/stat lacks its figures, or no tick has passed, steal and others are None."""
     before = ContentionMark.take(proc(tmp_path, {"1": "1 1 1"}, stat))
-    assert before.until(before).steal_ratio is None
+    contention = before.until(before)
+    assert contention.steal_ratio is contention.others_ratio is None
 
 
 def test_no_proc_is_not_measured(tmp_path: Path) -> None:
     """Without /proc nothing but the wall clock is known."""
     mark = ContentionMark.take(tmp_path / "nowhere")
     contention = mark.until(mark)
-    assert contention.waiting_ratio is None
-    assert contention.steal_ratio is None
+    assert contention.waiting_ratio is contention.steal_ratio is contention.others_ratio is None
 
 
 def test_a_thread_that_ended_does_not_turn_time_back(tmp_path: Path) -> None:
@@ -77,13 +112,20 @@ def test_a_mark_of_this_process_is_taken() -> None:
 
 
 _COUNTS = st.none() | st.integers(0, 10**15)
+_SHARES = st.none() | st.floats(0, 1)
 
 
-@given(st.integers(0, 10**15), _COUNTS, _COUNTS, st.none() | st.floats(0, 1))
+@given(st.integers(0, 10**15), _COUNTS, _COUNTS, _SHARES, _SHARES)
 def test_contention_comes_back_as_it_was(
-    wall_ns: int, running_ns: int | None, waiting_ns: int | None, steal_ratio: float | None
+    wall_ns: int, running_ns: int | None, waiting_ns: int | None, steal_ratio: float | None, others_ratio: float | None
 ) -> None:
     """Contention equals itself after its way through plain values, and its ratio lies between 0 and 1."""
-    contention = Contention(wall_ns=wall_ns, running_ns=running_ns, waiting_ns=waiting_ns, steal_ratio=steal_ratio)
+    contention = Contention(
+        wall_ns=wall_ns,
+        running_ns=running_ns,
+        waiting_ns=waiting_ns,
+        steal_ratio=steal_ratio,
+        others_ratio=others_ratio,
+    )
     assert Contention.from_plain(contention.to_plain()) == contention
     assert contention.waiting_ratio is None or 0.0 <= contention.waiting_ratio <= 1.0

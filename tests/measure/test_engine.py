@@ -166,5 +166,3 @@ def test_no_llama_cpp_python_is_told_with_the_remedy(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"not installed; run 'make env' or 'pip install llama-cpp-python'"):
         find_engine()
-
-

@@ -1,0 +1,90 @@
+"""What makes two measurements comparable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.device.fingerprint import _memory_bucket_gib, differences, governor, host_fingerprint
+
+CPUINFO = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\ncpu family\t: 6\nmodel\t\t: 85\nflags\t: a b\n"
+
+_FINGERPRINTS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("xyz"))
+
+
+def root(folder: Path, **files: str) -> Path:
+    """Write files of a made-up machine; ``__`` in a name is a slash, ``_`` a dash where /proc has one."""
+    places = {"cpuinfo": "proc/cpuinfo", "tree": "proc/device-tree/model"}
+    places["governor"] = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
+    for name, text in files.items():
+        path = folder / places[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "soc"),
+    [
+        ({"cpuinfo": CPUINFO}, "A Processor @ 2 GHz, cpu family 6, model 85"),
+        ({"cpuinfo": CPUINFO, "tree": "A Board Rev 1.2\0"}, "A Board Rev 1.2"),
+        ({"cpuinfo": "processor : 0\n"}, "unknown"),
+    ],
+)
+def test_the_processor_is_named(tmp_path: Path, files: dict[str, str], soc: str) -> None:
+    """A board is named by its device tree, a PC by its processor, and neither is unknown."""
+    assert host_fingerprint(root(tmp_path, **files))["soc"] == soc
+
+
+def test_a_machine_without_proc_is_named_by_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without /proc Python's own word for the processor is taken."""
+    monkeypatch.setattr("platform.processor", lambda: "z80")
+    assert host_fingerprint(tmp_path)["soc"] == "z80"
+    monkeypatch.setattr("platform.processor", lambda: "")
+    assert host_fingerprint(tmp_path)["soc"] == "unknown"
+
+
+def test_the_governor_is_that_of_the_first_core(tmp_path: Path) -> None:
+    """The governor is read from the kernel, and none where it offers no control."""
+    assert governor(tmp_path) == "none"
+    assert governor(root(tmp_path, governor="performance\n")) == "performance"
+    assert host_fingerprint(tmp_path)["governor"] == "performance"
+
+
+def test_a_fingerprint_is_text_and_does_not_change_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All fields are text, and memory that the kernel reserves makes no difference."""
+    found = []
+    for total in (15.2 * 2**30, 15.9 * 2**30, 16 * 2**30):
+        monkeypatch.setattr(psutil, "virtual_memory", lambda total=total: SimpleNamespace(total=int(total)))
+        found.append(host_fingerprint())
+    assert found[0] == found[1] == found[2]
+    assert found[0]["memory_gib"] == "16"
+    assert all(isinstance(value, str) and value for value in found[0].values())
+
+
+@given(st.integers(1, 2**50))
+def test_memory_is_rounded_up_to_a_power_of_two(total_bytes: int) -> None:
+    """The bucket is the least power of two GiB that holds the memory."""
+    bucket = _memory_bucket_gib(total_bytes)
+    assert bucket & (bucket - 1) == 0
+    assert bucket * 2**30 >= total_bytes
+    assert bucket == 1 or bucket * 2**29 < total_bytes
+
+
+@given(_FINGERPRINTS, _FINGERPRINTS)
+def test_differences_are_the_fields_that_differ(old: dict[str, str], new: dict[str, str]) -> None:
+    """There is one line for each field whose values differ, missing ones too, and none between equals."""
+    lines = differences(old, new)
+    assert len(lines) == sum(old.get(name) != new.get(name) for name in {*old, *new})
+    assert (not lines) == (old == new)
+
+
+def test_a_difference_is_told_with_both_values() -> None:
+    """Old and new are told by name, a dash where there is none."""
+    old, new = {"soc": "A", "threads": "2", "gone": "x"}, {"soc": "A", "threads": "1", "come": "y"}
+    assert differences(old, new) == ("threads '2', now '1'", "gone 'x', now '-'", "come '-', now 'y'")

@@ -1,0 +1,65 @@
+"""Device profiles, as they ship and as they are read."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import _profile, find_profile, profile_names
+from perfsuite.errors import DeviceError
+
+PLAIN: dict[str, Any] = {
+    "description": "a board",
+    "opencl_platform": "Intel",
+    "judging": {
+        "session_spread_ratio": 0.02,
+        "max_waiting_ratio": 0.02,
+        "max_others_ratio": 0.05,
+        "ceiling_spread_ratio": 0.1,
+        "forecast_least_ns": 100_000,
+        "forecast_tolerance_ratio": {"phase": 8.0},
+    },
+}
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_profile_that_ships_is_whole(name: str) -> None:
+    """Each shipped profile reads, carries its name, and allows neither nothing nor everything."""
+    profile = find_profile(name)
+    assert profile.name == name
+    assert profile.description
+    assert all(ratio > 1.0 for ratio in profile.forecast_tolerance_ratio.values())
+    ratios = (profile.session_spread_ratio, profile.max_waiting_ratio, profile.max_others_ratio)
+    assert all(0.0 < ratio < 1.0 for ratio in (*ratios, profile.ceiling_spread_ratio))
+
+
+def test_the_host_is_a_device() -> None:
+    """The machine that pytest runs on is always among the profiles."""
+    assert "host" in profile_names()
+
+
+@pytest.mark.parametrize("name", ["nokia3310", "", "../host", "host.toml"])
+def test_an_unknown_device_is_refused(name: str) -> None:
+    """An unknown name is one line with the option and the known names."""
+    with pytest.raises(DeviceError, match=rf"^--device={name}: no such device; known are .*host"):
+        find_profile(name)
+
+
+def test_a_profile_is_read() -> None:
+    """Every field comes from the file, and the OpenCL platform may be left out."""
+    profile = _profile("board", PLAIN)
+    assert (profile.name, profile.opencl_platform, profile.forecast_least_ns) == ("board", "Intel", 100_000)
+    assert profile.forecast_tolerance_ratio == {"phase": 8.0}
+    without = {key: value for key, value in PLAIN.items() if key != "opencl_platform"}
+    assert _profile("board", without).opencl_platform is None
+
+
+@pytest.mark.parametrize("key", ["description", "judging", *PLAIN["judging"]])
+def test_a_field_that_is_missing_is_named(key: str) -> None:
+    """A profile that lacks a field is one line with the file and the field."""
+    plain = deepcopy(PLAIN)
+    (plain if key in plain else plain["judging"]).pop(key)
+    with pytest.raises(DeviceError, match=rf"^profile board\.toml: {key} is missing$"):
+        _profile("board", plain)

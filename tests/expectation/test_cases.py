@@ -1,0 +1,151 @@
+"""The cases of a run, enumerated without running anything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.expectation.cases import (
+    REST_ROLE,
+    Case,
+    LlamaWorkload,
+    kernel_cases,
+    operator_cases,
+    phase_cases,
+)
+from perfsuite.expectation.graph import Settings, total_cost
+from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import replicate_samples
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+
+
+def workload(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
+    """Describe a workload of the catalogue with a context of 1024 tokens."""
+    return LlamaWorkload(
+        weights=resolve(model, cache_dir=Path("/nowhere")),
+        scenario=find_scenario(scenario),
+        settings=Settings(flash_attn=flash_attn),
+        n_ctx=1024,
+        n_ubatch=512,
+    )
+
+
+def total(case: Case) -> OpCost:
+    """Sum the parts of a case."""
+    return sum((part.cost for part in case.costs), start=NO_COST)
+
+
+def phases(of: LlamaWorkload) -> dict[Phase | None, Case]:
+    """Return the phase cases by phase."""
+    return {case.phase: case for case in phase_cases(of)}
+
+
+def test_a_run_has_its_seven_phases_in_order() -> None:
+    """Embedding, prefill, decode, the three passes behind each token, and the whole: one case each."""
+    assert [case.case_id for case in phase_cases(workload())] == [
+        f"phase/smollm2-135m-q8_0/siso/{phase}"
+        for phase in ("embedding", "prefill", "decode", "copy", "softmax", "sampling", "end_to_end")
+    ]
+
+
+@pytest.mark.parametrize("flash_attn", [True, False])
+@pytest.mark.parametrize("model", ["smollm2-135m-q8_0", "llama-3.2-1b-q4_0", "qwen2.5-0.5b-q8_0", "gemma-2-2b-f16"])
+def test_every_case_has_an_id_of_its_own(model: str, flash_attn: bool) -> None:
+    """No two cases of a run share an id, and each id begins with its kind."""
+    of = workload(model, flash_attn=flash_attn)
+    cases = [*phase_cases(of), *operator_cases(of), *kernel_cases()]
+    assert len({case.case_id for case in cases}) == len(cases)
+    assert all(case.case_id.startswith(f"{case.kind}/") for case in cases)
+
+
+def test_a_scenario_without_a_prompt_or_a_generation_has_no_case_for_it() -> None:
+    """Without a prompt there is no prefill and no embedding; without a generation no decode."""
+    assert {Phase.PREFILL, Phase.EMBEDDING} & set(phases(workload(scenario="p0-g4"))) == set()
+    assert Phase.DECODE not in phases(workload(scenario="p4-g0"))
+    assert {case.phase for case in operator_cases(workload(scenario="p4-g0"))} == {Phase.PREFILL}
+
+
+def test_operators_of_a_phase_make_up_its_graph() -> None:
+    """The costs of the roles sum to the graph's; the rest of the phase is a case without a forecast."""
+    of = workload()
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        cases = [case for case in operator_cases(of) if case.phase is phase]
+        assert sum((total(case) for case in cases), start=NO_COST) == total_cost(of.graph(phase))
+        assert (cases[-1].role, cases[-1].costs) == (REST_ROLE, ())
+
+
+def test_the_embedding_is_taken_out_of_the_phase() -> None:
+    """Embedding and prefill together cost the graph of the prompt, and decode its graph less the gather."""
+    of = workload()
+    found = phases(of)
+    assert total(found[Phase.EMBEDDING]) + total(found[Phase.PREFILL]) == total_cost(of.graph(Phase.PREFILL))
+    assert total(found[Phase.DECODE]) == total_cost(of.graph(Phase.DECODE)[1:])
+
+
+def test_the_whole_costs_its_parts_times_their_number() -> None:
+    """End to end is one prefill, 24 decodes and 25 draws of a token."""
+    found = phases(workload())
+    expected = total(found[Phase.EMBEDDING]) + total(found[Phase.PREFILL])
+    draws = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
+    for case, times in ((found[Phase.DECODE], 24), *((found[phase], 25) for phase in draws)):
+        for _ in range(times):
+            expected += total(case)
+    assert total(found[Phase.END_TO_END]) == expected
+
+
+def test_parts_of_one_type_are_one() -> None:
+    """A phase of hundreds of operators is at most a few parts, each of its own type and working set."""
+    parts = phases(workload("llama-3.2-1b-q4_k_m"))[Phase.DECODE].costs
+    assert len({(part.type, part.working_set_bytes) for part in parts}) == len(parts)
+    assert {"q4_k", "q6_k"} <= {part.type for part in parts}
+
+
+@given(st.integers(1, 2000), st.integers(0, 500))
+def test_batches_make_up_the_prompt(n_prompt: int, n_depth: int) -> None:
+    """The micro batches hold every token of the prompt once, and only the last gives logits."""
+    batches = workload(scenario=f"p{n_prompt}-g1-d{n_depth}").batches(Phase.PREFILL)
+    assert sum(batch.n_tokens for batch in batches) == n_prompt
+    assert max(batch.n_tokens for batch in batches) <= 512
+    assert [batch.n_outputs for batch in batches] == [0] * (len(batches) - 1) + [1]
+    assert batches[-1].n_used == n_depth + n_prompt
+    assert sorted(batch.n_used for batch in batches) == [batch.n_used for batch in batches]
+
+
+def test_decode_is_taken_at_its_middle() -> None:
+    """The forecast of a decode step is that of the step in the middle of the generation."""
+    (batch,) = workload(scenario="p64-g24-d100").batches(Phase.DECODE)
+    assert (batch.n_tokens, batch.n_outputs, batch.n_used) == (1, 1, 176)
+
+
+def test_an_architecture_without_a_graph_is_judged_by_phase() -> None:
+    """Where the graph is not known there are phases without a forecast, and no operators."""
+    of = workload("gemma-2-2b-f16")
+    assert not of.has_known_graph
+    assert list(operator_cases(of)) == []
+    found = phases(of)
+    assert found[Phase.PREFILL].costs == found[Phase.DECODE].costs == found[Phase.END_TO_END].costs == ()
+    assert found[Phase.SOFTMAX].costs
+
+
+def test_every_standard_kernel_is_a_case() -> None:
+    """A kernel's case has the kernel's id and cost."""
+    cases = list(kernel_cases())
+    assert [case.case_id for case in cases] == [kernel.case_id for kernel in STANDARD_KERNELS]
+    for case, kernel in zip(cases, STANDARD_KERNELS, strict=True):
+        assert (total(case).flops, total(case).moved_bytes) == (kernel.flops, kernel.read_bytes + kernel.written_bytes)
+
+
+def test_what_a_run_records_is_what_is_enumerated(stored_record: EngineRecord) -> None:
+    """The roles of the stored record are those of the cases, phase by phase, and nothing is left over."""
+    of = replace(workload("smollm2-135m-l2-q8_0"), n_ctx=256)
+    recorded = replicate_samples(stored_record).operator_ns
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        enumerated = {case.role for case in operator_cases(of) if case.phase is phase} - {REST_ROLE}
+        assert set(recorded[phase]) == enumerated

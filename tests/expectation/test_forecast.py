@@ -1,0 +1,196 @@
+"""From costs and ceilings to times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.expectation.cases import CaseCost
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.forecast import Expectation, expect, expected_part_ns, floor_time_ns
+from perfsuite.expectation.op_cost import OpCost
+
+
+def level(working_set_bytes: int, rate: float, copy: float | None = None) -> Bandwidth:
+    """A level of the memory whose three uses move the same, or copy its own."""
+    return Bandwidth(
+        working_set_bytes=working_set_bytes,
+        read_bytes_per_s=rate,
+        copy_bytes_per_s=rate if copy is None else copy,
+        triad_bytes_per_s=rate,
+    )
+
+
+#: Caches of 1 and 10 MB at 400 and 200 GB/s, memory at 50 GB/s; 0.4 TFLOP/s of floats, 1.6 of integers.
+CEILINGS = Ceilings(
+    n_threads=2,
+    bandwidths=(level(10**6, 4e11), level(10**7, 2e11), level(10**8, 5e10)),
+    fp32_flops_per_s=4e11,
+    int8_flops_per_s=1.6e12,
+    f16_flops_per_s=None,
+    dispatch_ns=300,
+)
+
+
+def forecast(
+    *costs: CaseCost,
+    ceilings: Ceilings | None = CEILINGS,
+    best: Ceilings | None = None,
+    tolerance_ratio: float | None = 2.0,
+    least_ns: int = 0,
+    spread_ratio: float = 0.0,
+) -> Expectation:
+    """Forecast with a tolerance of two, for costs of any length, on a device that shows its best."""
+    return expect(
+        costs,
+        ceilings,
+        best or ceilings,
+        tolerance_ratio=tolerance_ratio,
+        least_ns=least_ns,
+        spread_ratio=spread_ratio,
+    )
+
+
+def part(
+    *, flops: int = 0, parameter_bytes: int = 0, activation_bytes: int = 0, type: str = "q8_0", held: int = 10**9
+) -> CaseCost:
+    """A part of one dispatch that writes nothing."""
+    cost = OpCost(flops=flops, read_bytes=parameter_bytes + activation_bytes, parameter_bytes=parameter_bytes)
+    return CaseCost(cost=cost, type=type, working_set_bytes=held)
+
+
+@st.composite
+def case_costs(draw: st.DrawFn) -> CaseCost:
+    """Draw a part with any proportion of FLOPs, parameters and activations."""
+    counts = st.integers(0, 10**12)
+    parameter_bytes = draw(counts)
+    cost = OpCost(
+        flops=draw(counts),
+        read_bytes=parameter_bytes + draw(counts),
+        written_bytes=draw(counts),
+        parameter_bytes=parameter_bytes,
+        n_dispatches=draw(st.integers(1, 1000)),
+    )
+    kind = draw(st.sampled_from(["f32", "f16", "bf16", "q8_0", "q4_0", "q6_k", "i32"]))
+    return CaseCost(cost=cost, type=kind, working_set_bytes=draw(st.integers(0, 10**10)))
+
+
+@st.composite
+def any_ceilings(draw: st.DrawFn) -> Ceilings:
+    """Draw ceilings in which a larger set may even be faster, and copying faster than reading."""
+    rates = st.floats(1e8, 1e13)
+    sizes = sorted(draw(st.sets(st.integers(1, 10**9), min_size=1, max_size=4)))
+    return Ceilings(
+        n_threads=2,
+        bandwidths=tuple(level(size, draw(rates), draw(rates)) for size in sizes),
+        fp32_flops_per_s=draw(rates),
+        int8_flops_per_s=draw(rates),
+        f16_flops_per_s=draw(st.none() | rates),
+        dispatch_ns=draw(st.integers(1, 10**5)),
+    )
+
+
+_PARTS = st.lists(case_costs(), min_size=1, max_size=6)
+_SPREADS = st.floats(0.0, 0.1)
+
+
+@given(_PARTS, _SPREADS)
+def test_the_floor_is_never_above_the_forecast(costs: list[CaseCost], spread_ratio: float) -> None:
+    """What physics allows at the least is no more than what is expected, and the limit is no less."""
+    found = forecast(*costs, spread_ratio=spread_ratio)
+    assert found.floor_ns is not None
+    assert found.expected_ns is not None
+    assert found.limit_ns is not None
+    assert 0 <= found.floor_ns <= found.expected_ns <= found.limit_ns
+
+
+@given(_PARTS, any_ceilings())
+def test_the_floor_is_never_above_the_forecast_on_any_device(costs: list[CaseCost], ceilings: Ceilings) -> None:
+    """So it is on every device, whatever the order of its rates."""
+    found = forecast(*costs, ceilings=ceilings)
+    assert found.floor_ns is not None
+    assert found.expected_ns is not None
+    assert found.floor_ns <= found.expected_ns
+
+
+@given(_PARTS, case_costs())
+def test_more_to_do_takes_no_less(costs: list[CaseCost], more: CaseCost) -> None:
+    """Another part makes neither the forecast nor the floor shorter."""
+    assert floor_time_ns([*costs, more], CEILINGS) >= floor_time_ns(costs, CEILINGS)
+    few, many = forecast(*costs), forecast(*costs, more)
+    assert few.expected_ns is not None
+    assert many.expected_ns is not None
+    assert many.expected_ns >= few.expected_ns
+
+
+@given(_PARTS, st.floats(1.0, 100.0))
+def test_a_faster_device_takes_no_more(costs: list[CaseCost], factor: float) -> None:
+    """Where every rate is a factor higher, floor and forecast are no longer."""
+    faster = replace(
+        CEILINGS,
+        bandwidths=tuple(level(each.working_set_bytes, each.read_bytes_per_s * factor) for each in CEILINGS.bandwidths),
+        fp32_flops_per_s=CEILINGS.fp32_flops_per_s * factor,
+        int8_flops_per_s=CEILINGS.int8_flops_per_s * factor,
+    )
+    assert floor_time_ns(costs, faster) <= floor_time_ns(costs, CEILINGS) * (1 + 1e-9)
+    assert all(expected_part_ns(each, faster) <= expected_part_ns(each, CEILINGS) * (1 + 1e-9) for each in costs)
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected_ns", "floor_ns"),
+    [
+        (part(parameter_bytes=5 * 10**7), 10**6 + 300, 10**6),
+        (part(parameter_bytes=5 * 10**7, held=10**7), 250_300, 250_000),
+        (part(activation_bytes=10**6), 2_800, 0),
+        (part(flops=16 * 10**8), 4 * 10**6 + 300, 10**6),
+        (part(flops=16 * 10**8, parameter_bytes=5 * 10**8), 10**7 + 300, 10**7),
+        (part(), 300, 0),
+    ],
+    ids=["memory", "cache", "activations", "arithmetic", "both", "nothing"],
+)
+def test_the_slower_of_computing_and_moving_counts(cost: CaseCost, expected_ns: int, floor_ns: int) -> None:
+    """A forecast is the longer of the two and a dispatch; the floor knows parameters and the fastest arithmetic."""
+    assert forecast(cost) == Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=2 * expected_ns)
+
+
+def test_half_precision_raises_the_floors_arithmetic() -> None:
+    """Where 16-bit arithmetic is the fastest, it decides the floor."""
+    cost = part(flops=32 * 10**8)
+    with_f16 = replace(CEILINGS, f16_flops_per_s=3.2e12)
+    assert floor_time_ns([cost], with_f16) == pytest.approx(10**6)
+    assert floor_time_ns([cost], CEILINGS) == pytest.approx(2 * 10**6)
+
+
+def test_the_spread_of_the_ceilings_lowers_the_floor() -> None:
+    """A device that may not have shown its best has a floor lower by as much."""
+    found = forecast(part(parameter_bytes=5 * 10**7), spread_ratio=0.1)
+    assert found.floor_ns == 900_000
+    assert found.expected_ns == 10**6 + 300
+
+
+def test_the_floor_rests_on_the_best_that_was_ever_shown() -> None:
+    """A device that was faster once has a lower floor, and the forecast of today."""
+    best = replace(CEILINGS, bandwidths=tuple(level(each.working_set_bytes, 1e11) for each in CEILINGS.bandwidths))
+    found = forecast(part(parameter_bytes=5 * 10**7), best=best)
+    assert (found.floor_ns, found.expected_ns) == (500_000, 10**6 + 300)
+
+
+@pytest.mark.parametrize(
+    ("tolerance_ratio", "least_ns", "limit_ns"),
+    [(None, 0, None), (3.0, 10**6, 3_000_900), (3.0, 10**6 + 300, 3_000_900), (3.0, 10**6 + 301, None)],
+)
+def test_a_limit_needs_a_tolerance_and_a_forecast_that_is_long_enough(
+    tolerance_ratio: float | None, least_ns: int, limit_ns: int | None
+) -> None:
+    """Without a tolerance, and for forecasts shorter than the least, nothing is too slow."""
+    found = forecast(part(parameter_bytes=5 * 10**7), tolerance_ratio=tolerance_ratio, least_ns=least_ns)
+    assert found.limit_ns == limit_ns
+
+
+def test_nothing_known_is_nothing_expected() -> None:
+    """Without costs, or without ceilings, there is no forecast."""
+    assert forecast() == forecast(part(flops=1), ceilings=None) == Expectation()
+    assert forecast(part(flops=1), ceilings=None, best=CEILINGS) == Expectation()

@@ -1,0 +1,250 @@
+"""What is compiled, where it is kept, and what is refused."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure import native
+from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine
+from perfsuite.measure.native import (
+    PROBE_LIBRARY,
+    build_engine_library,
+    build_probe_library,
+    load_probe_library,
+    load_problem,
+    native_dirs,
+    refuse_other_engine,
+)
+
+Maps = Callable[..., str]
+
+
+def maps_of(*paths: Path) -> str:
+    """Write lines as /proc/PID/maps has them, with what every process maps around them."""
+    row = "7f0000000000-7f0000001000 r-xp 00000000 08:01 42 "
+    others = [row + "                  /usr/lib/libc.so.6", row.strip(), row + "      [vdso]"]
+    return "\n".join([*others, *(f"{row}          {path}" for path in paths)]) + "\n"
+
+
+def libraries(engine: Engine) -> tuple[Path, ...]:
+    """Return the libraries of an engine."""
+    return tuple(engine.library(name) for name in ENGINE_LIBRARIES)
+
+
+@pytest.fixture
+def copied(engine: Engine, tmp_path: Path) -> Path:
+    """Return a folder with another build of every library."""
+    for path in libraries(engine):
+        (tmp_path / path.name).write_bytes(b"another build of " + path.name.encode())
+    return tmp_path
+
+
+def test_the_engines_own_libraries_are_accepted(engine: Engine) -> None:
+    """A process that maps the libraries of the engine, each in several parts, passes."""
+    refuse_other_engine(engine, maps_of(*libraries(engine), *libraries(engine)))
+
+
+def test_a_copy_of_the_same_build_is_accepted(engine: Engine, tmp_path: Path) -> None:
+    """What counts is the build, not where it lies, and a place may have blanks in its name."""
+    folder = tmp_path / "another place"
+    folder.mkdir()
+    for path in libraries(engine):
+        (folder / path.name).symlink_to(path)
+    refuse_other_engine(engine, maps_of(*(folder / path.name for path in libraries(engine))))
+
+
+def test_another_build_is_refused(engine: Engine, copied: Path) -> None:
+    """A process that maps another build is refused with the paths that it maps."""
+    with pytest.raises(EngineError, match=rf"maps another llama\.cpp \(.*{copied}.*\) than build {engine.build_id}"):
+        refuse_other_engine(engine, maps_of(*(copied / path.name for path in libraries(engine))))
+
+
+@pytest.mark.parametrize("name", ENGINE_LIBRARIES)
+def test_one_library_of_another_build_is_refused(engine: Engine, copied: Path, name: str) -> None:
+    """A mixture of two builds is refused, whichever library is the odd one."""
+    mixed = [copied / path.name if path == engine.library(name) else path for path in libraries(engine)]
+    with pytest.raises(EngineError, match="maps another"):
+        refuse_other_engine(engine, maps_of(*mixed))
+
+
+def test_a_process_without_the_engine_is_refused(engine: Engine) -> None:
+    """Where nothing of llama.cpp is mapped, or not all of it, there is nothing to measure."""
+    with pytest.raises(EngineError, match=r"another llama\.cpp \(none\)"):
+        refuse_other_engine(engine, maps_of())
+    with pytest.raises(EngineError, match="maps another"):
+        refuse_other_engine(engine, maps_of(*libraries(engine)[1:]))
+
+
+@pytest.mark.parametrize(
+    "comes_first",
+    [
+        pytest.param(True, marks=pytest.mark.xfail(reason="of two copies only the later is looked at", strict=True)),
+        False,
+    ],
+)
+def test_two_copies_at_once_are_refused(engine: Engine, copied: Path, comes_first: bool) -> None:
+    """A second build beside the right one is refused, wherever it stands in the list."""
+    own, other = libraries(engine), tuple(copied / path.name for path in libraries(engine))
+    with pytest.raises(EngineError, match="maps another"):
+        refuse_other_engine(engine, maps_of(*((*other, *own) if comes_first else (*own, *other))))
+
+
+def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that the cache holds is not compiled again, and it loads."""
+    monkeypatch.setattr(native, "native_dirs", lambda: _source_dirs())
+    built = build_probe_library(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert build_probe_library(tmp_path) == built
+    assert load_probe_library(tmp_path).ps_probe_bandwidth
+    assert load_problem(built) is None
+    assert not list(built.parent.parent.glob(".build-*"))
+
+
+def test_an_installed_probe_library_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that the wheel brought is loaded and nothing is built."""
+    loaded: list[str] = []
+    monkeypatch.setattr(native, "native_dirs", lambda: (tmp_path / "nothing", tmp_path))
+    monkeypatch.setattr(ctypes, "CDLL", lambda path, mode=0: loaded.append(path))
+    (tmp_path / PROBE_LIBRARY).touch()
+    load_probe_library(tmp_path / "cache")
+    assert loaded == [str(tmp_path / PROBE_LIBRARY)]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_source_tree_is_found() -> None:
+    """The native sources lie in the installed package or beside it."""
+    assert any((place / "src" / "engine" / "driver.cpp").exists() for place in native_dirs())
+    assert len(set(native_dirs())) == len(native_dirs())
+
+
+def _source_dirs() -> tuple[Path, ...]:
+    return (Path(__file__).parents[2] / "native",)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Replace the compiler by a list of what it was asked to make."""
+    asked: list[Path] = []
+
+    def instead(target: Path, *_: object) -> None:
+        asked.append(target)
+        target.parent.mkdir(parents=True)
+        target.touch()
+
+    monkeypatch.setattr(native, "_compile", instead)
+    return asked
+
+
+def test_each_build_of_the_engine_has_a_library_of_its_own(
+    engine: Engine, tmp_path: Path, compiled: list[Path]
+) -> None:
+    """The cache's key follows the engine's build; the same build is compiled once."""
+    first = build_engine_library(engine, tmp_path)
+    assert build_engine_library(engine, tmp_path) == first
+    second = build_engine_library(replace(engine, build_id="0" * 16), tmp_path)
+    assert compiled == [first, second]
+    assert first != second
+
+
+def test_a_changed_source_is_compiled_again(
+    tmp_path: Path, compiled: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cache's key follows the text of every source and header."""
+    tree = _tree(tmp_path, "int main;")
+    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
+    build_probe_library(tmp_path)
+    for changed in (tree / "src" / "threads.c", tree / "include" / "a.h"):
+        changed.write_text("/* another */")
+        build_probe_library(tmp_path)
+    assert len(set(compiled)) == 3
+
+
+def _tree(folder: Path, source: str) -> Path:
+    tree = folder / "tree"
+    (tree / "src").mkdir(parents=True)
+    (tree / "include").mkdir()
+    (tree / "src" / "threads.c").write_text(source)
+    (tree / "include" / "a.h").write_text("/* nothing */")
+    return tree
+
+
+def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed compilation is one line with the log's path; the log has the compiler's words, the cache no library."""
+    tree = _tree(tmp_path, "this is not C\n")
+    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
+    with pytest.raises(
+        NativeBuildError, match=r"threads\.c\.o: does not build \(.* returned 1\); see .*\.log$"
+    ) as caught:
+        build_probe_library(tmp_path / "cache")
+    assert "\n" not in str(caught.value)
+    log = Path(str(caught.value).rpartition("see ")[2])
+    assert "threads.c" in log.read_text()
+    assert "error" in log.read_text()
+    assert [path.name for path in (tmp_path / "cache" / "native").iterdir()] == [log.name]
+
+
+def test_a_broken_compiler_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that fails is told with its exit status, and its words are in the log."""
+    tree = _tree(tmp_path, "int x;")
+    for name in ("cc", "c++"):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho out of licences\nexit 7\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    with pytest.raises(NativeBuildError, match=r"bin/cc returned 7\); see ") as caught:
+        build_probe_library(tmp_path / "cache")
+    assert "out of licences" in Path(str(caught.value).rpartition("see ")[2]).read_text()
+
+
+def test_a_compiler_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that does not end is an error with the limit and the log."""
+
+    def hanging(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 300)
+
+    monkeypatch.setattr(native, "native_dirs", lambda: (_tree(tmp_path, "int x;"),))
+    monkeypatch.setattr(subprocess, "run", hanging)
+    with pytest.raises(NativeBuildError, match=r"still running after 300 s; see .*\.log"):
+        build_probe_library(tmp_path / "cache")
+
+
+def test_no_compiler_is_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler the message says what was looked for and what to install."""
+    monkeypatch.setattr(native, "native_dirs", lambda: (_tree(tmp_path, "int x;"),))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NativeBuildError, match=r"no compiler \(cc, gcc, clang\) on the PATH; install one"):
+        build_probe_library(tmp_path / "cache")
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that is no folder is an error with its path."""
+    monkeypatch.setattr(native, "native_dirs", lambda: (_tree(tmp_path, "int x;"),))
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(NativeBuildError, match=r"cache/native: cannot be written"):
+        build_probe_library(tmp_path / "cache")
+
+
+def test_sources_that_are_not_installed_are_named(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the native sources there is nothing to compile, and the missing one is named."""
+    monkeypatch.setattr(native, "native_dirs", lambda: (tmp_path,))
+    with pytest.raises(NativeBuildError, match=r"src/engine/driver\.cpp is not installed"):
+        build_engine_library(engine, tmp_path)
+
+
+def test_a_library_that_does_not_load_is_named(tmp_path: Path) -> None:
+    """What is no library is refused with its path and the loader's reason."""
+    path = tmp_path / PROBE_LIBRARY
+    path.write_text("no library")
+    with pytest.raises(NativeBuildError, match=rf"{path}: cannot be loaded \("):
+        native._load(path)
+    assert load_problem(path)

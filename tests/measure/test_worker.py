@@ -1,0 +1,75 @@
+"""The child process, run in this one with its measuring replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import GgufError
+from perfsuite.measure.launch import FAILURE_MARK
+from perfsuite.measure.plan import DevicesPlan, dump_plan, load_record
+from perfsuite.measure.worker import main, peak_rss_bytes
+
+Runner = Callable[[DevicesPlan], dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Runner], tuple[int, Path]]:
+    """Return how to run a plan with a function for its measuring; gives the exit code and the record's path."""
+
+    def with_runner(runner: Runner) -> tuple[int, Path]:
+        monkeypatch.setattr("perfsuite.measure.worker._RUNNERS", {DevicesPlan: runner})
+        plan_path, record_path = tmp_path / "plan.json", tmp_path / "record.msgpack"
+        plan_path.write_text(dump_plan(DevicesPlan(platform="Intel")))
+        return main([str(plan_path), str(record_path)]), record_path
+
+    return with_runner
+
+
+def test_a_record_holds_what_was_measured(run: Callable[[Runner], tuple[int, Path]]) -> None:
+    """The runner gets the plan, and what it returns is the payload; nothing else is left in the folder."""
+    code, record_path = run(lambda plan: {"platform": plan.platform, "stamps": b"\x00\xff"})
+    assert code == 0
+    assert load_record(record_path.read_bytes(), "devices") == {"platform": "Intel", "stamps": b"\x00\xff"}
+    assert {path.name for path in record_path.parent.iterdir()} == {"plan.json", "record.msgpack"}
+
+
+def test_a_known_failure_is_one_marked_line(
+    run: Callable[[Runner], tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error that a user can act on is printed as one marked line, and there is no record."""
+
+    def failing(plan: DevicesPlan) -> dict[str, Any]:
+        raise GgufError("x.gguf: cut\nat   byte 7")
+
+    code, record_path = run(failing)
+    assert code == 1
+    assert capsys.readouterr().out == f"{FAILURE_MARK}x.gguf: cut at byte 7\n"
+    assert not record_path.exists()
+
+
+def test_a_bug_is_not_hidden(run: Callable[[Runner], tuple[int, Path]]) -> None:
+    """Any other exception goes through with its traceback."""
+
+    def broken(plan: DevicesPlan) -> dict[str, Any]:
+        raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError):
+        run(broken)
+
+
+def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A plan that another version wrote is refused before anything runs."""
+    plan_path = tmp_path / "plan.json"
+    plan_path.write_text(json.dumps({**json.loads(dump_plan(DevicesPlan(platform=None))), "suite_version": "0.0.0"}))
+    assert main([str(plan_path), str(tmp_path / "record")]) == 1
+    assert capsys.readouterr().out.startswith(f"{FAILURE_MARK}plan was made by perfsuite 0.0.0")
+
+
+def test_the_largest_size_is_in_bytes() -> None:
+    """This process has had more than a mebibyte and less than a tebibyte."""
+    assert 2**20 < peak_rss_bytes() < 2**40

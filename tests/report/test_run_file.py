@@ -1,0 +1,104 @@
+"""``run.json``, as docs/run-format.md describes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.run_file import SCHEMA, RunFile, plain_run, write_run
+
+JUDGEMENT = Judgement(
+    case_id="phase/a-q8_0/siso/decode",
+    kind="phase",
+    samples_ns=(5, 6, 7),
+    measured_ns=6,
+    floor_ns=1,
+    expected_ns=4,
+    limit_ns=40,
+    baseline_ns=5,
+    change_ratio=1.2,
+    outcome=Outcome.REGRESSED,
+    reason="µ",
+)
+
+RUN = RunFile(
+    suite_version="1",
+    started_at="2025-01-01T00:00:00Z",
+    device="host",
+    workload="a-q8_0/siso",
+    fingerprints={"llama": {"soc": "A"}},
+    ceilings=None,
+    durations_s={"probes": 1.5, "llama": 2.25},
+    operator_share_ratio={"decode": 0.99},
+    n_discarded_replicates={"llama": 1},
+    peak_rss_bytes=None,
+    judgements=(JUDGEMENT,),
+)
+
+
+def test_a_case_has_the_fields_of_the_format() -> None:
+    """Every figure of a judgement is under the name that the format gives it, None where there is none."""
+    (case,) = plain_run(RUN)["cases"]
+    assert case == {
+        "id": "phase/a-q8_0/siso/decode",
+        "kind": "phase",
+        "samples_ns": [5, 6, 7],
+        "measured_ns": 6,
+        "floor_ns": 1,
+        "expected_ns": 4,
+        "limit_ns": 40,
+        "baseline_ns": 5,
+        "change_ratio": 1.2,
+        "outcome": "regressed",
+        "reason": "µ",
+    }
+    bare = replace(JUDGEMENT, samples_ns=(), measured_ns=None, baseline_ns=None, change_ratio=None)
+    (case,) = plain_run(replace(RUN, judgements=(bare,)))["cases"]
+    assert case["measured_ns"] is case["baseline_ns"] is case["change_ratio"] is None
+
+
+def test_the_parts_of_a_run_and_their_sum_are_told() -> None:
+    """The duration of each part stands beside that of the whole."""
+    assert plain_run(RUN)["duration_s"] == {"total": 3.75, "probes": 1.5, "llama": 2.25}
+
+
+def test_what_is_written_is_json_of_this_schema(tmp_path: Path) -> None:
+    """The file lies in the run's folder and reads as what was run."""
+    bandwidth = Bandwidth(working_set_bytes=1, read_bytes_per_s=1.0, copy_bytes_per_s=1.0, triad_bytes_per_s=1.0)
+    ceilings = Ceilings(
+        n_threads=2,
+        bandwidths=(bandwidth,),
+        fp32_flops_per_s=1.0,
+        int8_flops_per_s=1.0,
+        f16_flops_per_s=None,
+        dispatch_ns=1,
+    )
+    run = replace(RUN, ceilings=ceilings)
+    path = write_run(run, tmp_path / "runs" / "1")
+    assert path == tmp_path / "runs" / "1" / "run.json"
+    plain = json.loads(path.read_text("utf-8"))
+    assert plain == plain_run(run)
+    assert plain["schema"] == SCHEMA
+    assert Ceilings.from_plain(plain["ceilings"]) == ceilings
+
+
+def test_every_field_is_described() -> None:
+    """The document of the format names every field of a run and of a case."""
+    described = (Path(__file__).parents[2] / "docs" / "run-format.md").read_text("utf-8")
+    plain = plain_run(RUN)
+    missing = [name for name in (*plain, *plain["cases"][0]) if f"`{name}`" not in described]
+    assert missing == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """A file in the folder's place is told with the path."""
+    (tmp_path / "runs").touch()
+    with pytest.raises(MeasurementError, match=r"runs/run\.json: cannot be written \("):
+        write_run(RUN, tmp_path / "runs")

@@ -1,0 +1,89 @@
+"""Scaling to what people read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.units import format_bytes, format_change, format_ns, format_rate
+
+_UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "text"),
+    [
+        (None, "-"),
+        (0, "0.00 ns"),
+        (7, "7.00 ns"),
+        (999, "999 ns"),
+        (1000, "1.00 µs"),
+        (12_345, "12.3 µs"),
+        (5_498_765, "5.50 ms"),
+        (123_456_789, "123 ms"),
+        (61_000_000_000, "61.0 s"),
+        (4_000_000_000_000, "4000 s"),
+        (-1500, "-1.50 µs"),
+        (0.25, "0.25 ns"),
+    ],
+)
+def test_times_have_three_digits(time_ns: float | None, text: str) -> None:
+    """Nanoseconds are told in the largest unit that leaves a whole one, with three digits."""
+    assert format_ns(time_ns) == text
+
+
+@pytest.mark.xfail(reason="the unit is chosen before rounding", strict=True)
+@pytest.mark.parametrize(
+    ("time_ns", "text"), [(999.6, "1.00 µs"), (999_999, "1.00 ms"), (9_999, "10.0 µs"), (99_990_000, "100 ms")]
+)
+def test_rounding_up_does_not_add_a_digit(time_ns: float, text: str) -> None:
+    """What rounds to the next digit is told with three digits still."""
+    assert format_ns(time_ns) == text
+
+
+@given(st.integers(1, 10**12))
+def test_a_time_can_be_read_back(time_ns: int) -> None:
+    """What is told is within half a percent of what is meant."""
+    number, unit = format_ns(time_ns).split()
+    assert float(number) * _UNITS[unit] == pytest.approx(time_ns, rel=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [(None, "-"), (0, "0.00 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (143 * 2**20, "143 MiB"), (2**31, "2.00 GiB")],
+)
+def test_bytes_are_binary(n_bytes: float | None, text: str) -> None:
+    """Bytes are told in powers of 1024."""
+    assert format_bytes(n_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("per_s", "unit", "text"),
+    [
+        (None, "B", "-"),
+        (3.2e11, "FLOP", "320 GFLOP/s"),
+        (1.5e12, "FLOP", "1.50 TFLOP/s"),
+        (5e6, "B", "5.00 MB/s"),
+        (12.0, "tok", "12.0 tok/s"),
+    ],
+)
+def test_rates_are_decimal(per_s: float | None, unit: str, text: str) -> None:
+    """Rates are told in powers of 1000 with the unit's name."""
+    assert format_rate(per_s, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(None, "-"), (1.0, "+0.0 %"), (1.1, "+10.0 %"), (0.5, "-50.0 %"), (3.0, "+200.0 %")]
+)
+def test_a_ratio_is_told_as_a_signed_change(ratio: float | None, text: str) -> None:
+    """New over old is told as what was added or taken away."""
+    assert format_change(ratio) == text
+
+
+@given(st.floats(0.0, 100.0))
+def test_every_change_has_a_sign(ratio: float) -> None:
+    """A change is never told without its direction."""
+    assert re.fullmatch(r"[+-]\d+\.\d %", format_change(ratio))

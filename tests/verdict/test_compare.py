@@ -1,0 +1,202 @@
+"""The three oracles of a case, joined."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.samples import CaseSamples
+from perfsuite.verdict.compare import MIN_SAMPLES, BaselineMatch, judge
+
+OLD = (1000, 1001, 1002, 1003, 1004)
+CASE = "phase/a/b/decode"
+
+
+def judged(
+    *samples: int,
+    old: tuple[int, ...] = (),
+    differences: tuple[str, ...] = (),
+    problems: tuple[str, ...] = (),
+    floor_ns: int | None = None,
+    limit_ns: int | None = None,
+) -> Judgement:
+    """Judge samples with a margin of 5 % and a session spread of 1 %."""
+    return judge(
+        CaseSamples(case_id=CASE, samples_ns=samples, problems=problems),
+        kind="phase",
+        expectation=Expectation(floor_ns=floor_ns, expected_ns=500, limit_ns=limit_ns),
+        baseline=BaselineMatch(samples_ns=old, differences=differences),
+        margin_ratio=0.05,
+        session_spread_ratio=0.01,
+    )
+
+
+def scaled(factor: float) -> tuple[int, ...]:
+    """The old samples, each a factor longer."""
+    return tuple(round(sample * factor) for sample in OLD)
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"),
+    [
+        (1.5, Outcome.REGRESSED),
+        (1.07, Outcome.REGRESSED),
+        (1.02, Outcome.PASS),
+        (1.0, Outcome.PASS),
+        (0.98, Outcome.PASS),
+        (0.9, Outcome.IMPROVED),
+        (0.5, Outcome.IMPROVED),
+    ],
+)
+def test_a_change_beyond_the_margin_is_one(factor: float, outcome: Outcome) -> None:
+    """Steady samples are REGRESSED or IMPROVED beyond the margin, and PASS within it."""
+    found = judged(*scaled(factor), old=OLD)
+    assert found.outcome is outcome
+    assert found.change_ratio == pytest.approx(factor, rel=0.005)
+    assert "margin 5 %" in found.reason
+
+
+@pytest.mark.parametrize(
+    "samples", [(500, 800, 1000, 1500, 2500), (900, 1000, 1100, 1200, 1300), (1048,) * 5, (1200, 1000, 1000)]
+)
+def test_what_noise_may_hide_is_inconclusive(samples: tuple[int, ...]) -> None:
+    """Where a slowdown of the margin cannot be ruled out, nor shown, the size that could have been seen is told."""
+    found = judged(*samples, old=OLD)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "could have been seen" in found.reason
+
+
+def test_no_baseline_is_new() -> None:
+    """A case without a baseline is NEW, and says how to get one."""
+    found = judged(*OLD)
+    assert (found.outcome, found.baseline_ns, found.change_ratio) == (Outcome.NEW, None, None)
+    assert "--baseline=record" in found.reason
+
+
+def test_a_baseline_of_another_fingerprint_is_incomparable() -> None:
+    """Where the fingerprint differs the fields are told, and nothing is compared."""
+    found = judged(*OLD, differences=("threads '2', now '1'", "governor 'a', now 'b'"))
+    assert found.outcome is Outcome.INCOMPARABLE
+    assert found.reason == "the baseline was recorded with threads '2', now '1'; governor 'a', now 'b'"
+
+
+@pytest.mark.parametrize(
+    ("samples", "reason"),
+    [
+        ((), "no replicate measured this case"),
+        ((0, 5, 5), "a sample is 0 ns, expected more than 0"),
+        ((5, -3, 5), "a sample is -3 ns, expected more than 0"),
+        (OLD[: MIN_SAMPLES - 1], f"only {MIN_SAMPLES - 1} valid replicates, {MIN_SAMPLES} are needed"),
+        ((7,), f"only 1 valid replicates, {MIN_SAMPLES} are needed"),
+    ],
+)
+def test_too_little_is_invalid(samples: tuple[int, ...], reason: str) -> None:
+    """No samples, times that are none, and too few samples are INVALID with what was seen, whatever the baseline."""
+    for old in ((), OLD):
+        found = judged(*samples, old=old)
+        assert (found.outcome, found.reason) == (Outcome.INVALID, reason)
+
+
+def test_what_was_not_measured_is_none() -> None:
+    """Without samples there is no latency and no change, never a 0."""
+    found = judged(old=OLD)
+    assert found.measured_ns is found.change_ratio is None
+    assert found.baseline_ns == 1002
+
+
+def test_a_problem_of_the_run_is_invalid() -> None:
+    """What the run itself complains of comes before everything else."""
+    found = judged(*scaled(2), old=OLD, problems=("the processors were shared",), floor_ns=10**6)
+    assert (found.outcome, found.reason) == (Outcome.INVALID, "the processors were shared")
+
+
+@pytest.mark.parametrize(
+    ("floor_ns", "limit_ns", "outcome"),
+    [
+        (1003, None, Outcome.IMPOSSIBLE),
+        (1002, None, Outcome.NEW),
+        (None, 1001, Outcome.SLOW),
+        (None, 1002, Outcome.NEW),
+        (None, None, Outcome.NEW),
+    ],
+)
+def test_the_median_is_held_against_floor_and_limit(
+    floor_ns: int | None, limit_ns: int | None, outcome: Outcome
+) -> None:
+    """Below the floor is IMPOSSIBLE and beyond the limit SLOW; the bounds themselves are allowed."""
+    found = judged(*OLD, floor_ns=floor_ns, limit_ns=limit_ns)
+    assert found.outcome is outcome
+    assert (found.measured_ns, found.floor_ns, found.limit_ns) == (1002, floor_ns, limit_ns)
+
+
+def test_physics_is_told_with_its_figures() -> None:
+    """The reason has what was measured and what was allowed, scaled."""
+    assert judged(*OLD, floor_ns=2000).reason == "1.00 µs is below the floor of 2.00 µs: measured wrongly"
+    assert judged(*OLD, limit_ns=700).reason == "1.00 µs is beyond the limit of 700 ns (expected 500 ns)"
+
+
+#: For each outcome, circumstances under which it holds; the rest is quiet.
+HOLDS = {
+    Outcome.INVALID: {"problems": ("a problem",)},
+    Outcome.IMPOSSIBLE: {"floor_ns": 10**9},
+    Outcome.INCOMPARABLE: {"differences": ("threads '2', now '1'",)},
+    Outcome.REGRESSED: {"old": (100,) * 5},
+    Outcome.SLOW: {"limit_ns": 1},
+}
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(HOLDS, 2)))
+def test_where_two_outcomes_hold_the_first_is_given(first: Outcome, second: Outcome) -> None:
+    """The order of the outcomes decides."""
+    assert judged(*OLD, **{**HOLDS[second], **HOLDS[first]}).outcome is first  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("old", [OLD, (500, 1000, 2000), scaled(2), ()])
+def test_slow_comes_before_what_the_baseline_says(old: tuple[int, ...]) -> None:
+    """A case beyond its limit is SLOW though it passes, improves, or is undecided against its baseline."""
+    assert judged(*OLD, old=old, limit_ns=1).outcome is Outcome.SLOW
+
+
+_SAMPLES = st.lists(st.integers(-5, 10**9), max_size=8).map(tuple)
+_POSITIVE = st.lists(st.integers(1, 10**9), max_size=8).map(tuple)
+_BOUND = st.none() | st.integers(0, 10**9)
+
+
+@given(_SAMPLES, _POSITIVE, _BOUND, _BOUND)
+def test_every_case_has_an_outcome_and_a_reason(
+    samples: tuple[int, ...], old: tuple[int, ...], floor_ns: int | None, limit_ns: int | None
+) -> None:
+    """Whatever was measured, there is one outcome with a reason, and what passes was measured, compared and bounded."""
+    found = judged(*samples, old=old, floor_ns=floor_ns, limit_ns=limit_ns)
+    assert found.reason
+    if found.outcome in (Outcome.PASS, Outcome.IMPROVED):
+        assert len(samples) >= MIN_SAMPLES
+        assert min(samples) > 0
+        assert old
+        assert found.measured_ns is not None
+        assert (floor_ns or 0) <= found.measured_ns
+        assert limit_ns is None or found.measured_ns <= limit_ns
+
+
+@given(st.lists(st.integers(10**4, 10**6), min_size=MIN_SAMPLES, max_size=8))
+def test_a_run_against_itself_is_no_regression(samples: list[int]) -> None:
+    """The same samples on both sides are never REGRESSED and never IMPROVED."""
+    assert judged(*samples, old=tuple(samples)).outcome in (Outcome.PASS, Outcome.INCONCLUSIVE)
+
+
+@given(
+    st.lists(st.integers(1000, 1100), min_size=5, max_size=8),
+    st.lists(st.integers(1000, 1100), min_size=5, max_size=8),
+    st.floats(1.3, 100.0),
+)
+def test_a_slowdown_beyond_all_noise_is_regressed(old: list[int], new: list[int], factor: float) -> None:
+    """Where every new sample is far beyond every old one, five of them are enough, both ways."""
+    slower = [round(sample * factor) for sample in new]
+    assert judged(*slower, old=tuple(old)).outcome is Outcome.REGRESSED
+    assert judged(*old, old=tuple(slower)).outcome is Outcome.IMPROVED
