@@ -228,9 +228,6 @@ static int32_t add_graph(ps_recorder *r) {
 }
 
 static int32_t find_graph(ps_recorder *r) {
-    if (r->current >= 0 && r->current < r->n_graphs && r->graphs[r->current].hash == r->hash) {
-        return r->current; /* decode after decode is the same graph */
-    }
     for (int32_t i = r->n_graphs - 1; i >= 0; i--) {
         if (r->graphs[i].hash == r->hash && r->graphs[i].n_nodes == (int32_t)r->n_asked) {
             return i;
