@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -28,6 +29,8 @@ from perfsuite.workload.weights import materialize, resolve
 
 #: Pairs by phase: a decode step is an order of magnitude shorter than a prefill.
 _OVERHEAD_PAIRS = {Phase.DECODE: 1500, Phase.PREFILL: 300}
+#: Fewer pairs have no bound worth telling.
+_LEAST_PAIRS = 20
 _OVERHEAD_RECORDERS = ("callback", "preload", "cb_eval")
 
 
@@ -49,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; a user's mistake is one line on standard error and exit code 2."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
     except PerfsuiteError as error:
         print(f"perfsuite: error: {error}", file=sys.stderr)
         return 2
@@ -105,12 +110,21 @@ def _architectures(_: argparse.Namespace) -> int:
         architecture = find(name)
         millions = f"{architecture.n_parameters / 1e6:.0f} M"
         table.add_row(name, architecture.gguf_architecture, millions, str(architecture.n_layers))
-    Console().print(table)
+    _show(table)
     return 0
+
+
+def _show(table: Table) -> None:
+    """Print a table; through plain print, which fails as it should when the reader has gone."""
+    out = io.StringIO()
+    Console(file=out, width=None if sys.stdout.isatty() else 100, force_terminal=sys.stdout.isatty()).print(table)
+    print(out.getvalue(), end="")
 
 
 def _overhead(options: argparse.Namespace) -> int:
     find_profile(options.device)
+    if options.pairs is not None and options.pairs < _LEAST_PAIRS:
+        raise PerfsuiteError(f"--pairs={options.pairs}: expected {_LEAST_PAIRS} or more, for a bound at 95 %")
     rows = [
         _overhead_row(options, recorder, phase)
         for recorder in options.recorder or _OVERHEAD_RECORDERS
@@ -123,7 +137,7 @@ def _overhead(options: argparse.Namespace) -> int:
     for row in rows:
         bounds = f"{format_change(row.lower_ratio)} to {format_change(row.upper_ratio)}"
         table.add_row(row.recorder, row.phase, f"{(row.median_ratio - 1) * 100:+.2f} %", bounds, str(row.pairs))
-    Console().print(table)
+    _show(table)
     return 0
 
 

@@ -37,7 +37,11 @@ def format_change(ratio: float | None) -> str:
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
-    scale, suffix = next((step for step in steps if abs(value) >= step[0]), steps[-1])
-    scaled = value / scale
-    digits = max(0, 2 - (len(str(int(abs(scaled)))) - 1))
-    return f"{scaled:.{digits}f} {suffix}"
+    """Take the largest unit that leaves a whole one after rounding, so that 999 999 ns is 1.00 ms and not 1000 µs."""
+    scale, suffix = next((step for step in steps if _rounded(value / step[0]) >= 1.0), steps[-1])
+    digits = max(0, 3 - len(str(int(_rounded(value / scale)))))
+    return f"{value / scale:.{digits}f} {suffix}"
+
+
+def _rounded(scaled: float) -> float:
+    return abs(float(f"{scaled:.3g}"))

@@ -30,9 +30,9 @@ def expect(
     """Forecast a case from the ceilings of this run, and its floor from the best that the device has ever shown.
 
     expected = sum over parts of max(FLOPs / FP32 peak, bytes / bandwidth) + dispatches x dispatch cost, with the
-    bandwidth of the cache level that holds the part. floor = max(FLOPs / fastest peak, parameter bytes / fastest bandwidth),
-    less the ceilings' own spread: only what must be computed and read on any path, so that an honest measurement is
-    never below it. limit = expected x tolerance, for forecasts of `least_ns` and more.
+    bandwidth of the cache level that holds the part. floor = max(FLOPs / fastest peak, parameter bytes / fastest
+    bandwidth), less the ceilings' own spread: only what must be computed and read on any path, so that an honest
+    measurement is never below it. limit = expected x tolerance, for forecasts of `least_ns` and more.
     """
     if not costs or ceilings is None or best_ceilings is None:
         return Expectation()

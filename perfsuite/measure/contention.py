@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 

@@ -20,6 +20,9 @@ from perfsuite.measure.plan import Plan, dump_plan, load_record, task_of
 #: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
 WORKER_LIMIT_S = 600.0
 
+#: Longest to wait for what a killed worker has left behind.
+_REAP_LIMIT_S = 10.0
+
 #: What a worker prints before its one-line reason, when it fails for a reason that it knows.
 FAILURE_MARK = "perfsuite-worker-failed: "
 
@@ -55,7 +58,7 @@ def run_worker(
         command = [sys.executable, "-P", "-m", "perfsuite.measure.worker", str(plan_path), str(record_path)]
         if sys.version_info < (3, 11):
             command.remove("-P")
-        output = _run(command, {**os.environ, **(extra_environment or {})}, limit_s, task_of(plan))
+        output = _run(command, _child_environment(extra_environment or {}), limit_s, task_of(plan))
         if log_path is not None:
             log_path.parent.mkdir(parents=True, exist_ok=True)
             with log_path.open("a") as log:
@@ -63,6 +66,16 @@ def run_worker(
         if not record_path.exists():
             raise MeasurementError(_reason(output, task_of(plan)))
         return load_record(record_path.read_bytes(), task_of(plan))
+
+
+def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """Give the child this very suite, so that a source tree works that was never installed.
+
+    ggml is asked not to start a debugger when it aborts: its own last words say more.
+    """
+    own_root = str(Path(__file__).resolve().parents[2])
+    search_path = [own_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", **extra}
 
 
 def _run(command: list[str], environment: Mapping[str, str], limit_s: float, task: str) -> str:
@@ -90,7 +103,7 @@ def _run(command: list[str], environment: Mapping[str, str], limit_s: float, tas
         _kill(process)
         raise
     if process.returncode < 0:
-        name = signal.Signals(-process.returncode).name
+        name = _signal_name(-process.returncode)
         raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
     return output
 
@@ -98,7 +111,14 @@ def _run(command: list[str], environment: Mapping[str, str], limit_s: float, tas
 def _kill(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_REAP_LIMIT_S)
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 def _reason(output: str, task: str) -> str:

@@ -232,6 +232,8 @@ def measure_overhead(
 
 
 def _options(plan: LlamaPlan) -> _Options:
+    if plan.recorder not in RECORDER_KINDS:
+        raise EngineError(f"recorder '{plan.recorder}' is not known; known are {', '.join(RECORDER_KINDS)}")
     return _Options(
         gguf_path=plan.gguf_path.encode(),
         type_k=plan.type_k.encode(),

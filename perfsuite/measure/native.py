@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.errors import EngineError, NativeBuildError
-from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, engine_build_id
+from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
 
 PROBE_LIBRARY = "libperfsuite_probe.so"
 ENGINE_LIBRARY = "libperfsuite_engine.so"
@@ -70,14 +70,12 @@ def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
 
 def refuse_other_engine(engine: Engine, maps: str) -> None:
     """Raise unless the llama.cpp libraries in `maps` (the text of ``/proc/PID/maps``) are those of `engine`."""
-    mapped: dict[str, Path] = {}
-    for line in maps.splitlines():
-        path = Path(line.split(maxsplit=5)[-1])
-        name = path.name.split(".so")[0]
-        if name in ENGINE_LIBRARIES and ".so" in path.name:
-            mapped[name] = path
-    if set(mapped) != set(ENGINE_LIBRARIES) or engine_build_id(mapped) != engine.build_id:
-        seen = ", ".join(sorted(str(path) for path in mapped.values())) or "none"
+    paths = {Path(line.split(maxsplit=5)[-1]) for line in maps.splitlines() if ".so" in line}
+    mapped = {path: path.name.split(".so")[0] for path in paths if path.name.split(".so")[0] in ENGINE_LIBRARIES}
+    wanted = {name: library_build_id(engine.library(name)) for name in ENGINE_LIBRARIES}
+    is_other = any(library_build_id(path) != wanted[name] for path, name in mapped.items())
+    if is_other or set(mapped.values()) != set(ENGINE_LIBRARIES):
+        seen = ", ".join(sorted(map(str, mapped))) or "none"
         raise EngineError(
             f"{engine.library_dir}: the process maps another llama.cpp ({seen}) than build {engine.build_id}; "
             "load no other copy in a worker"

@@ -59,9 +59,7 @@ def add_options(parser: pytest.Parser) -> None:
     except ValueError as error:
         raise pytest.UsageError(_CONFLICT.format(error)) from None
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
-    group.addoption(
-        "--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)"
-    )
+    group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption("--perf-strict", action="store_true", help="fail cases that are new, invalid or undecided, too")
     group.addoption("--perf-flash-attn", choices=("on", "off"), default="on", help="flash attention (default on)")
     group.addoption("--perf-opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")

@@ -30,6 +30,7 @@ def write_json(path: Path, plain: Mapping[str, Any], error_type: type[PerfsuiteE
         os.chmod(partial, 0o644)
         os.replace(partial, path)
     except OSError as error:
+        raise error_type(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
         if partial is not None:
             Path(partial).unlink(missing_ok=True)
-        raise error_type(f"{path}: cannot be written ({error.strerror})") from error

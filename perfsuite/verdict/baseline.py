@@ -89,7 +89,7 @@ def read_baselines(path: Path) -> BaselineFile:
         )
     try:
         return BaselineFile(path=path, entries=tuple(_entry(entry) for entry in plain["entries"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BaselineError(
             f"{path}: an entry cannot be read ({type(error).__name__}: {error}); "
             f"restore it from version control, or move it away and {_RE_RECORD}"

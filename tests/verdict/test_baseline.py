@@ -157,7 +157,6 @@ def _entries_of(damage: Any) -> Any:
         _entries_of([plain_entry(cases={"a": [float("nan")]})]),
         pytest.param(
             [plain_entry(cases={"a": [float("inf")]})],
-            marks=pytest.mark.xfail(reason="int(inf) is an OverflowError, a traceback", strict=True),
             id="infinity",
         ),
         _entries_of([plain_entry(fingerprint="A")]),

@@ -78,6 +78,8 @@ void ps_recorder_watch_entries(ps_recorder *recorder);
 
 /* Moves what the hooks have put into the rings to the recorder's store; call it outside the timed region. */
 void ps_recorder_drain(ps_recorder *recorder);
+/* Whether a drain is due before the next evaluation. */
+bool ps_recorder_is_half_full(const ps_recorder *recorder);
 /* Forgets stored events; graphs are kept. */
 void ps_recorder_clear(ps_recorder *recorder);
 

@@ -61,6 +61,11 @@ static inline void ps_ring_push(ps_ring *ring, uint64_t ticks, uint32_t graph, u
     __atomic_store_n(&ring->head, head + 1, __ATOMIC_RELEASE);
 }
 
+/* For the consumer, to drain in time. */
+static inline bool ps_ring_is_half_full(const ps_ring *ring) {
+    return __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) - ring->tail > ring->mask / 2;
+}
+
 static inline bool ps_ring_pop(ps_ring *ring, ps_event *out) {
     uint64_t tail = ring->tail;
     if (tail == __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE)) {

@@ -127,7 +127,7 @@ recorder_ptr open_recorder(const ps_options &options) {
         return nullptr;
     }
     recorder_ptr recorder(
-        ps_recorder_open(static_cast<ps_recorder_kind>(options.recorder), 1 << 18, options.n_threads));
+        ps_recorder_open(static_cast<ps_recorder_kind>(options.recorder), 1 << 17, options.n_threads));
     if (!recorder) {
         fail("no memory for the recorder's ring");
     }
@@ -234,6 +234,9 @@ struct ps_engine {
             decode_or_fail(context.get(), tokens.data() + token, 1);
             add(PS_PHASE_DECODE, repetition, token, 1, start_ns);
             choose_next(repetition, token);
+            if (recorder && ps_recorder_is_half_full(recorder.get())) { // within the end to end, outside of its phases
+                ps_recorder_drain(recorder.get());
+            }
         }
         add(PS_PHASE_END_TO_END, repetition, begin, workload.n_prompt + workload.n_gen, end_to_end_ns);
         if (recorder) {

@@ -263,7 +263,10 @@ static void begin_computing(ps_recorder *r) {
     if (r->n_asked <= MAX_NODES) {
         r->hash = mix(r->hash, signature(r->asked[r->n_asked - 1]));
         r->current = find_graph(r);
+    } else {
+        r->n_lost_graphs++;
     }
+    r->wants_first_entry = false;
     if (r->current >= 0) {
         ps_ring_push(&r->ring, r->launch_ticks, (uint32_t)r->current, 0);
     }
@@ -388,24 +391,32 @@ static int32_t node_of(const ps_graph *graph, uint64_t address, int32_t from) {
     return -1;
 }
 
+/* The place of the first launch at `from` or after it among the stored events; n_stored when there is none. */
+static uint64_t launch_from(const ps_recorder *r, uint64_t from) {
+    while (from < r->n_stored && r->stored[from].index != 0) {
+        from++;
+    }
+    return from;
+}
+
 /* Operators of a thread come in the order of the graph, so a search that starts behind the last one finds it at once;
  * a node that lies before it opens the next of the graphs that were launched since the last drain. */
-static void drain_thread(ps_recorder *r, int32_t thread, const uint32_t *launched, uint64_t n_launched) {
-    uint64_t g = 0;
+static void drain_thread(ps_recorder *r, int32_t thread, uint64_t first) {
+    uint64_t at = launch_from(r, first);
     int32_t next = 0;
     ps_event event;
     while (ps_ring_pop(&r->thread_rings[thread], &event)) {
         uint64_t address = (uint64_t)event.graph | ((uint64_t)event.index << 32);
         int32_t node = -1;
-        while (g < n_launched && (node = node_of(&r->graphs[launched[g]], address, next)) < 0) {
-            g++;
+        while (at < r->n_stored && (node = node_of(&r->graphs[r->stored[at].graph], address, next)) < 0) {
+            at = launch_from(r, at + 1);
             next = 0;
         }
         if (node < 0) {
             r->ring.dropped++;
             continue;
         }
-        store_thread(r, event.ticks, launched[g], (uint32_t)node, (uint32_t)thread);
+        store_thread(r, event.ticks, r->stored[at].graph, (uint32_t)node, (uint32_t)thread);
         next = node + 1;
     }
 }
@@ -417,19 +428,17 @@ void ps_recorder_drain(ps_recorder *r) {
         store(r, &event);
     }
     r->state = STATE_IDLE;
-    if (!r->thread_rings) {
-        return;
+    for (int32_t t = 0; r->thread_rings && t < r->n_threads; t++) {
+        drain_thread(r, t, first);
     }
-    uint32_t launched[64];
-    uint64_t n_launched = 0;
-    for (uint64_t i = first; i < r->n_stored && n_launched < 64; i++) {
-        if (r->stored[i].index == 0) {
-            launched[n_launched++] = r->stored[i].graph;
-        }
+}
+
+bool ps_recorder_is_half_full(const ps_recorder *r) {
+    bool is_half_full = ps_ring_is_half_full(&r->ring);
+    for (int32_t t = 0; r->thread_rings && t < r->n_threads; t++) {
+        is_half_full = is_half_full || ps_ring_is_half_full(&r->thread_rings[t]);
     }
-    for (int32_t t = 0; t < r->n_threads; t++) {
-        drain_thread(r, t, launched, n_launched);
-    }
+    return is_half_full;
 }
 
 void ps_recorder_clear(ps_recorder *r) {
