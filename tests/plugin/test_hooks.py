@@ -113,7 +113,7 @@ def test_competition_for_the_cores_is_invalid(pytester: pytest.Pytester, fake_de
     result = _run(pytester, "-k", "test_phase")
     assert result.ret == 0
     assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
-    result.stdout.fnmatch_lines(["*waited 50 % of their time for a processor*"])
+    result.stdout.fnmatch_lines(["*waited 50 % of the time (limit 2 %) for a processor*"])
 
 
 def test_without_opencl_the_kernels_are_skipped_with_the_fix(
