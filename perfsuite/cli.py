@@ -28,7 +28,7 @@ from perfsuite.workload.catalog import find, names
 from perfsuite.workload.weights import materialize, resolve
 
 #: Pairs by phase: a decode step is an order of magnitude shorter than a prefill.
-_OVERHEAD_PAIRS = {Phase.DECODE: 1500, Phase.PREFILL: 300}
+_OVERHEAD_PAIRS = {Phase.DECODE: 1000, Phase.PREFILL: 200}
 #: Fewer pairs have no bound worth telling.
 _LEAST_PAIRS = 20
 _OVERHEAD_RECORDERS = ("callback", "preload", "cb_eval")
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     overhead.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
     overhead.add_argument("--threads", type=int, help="threads of the engine (default: usable cores)")
     overhead.add_argument("--recorder", action="append", choices=_OVERHEAD_RECORDERS, help="default: all of them")
-    overhead.add_argument("--pairs", type=int, help="pairs for each phase (default 1500 decode, 300 prefill)")
+    overhead.add_argument("--pairs", type=int, help="pairs for each phase (default 1000 decode, 200 prefill)")
     overhead.add_argument("--json", action="store_true", help="print JSON")
     overhead.set_defaults(run=_overhead)
     return parser

@@ -214,7 +214,7 @@ def open_engine(library: ctypes.CDLL, plan: LlamaPlan) -> Iterator[LlamaEngine]:
 def measure_overhead(
     library: ctypes.CDLL, plan: LlamaPlan, *, phase: Phase, n_pairs: int
 ) -> tuple[list[int], list[int]]:
-    """Run two contexts in turn, one plain and one recorded; return the latencies of both in ns, pair by pair."""
+    """Run plain and recorded contexts in turn, two of each; return the sums of both kinds in ns, pair by pair."""
     _declare(library)
     plain, recorded = (ctypes.c_int64 * n_pairs)(), (ctypes.c_int64 * n_pairs)()
     options, workload = _options(plan), _Workload(plan.n_prompt, plan.n_gen, 0, 1)

@@ -77,8 +77,8 @@ const ps_recorder *ps_engine_recorder(const ps_engine *engine);
 void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_point *end);
 int32_t ps_engine_has_entry_hook(const ps_engine *engine);
 
-/* Two contexts on one loaded model, one with the recorder and one without, run token by token in turn (the order of
- * the two alternates); writes the latencies of both, pair by pair, in ns. */
+/* Contexts on one loaded model, two with the recorder and two without, run token by token in turn (in an order drawn
+ * anew each time); writes the sums of the two of each kind, pair by pair, in ns. */
 int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
                            int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes);
 

@@ -3,6 +3,7 @@
 #include "perfsuite/driver.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -175,6 +176,70 @@ void say(char *error, size_t error_bytes, const std::string &text) {
     }
 }
 
+// Contexts with and without the recorder on one model, each run in turn.
+//
+// Where a context's buffers lie decides a percent of its speed. So there are two of each, opened in the order plain,
+// recorded, recorded, plain, and a pair is the sum over both: what the order of opening does falls out.
+class overhead_bench {
+  public:
+    struct latencies {
+        int64_t plain_ns, recorded_ns;
+    };
+
+    overhead_bench(const ps_options &options, const ps_workload &workload, bool prefill)
+        : workload_(workload), prefill_(prefill), model_(load(options)), recorder_(open_recorder(options)),
+          order_(options.seed) {
+        for (const bool recorded : recorded_) {
+            contexts_.push_back(open_context(model_.get(), options, recorded ? recorder_.get() : nullptr));
+        }
+        const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model_.get()));
+        tokens_ = draw_tokens(options.seed, workload.n_prompt + workload.n_gen, n_vocab);
+    }
+
+    // After so many pairs the context is full and starts again.
+    int32_t n_steps() const { return prefill_ ? 1 : workload_.n_gen; }
+
+    latencies measure_pair(int32_t number) {
+        std::array<size_t, 4> turns{0, 1, 2, 3};
+        std::shuffle(turns.begin(), turns.end(), order_);
+        latencies sum{0, 0};
+        for (const size_t which : turns) {
+            (recorded_[which] ? sum.recorded_ns : sum.plain_ns) += measure(which, number % n_steps());
+        }
+        return sum;
+    }
+
+  private:
+    int64_t measure(size_t which, int32_t step) {
+        llama_context *context = contexts_[which].get();
+        ps_recorder_watch_entries(recorded_[which] ? recorder_.get() : nullptr);
+        if (step == 0) {
+            llama_memory_clear(llama_get_memory(context), false);
+            if (!prefill_) {
+                decode_or_fail(context, tokens_.data(), workload_.n_prompt);
+            }
+        }
+        llama_token *batch = prefill_ ? tokens_.data() : tokens_.data() + workload_.n_prompt + step;
+        const int64_t start_ns = ps_now_ns();
+        decode_or_fail(context, batch, prefill_ ? workload_.n_prompt : 1);
+        const int64_t end_ns = ps_now_ns();
+        if (recorded_[which] && recorder_) {
+            ps_recorder_clear(recorder_.get());
+        }
+        return end_ns - start_ns;
+    }
+
+    static constexpr std::array<bool, 4> recorded_{false, true, true, false};
+
+    ps_workload workload_;
+    bool prefill_;
+    model_ptr model_;
+    recorder_ptr recorder_;
+    std::vector<context_ptr> contexts_;
+    std::vector<llama_token> tokens_;
+    std::mt19937 order_;
+};
+
 } // namespace
 
 struct ps_engine {
@@ -328,39 +393,13 @@ int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workloa
                            int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes) {
     try {
         ps_entry_resolve();
-        model_ptr model = load(*options);
-        recorder_ptr recorder = open_recorder(*options);
-        context_ptr contexts[2] = {open_context(model.get(), *options, nullptr),
-                                   open_context(model.get(), *options, recorder.get())};
-        int64_t *latencies_ns[2] = {plain_ns, recorded_ns};
-        const int32_t n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model.get()));
-        std::vector<llama_token> tokens =
-            draw_tokens(options->seed, workload->n_prompt + workload->n_gen, n_vocab);
-        std::mt19937 order(options->seed);
-        const int32_t n_decodes = prefill ? 1 : workload->n_gen;
-        for (int32_t pair = -n_decodes; pair < n_pairs; pair++) { // the negative ones warm up
-            const int32_t step = (pair + n_decodes) % n_decodes;
-            const bool swapped = (order() & 1u) != 0;
-            for (int32_t turn = 0; turn < 2; turn++) {
-                const int32_t which = swapped ? 1 - turn : turn;
-                llama_context *context = contexts[which].get();
-                ps_recorder_watch_entries(which ? recorder.get() : nullptr);
-                if (prefill || step == 0) {
-                    llama_memory_clear(llama_get_memory(context), false);
-                }
-                if (!prefill && step == 0) {
-                    decode_or_fail(context, tokens.data(), workload->n_prompt);
-                }
-                llama_token *batch = prefill ? tokens.data() : tokens.data() + workload->n_prompt + step;
-                const int64_t start_ns = ps_now_ns();
-                decode_or_fail(context, batch, prefill ? workload->n_prompt : 1);
-                const int64_t end_ns = ps_now_ns();
-                if (pair >= 0) {
-                    latencies_ns[which][pair] = end_ns - start_ns;
-                }
-                if (which && recorder) {
-                    ps_recorder_clear(recorder.get());
-                }
+        overhead_bench bench(*options, *workload, prefill != 0);
+        const int32_t n_warm_up = bench.n_steps();
+        for (int32_t pair = -n_warm_up; pair < n_pairs; pair++) {
+            const overhead_bench::latencies found = bench.measure_pair(pair + n_warm_up);
+            if (pair >= 0) {
+                plain_ns[pair] = found.plain_ns;
+                recorded_ns[pair] = found.recorded_ns;
             }
         }
         ps_recorder_watch_entries(nullptr);
