@@ -45,6 +45,7 @@ class RunConfig:
     cache_dir: Path
     n_replicates: int
     margin_ratio: float
+    session_spread_ratio: float
     strict: bool
     opencl_platform: str | None
     inject_op: str | None
@@ -65,6 +66,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--perf-opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
     group.addoption("--perf-inject", metavar="OP=RATIO", help="slow one operator down in the driver, to test a verdict")
     parser.addini("perf_margin", "change that passes, as a ratio (default 0.05)", default="0.05")
+    parser.addini("perf_session_spread", "spread between sessions, as a ratio (default: the device profile's)")
 
 
 def _add_named(group: pytest.OptionGroup) -> None:
@@ -105,6 +107,7 @@ def resolve_config(config: pytest.Config) -> RunConfig:
 
 def _resolve(config: pytest.Config) -> RunConfig:
     option = config.option
+    profile = find_profile(option.device)
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     scenario = find_scenario(option.scenario)
     inject_op, inject_ratio = _injection(option.perf_inject)
@@ -118,7 +121,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         n_ubatch=N_UBATCH,
     )
     return RunConfig(
-        profile=find_profile(option.device),
+        profile=profile,
         workload=workload,
         engine=environment_engine(),
         n_threads=_threads(option.threads),
@@ -128,7 +131,10 @@ def _resolve(config: pytest.Config) -> RunConfig:
         run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / _run_id()),
         cache_dir=cache_dir,
         n_replicates=_positive("--perf-replicates", option.perf_replicates),
-        margin_ratio=_margin(config.getini("perf_margin")),
+        margin_ratio=_ratio("perf_margin", config.getini("perf_margin")),
+        session_spread_ratio=_ratio(
+            "perf_session_spread", config.getini("perf_session_spread") or str(profile.session_spread_ratio)
+        ),
         strict=option.perf_strict,
         opencl_platform=option.perf_opencl_platform,
         inject_op=inject_op,
@@ -157,14 +163,14 @@ def _threads(given: int | None) -> int:
     return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
 
 
-def _margin(text: str) -> float:
+def _ratio(name: str, text: str) -> float:
     try:
-        margin = float(text)
+        ratio = float(text)
     except ValueError:
-        margin = -1.0
-    if not 0.0 < margin < 1.0:
-        raise pytest.UsageError(f"perf_margin = {text}: expected a ratio between 0 and 1, such as 0.05")
-    return margin
+        ratio = -1.0
+    if not 0.0 < ratio < 1.0:
+        raise pytest.UsageError(f"{name} = {text}: expected a ratio between 0 and 1, such as 0.05")
+    return ratio
 
 
 def _injection(text: str | None) -> tuple[str | None, float]:

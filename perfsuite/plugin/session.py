@@ -156,7 +156,7 @@ class PerfSession:
             expectation=expectation,
             baseline=baseline,
             margin_ratio=self.config.margin_ratio,
-            session_spread_ratio=self.config.profile.session_spread_ratio,
+            session_spread_ratio=self.config.session_spread_ratio,
         )
 
     def _samples(self, case: Case, group: str) -> CaseSamples:

@@ -17,7 +17,8 @@ MODEL = "--model=smollm2-135m-l2-q8_0"
 
 
 def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess("--device=host", MODEL, "--perf-dir=run", "-p", "no:cacheprovider", *arguments)
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01")
+    return pytester.runpytest_inprocess("--device=host", MODEL, *own, *arguments)
 
 
 def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
@@ -63,6 +64,15 @@ def test_an_equal_run_passes_against_its_baseline(pytester: pytest.Pytester, fak
     result = _run(pytester)
     assert result.ret == 0
     assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+
+
+def test_a_drift_of_the_whole_machine_is_no_regression(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """By the profile's own spread, a session in which everything takes a tenth longer is undecided, not regressed."""
+    _run(pytester, "--baseline=record", "-k", "not kernel")
+    fake_device.slowdown[""] = 1.1
+    result = _run(pytester, "-k", "not kernel", "-o", "perf_session_spread=0.15")
+    assert result.ret == 0
+    assert "regressed" not in {case["outcome"] for case in _cases(pytester).values()}
 
 
 def test_a_slower_operator_is_regressed_and_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -265,6 +275,7 @@ def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:
         (["--device=host", "--perf-replicates=-1"], "*--perf-replicates=-1*"),
         (["--device=host", "--perf-inject=MUL_MAT"], "*--perf-inject=MUL_MAT: expected OPERATOR=RATIO*"),
         (["--device=host", "-o", "perf_margin=wide"], "*perf_margin = wide*"),
+        (["--device=host", "-o", "perf_session_spread=7"], "*perf_session_spread = 7: expected a ratio*"),
         (["--device=host", "--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*"),
     ],
 )
