@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile, profile_names
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import EngineError, PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Settings
 from perfsuite.measure.engine import Engine
@@ -120,10 +120,13 @@ def _resolve(config: pytest.Config) -> RunConfig:
         n_ctx=-(-scenario.n_ctx // 256) * 256,
         n_ubatch=N_UBATCH,
     )
+    engine = environment_engine()
+    if option.backend == "opencl":
+        _require_opencl_backend(engine)
     return RunConfig(
         profile=profile,
         workload=workload,
-        engine=environment_engine(),
+        engine=engine,
         n_threads=_threads(option.threads),
         backend=option.backend,
         baseline_mode=option.baseline,
@@ -140,6 +143,14 @@ def _resolve(config: pytest.Config) -> RunConfig:
         inject_op=inject_op,
         inject_ratio=inject_ratio,
     )
+
+
+def _require_opencl_backend(engine: Engine) -> None:
+    if not any(engine.library_dir.glob("libggml-opencl.so*")):
+        raise EngineError(
+            f"--backend=opencl: {engine.library_dir} holds no libggml-opencl.so; rebuild llama-cpp-python with "
+            'CMAKE_ARGS="-DGGML_OPENCL=ON" or point LLAMA_CPP_LIB_PATH to such a build'
+        )
 
 
 def _directory(given: str | None, default: Path) -> Path:

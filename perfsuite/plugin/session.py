@@ -20,6 +20,7 @@ from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.plugin.groups import GroupSamples, measure_kernels, measure_llama, measure_probes
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
+from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
@@ -35,6 +36,9 @@ from perfsuite.verdict.compare import BaselineMatch, judge
 
 #: Which group measures a kind of case.
 _GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels"}
+
+#: The cases that tests of one's own measure; also the name of their baseline file.
+OWN_GROUP = "own"
 
 
 @dataclass
@@ -86,7 +90,9 @@ class PerfSession:
 
     def judge_foreign(self, samples: CaseSamples, kind: str, expectation: Expectation) -> Judgement:
         """Judge a case that somebody else measured in their own test."""
-        judgement = self._judged(samples, kind, expectation, BaselineMatch())
+        if OWN_GROUP not in self.groups:
+            self.groups[OWN_GROUP] = GroupSamples(samples={}, fingerprint=host_fingerprint())
+        judgement = self._judged(samples, kind, expectation, self._match(samples.case_id, OWN_GROUP))
         self.judgements[samples.case_id] = judgement
         return judgement
 
@@ -107,6 +113,7 @@ class PerfSession:
             started_at=self.started_at,
             device=self.config.profile.name,
             workload=self.config.workload.prefix,
+            subjects={name: group.description for name, group in self.groups.items() if group.description},
             fingerprints={name: dict(group.fingerprint) for name, group in self.groups.items()},
             ceilings=self.ceilings,
             durations_s=self.durations_s,
@@ -147,7 +154,7 @@ class PerfSession:
             least_ns=self.config.profile.forecast_least_ns,
             spread_ratio=self.config.profile.ceiling_spread_ratio,
         )
-        return self._judged(samples, case.kind, expectation, self._match(case, group))
+        return self._judged(samples, case.kind, expectation, self._match(case.case_id, group))
 
     def _judged(self, samples: CaseSamples, kind: str, expectation: Expectation, baseline: BaselineMatch) -> Judgement:
         return judge(
@@ -165,13 +172,13 @@ class PerfSession:
             return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
         return self.groups[group].samples[case.case_id]
 
-    def _match(self, case: Case, group: str) -> BaselineMatch:
+    def _match(self, case_id: str, group: str) -> BaselineMatch:
         if self.config.baseline_mode != "compare" or group not in self.groups:
             return BaselineMatch()
         baselines, fingerprint = self.baselines[group], self.groups[group].fingerprint
         entry = baselines.find(fingerprint)
         if entry is not None:
-            return BaselineMatch(samples_ns=entry.samples_ns.get(case.case_id, ()))
+            return BaselineMatch(samples_ns=entry.samples_ns.get(case_id, ()))
         return BaselineMatch(differences=baselines.nearest_differences(fingerprint))
 
     def _record_baselines(self) -> None:
@@ -180,7 +187,7 @@ class PerfSession:
                 judgement.case_id: judgement.samples_ns
                 for judgement in self.judgements.values()
                 if judgement.outcome not in (Outcome.INVALID, Outcome.IMPOSSIBLE)
-                and _GROUP_OF_KIND.get(judgement.kind) == name
+                and _group_of(judgement.case_id, self.cases) == name
             }
             if not valid:
                 continue
@@ -191,6 +198,10 @@ class PerfSession:
                 samples_ns=valid,
             )
             write_baselines(self.baselines[name].with_entry(entry))
+
+
+def _group_of(case_id: str, cases: Mapping[str, Case]) -> str:
+    return _GROUP_OF_KIND[cases[case_id].kind] if case_id in cases else OWN_GROUP
 
 
 def open_session(config: RunConfig) -> PerfSession:
@@ -204,10 +215,13 @@ def open_session(config: RunConfig) -> PerfSession:
     cases = [*phase_cases(config.workload)]
     if config.backend == "cpu":
         cases += operator_cases(config.workload)
+    else:  # without operators, the gather of the embeddings stays within the prefill
+        cases = [case for case in cases if case.phase is not Phase.EMBEDDING]
     cases += kernel_cases()
     paths = {
         "llama": baseline_path(config.baseline_dir, config.profile.name, config.workload.weights.name),
         "kernels": baseline_path(config.baseline_dir, config.profile.name, "kernels"),
+        OWN_GROUP: baseline_path(config.baseline_dir, config.profile.name, OWN_GROUP),
     }
     return PerfSession(
         config=config,

@@ -24,6 +24,8 @@ class RunFile:
     started_at: str
     device: str
     workload: str
+    #: By group: what was measured, in words (the engine's version and build, the OpenCL device).
+    subjects: Mapping[str, str]
     fingerprints: Mapping[str, Mapping[str, str]]
     ceilings: Ceilings | None
     durations_s: Mapping[str, float]
@@ -48,6 +50,7 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         "started_at": run.started_at,
         "device": run.device,
         "workload": run.workload,
+        "subject": dict(run.subjects),
         "fingerprint": {name: dict(fields) for name, fields in run.fingerprints.items()},
         "ceilings": run.ceilings.to_plain() if run.ceilings else None,
         "duration_s": {"total": round(sum(run.durations_s.values()), 3), **run.durations_s},

@@ -251,6 +251,38 @@ def test_a_case_of_ten_lines_is_judged(pytester: pytest.Pytester, fake_device: F
     cases = _cases(pytester)
     assert cases["function/sort-10k"]["outcome"] == "new"
     assert cases["function/slow"]["outcome"] == "slow"
+    _run(pytester, str(pytester.path), "--baseline=record")
+    assert "function/sort-10k" in (pytester.path / "baselines" / "host" / "own.json").read_text()
+    _run(pytester, str(pytester.path), "-o", "perf_session_spread=0.9")
+    assert _cases(pytester)["function/sort-10k"]["baseline_ns"] > 0
+
+
+def test_an_engine_without_opencl_is_told_before_anything_runs(
+    pytester: pytest.Pytester, fake_device: FakeDevice
+) -> None:
+    """--backend=opencl with a build that lacks it says how to get one."""
+    result = _run(pytester, "--backend=opencl")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --backend=opencl: * holds no libggml-opencl.so; *GGML_OPENCL=ON*"])
+    assert fake_device.plans == []
+
+
+def test_another_build_of_the_same_version_is_compared(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A patched build keeps its fingerprint; another released version does not."""
+    _run(pytester, "--baseline=record", "-k", "test_phase")
+    engine = dict(fake_device.payload["engine"])
+    fake_device.payload = {
+        **fake_device.payload,
+        "engine": {**engine, "engine_version": "llama 0.5.0-dev, ggml 0.25.3 f00"},
+    }
+    _run(pytester, "-k", "test_phase")
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+    fake_device.payload = {
+        **fake_device.payload,
+        "engine": {**engine, "engine_version": "llama 0.6.0, ggml 0.26.0 f00"},
+    }
+    _run(pytester, "-k", "test_phase")
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"incomparable"}
 
 
 def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:

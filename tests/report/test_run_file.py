@@ -33,6 +33,7 @@ RUN = RunFile(
     started_at="2025-01-01T00:00:00Z",
     device="host",
     workload="a-q8_0/siso",
+    subjects={"llama": "llama 1"},
     fingerprints={"llama": {"soc": "A"}},
     ceilings=None,
     durations_s={"probes": 1.5, "llama": 2.25},
