@@ -29,7 +29,7 @@ lint: env ## ruff and mypy
 	$(BIN)/mypy
 
 verify: env ## measure again what docs/results.md states (minutes; asks for a quiet machine)
-	$(BIN)/perfsuite overhead --device host --model smollm2-135m-q8_0
+	@tools/verify.sh
 
 wheel: env ## build the wheel into dist/
 	$(BIN)/python -m build --wheel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,6 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY
-from perfsuite.plugin.groups import load_average
 from perfsuite.plugin.options import add_options, resolve_config
 from perfsuite.plugin.session import PerfSession, open_session
 from perfsuite.records.outcome import Outcome
@@ -65,7 +65,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     host = host_fingerprint()
     return [
         f"perfsuite: device {run.profile.name}: {host['soc']}, {host['n_cores']} cores, "
-        f"governor {host['governor']}, load {load_average()}",
+        f"governor {host['governor']}, load {os.getloadavg()[0]:.2f}",
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
         f"llama.cpp build {run.engine.build_id}, {run.n_replicates} replicates, baselines {run.baseline_mode}",
     ]

@@ -12,14 +12,18 @@ import pytest
 
 from perfsuite import __version__
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case, kernel_cases, operator_cases, phase_cases
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.expectation.forecast import Expectation, expect
+from perfsuite.measure import launch
 from perfsuite.measure.ceiling_store import best_ceilings
-from perfsuite.plugin.groups import GroupSamples, measure_kernels, measure_llama, measure_probes
+from perfsuite.measure.plan import ProbePlan
+from perfsuite.plugin.kernel_group import measure_kernels
+from perfsuite.plugin.llama_group import measure_llama
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
+from perfsuite.plugin.replicates import GroupSamples
 from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
@@ -36,6 +40,8 @@ from perfsuite.verdict.compare import BaselineMatch, judge
 
 #: Which group measures a kind of case.
 _GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels"}
+
+_PROBE_BUDGET_MS = 2500
 
 #: The cases that tests of one's own measure; also the name of their baseline file.
 OWN_GROUP = "own"
@@ -129,15 +135,19 @@ class PerfSession:
         started_s = time.monotonic()
         try:
             self.groups[name] = measure()
+        except OpenClError as error:
+            self.absences[name] = str(error)
         except PerfsuiteError as error:
-            is_absence = name == "kernels" and "OpenCL" in str(error) and "does not build" not in str(error)
-            (self.absences if is_absence else self.errors)[name] = str(error)
+            self.errors[name] = str(error)
         self.durations_s[name] = round(time.monotonic() - started_s, 3)
 
     def _probe(self, progress: ProgressLine) -> None:
         started_s = time.monotonic()
         progress.step("ceilings")
-        measured = measure_probes(self.config)
+        plan = ProbePlan(
+            cache_dir=str(self.config.cache_dir), n_threads=self.config.n_threads, budget_ms=_PROBE_BUDGET_MS
+        )
+        measured = Ceilings.from_plain(launch.run_worker(plan)["ceilings"])
         self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
         self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
         self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)

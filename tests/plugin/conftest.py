@@ -151,7 +151,9 @@ def _shifted(span: Span, shifts: list[tuple[int, int, int]]) -> Span:
 def fake_device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> FakeDevice:
     """Replace every worker by a `FakeDevice`, and the caches by a temporary folder."""
     device = FakeDevice(payload=stored_payload)
-    monkeypatch.setattr("perfsuite.plugin.groups.run_worker", device.run)
-    monkeypatch.setattr("perfsuite.plugin.groups.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
+    monkeypatch.setattr(
+        "perfsuite.plugin.llama_group.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+    )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return device

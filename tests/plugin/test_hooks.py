@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.errors import MeasurementError
 
 from .conftest import FakeDevice
 
@@ -138,9 +138,17 @@ def test_without_opencl_the_kernels_are_skipped_with_the_fix(
     result.stdout.fnmatch_lines(["*pip install intel-opencl-rt*"])
 
 
+def test_a_platform_that_was_asked_for_must_be_there(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Without the platform that --perf-opencl-platform names, the run fails."""
+    fake_device.opencl_error = MeasurementError("no OpenCL platform is called 'toaster'")
+    result = _run(pytester, "-k", "test_kernel", "--perf-opencl-platform=toaster")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["perfsuite: error: no OpenCL platform is called 'toaster'"])
+
+
 def test_a_kernel_that_does_not_build_fails_the_run(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """A build failure is one line with the log's path, and the exit code is not 0."""
-    fake_device.kernel_error = OpenClError("gemm does not build on A device; see run/gemm.log")
+    fake_device.kernel_error = MeasurementError("gemm does not build on A device; see run/gemm.log")
     result = _run(pytester, "-k", "test_kernel")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: gemm does not build on A device; see run/gemm.log"])

@@ -1,0 +1,102 @@
+"""Measures the OpenCL kernels once for all kernel cases of a run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.expectation.cases import Case
+from perfsuite.measure import launch
+from perfsuite.measure.kernel_record import KernelRecord
+from perfsuite.measure.kernel_runtime import opencl_environment
+from perfsuite.measure.plan import DevicesPlan, KernelPlan
+from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.progress import ProgressLine
+from perfsuite.plugin.replicates import GroupSamples, collect_replicates, others_complaint
+from perfsuite.records.samples import CaseSamples
+
+_REPETITIONS = 20
+
+
+def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+    """Run the OpenCL kernels in `n_replicates` fresh processes.
+
+    Raises
+    ------
+    OpenClError
+        There is no OpenCL here, which is no mistake unless a platform was asked for.
+    MeasurementError
+        A kernel does not build or run.
+    """
+    environment = kernel_environment(config)
+    device = _device(config, environment)
+    plan = KernelPlan(
+        case_ids=tuple(case.case_id for case in cases),
+        platform=_platform(config),
+        n_repetitions=_REPETITIONS,
+        seed=0,
+        log_dir=str(config.run_dir),
+    )
+    replicates = collect_replicates(
+        config,
+        lambda: launch.run_worker(plan, extra_environment=environment),
+        others_complaint,
+        "OpenCL kernels",
+        progress,
+    )
+    by_case: dict[str, list[KernelRecord]] = defaultdict(list)
+    for payload in replicates.payloads:
+        for plain in payload["kernels"]:
+            by_case[plain["case_id"]].append(KernelRecord.from_plain(plain))
+    return GroupSamples(
+        samples={case.case_id: _kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
+        fingerprint={
+            **host_fingerprint(),
+            "opencl_platform": f"{device['platform_name']}, {device['platform_version']}",
+            "opencl_device": device["device_name"],
+            "opencl_driver": device["driver_version"],
+        },
+        peak_rss_bytes=replicates.peak_rss_bytes,
+        n_discarded=replicates.n_discarded,
+        description=f"{device['device_name']} ({device['platform_name']} {device['driver_version']})",
+    )
+
+
+def kernel_environment(config: RunConfig) -> Mapping[str, str]:
+    """Return the variables with which a child finds the OpenCL runtimes."""
+    return opencl_environment(config.cache_dir, inherited=launch.environment_opencl_vendors())
+
+
+def _device(config: RunConfig, environment: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        chosen: dict[str, Any] = launch.run_worker(
+            DevicesPlan(platform=_platform(config)), extra_environment=environment
+        )["chosen"]
+    except MeasurementError as error:
+        if config.opencl_platform:
+            raise
+        raise OpenClError(str(error)) from error
+    return chosen
+
+
+def _platform(config: RunConfig) -> str | None:
+    return config.opencl_platform or config.profile.opencl_platform
+
+
+def _kernel_samples(case: Case, records: Sequence[KernelRecord], problems: tuple[str, ...]) -> CaseSamples:
+    wrong = tuple(
+        f"the kernel computes wrongly: error norm {record.error_norm:.2g}, tolerance {record.tolerance:.2g}"
+        for record in records
+        if not record.is_correct
+    )
+    anomalies = tuple(
+        f"{record.zero_durations} of {len(record.end_ns)} launches have no duration on the device's clock"
+        for record in records
+        if record.zero_durations
+    )
+    samples = tuple(round(median(record.durations_ns)) for record in records if record.durations_ns)
+    return CaseSamples(case_id=case.case_id, samples_ns=samples, problems=(*problems, *wrong[:1], *anomalies[:1]))

@@ -1,0 +1,168 @@
+"""Measures the engine once for all phase and operator cases of a run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.expectation.cases import REST_ROLE, Case
+from perfsuite.measure import launch
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.plugin.kernel_group import kernel_environment
+from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.progress import ProgressLine
+from perfsuite.plugin.replicates import GroupSamples, collect_replicates, waiting_complaint
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.samples import CaseSamples
+from perfsuite.trace.operators import timed_operators
+from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
+from perfsuite.verdict.fidelity import graph_differences
+from perfsuite.workload.weights import materialize
+
+#: A single short prefill is a poor sample, so short scenarios are repeated within a process.
+_REPETITIONS = 3
+
+
+def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+    """Run the engine in `n_replicates` fresh processes; those that had competition are repeated up to once each."""
+    workload = config.workload
+    path = materialize(workload.weights, cache_dir=config.cache_dir / "models")
+    plan = _llama_plan(config, path)
+    environment = kernel_environment(config) if config.backend == "opencl" else {}
+    replicates = collect_replicates(
+        config, lambda: launch.run_worker(plan, extra_environment=environment), waiting_complaint, "llama.cpp", progress
+    )
+    records = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.payloads]
+    version = records[0].engine_version if records else "unknown"
+    reduced = [replicate_samples(record) for record in records]
+    wrong = _graph_problems(config, records)
+    return GroupSamples(
+        samples={
+            case.case_id: _case_samples(case, reduced, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
+            for case in cases
+        },
+        fingerprint=llama_fingerprint(config, version),
+        unclaimed=_unclaimed(config, cases, reduced),
+        peak_rss_bytes=replicates.peak_rss_bytes,
+        n_discarded=replicates.n_discarded,
+        operator_share_ratio=_operator_shares(reduced),
+        description=f"{version}, build {config.engine.build_id}",
+    )
+
+
+def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
+    """Return what must be equal for two runs of the engine to be comparable.
+
+    The engine counts by its released version, not by its commit or build: a changed build of the same version is just
+    what a baseline is there to judge.
+    """
+    settings = config.workload.settings
+    return {
+        **host_fingerprint(),
+        "engine": " ".join(engine_version.split()[:4]),
+        "model": config.workload.weights.identity,
+        "threads": str(config.n_threads),
+        "backend": config.backend,
+        "flash_attn": "on" if settings.flash_attn else "off",
+        "kv_types": f"{settings.type_k}/{settings.type_v}",
+    }
+
+
+def _llama_plan(config: RunConfig, path: Path) -> LlamaPlan:
+    scenario, settings = config.workload.scenario, config.workload.settings
+    on_cpu = config.backend == "cpu"
+    return LlamaPlan(
+        gguf_path=str(path),
+        library_dir=str(config.engine.library_dir),
+        engine_build_id=config.engine.build_id,
+        cache_dir=str(config.cache_dir),
+        n_threads=config.n_threads,
+        n_prompt=scenario.n_prompt,
+        n_gen=scenario.n_gen,
+        n_depth=scenario.n_depth,
+        n_repetitions=_REPETITIONS if scenario.n_ctx <= 256 else 1,
+        n_batch=max(1, scenario.n_prompt, config.workload.n_ubatch),
+        n_ubatch=config.workload.n_ubatch,
+        flash_attn=settings.flash_attn,
+        type_k=settings.type_k,
+        type_v=settings.type_v,
+        n_gpu_layers=0 if on_cpu else 999,
+        recorder="callback" if on_cpu else "none",
+        inject_op=config.inject_op,
+        inject_ratio=config.inject_ratio,
+    )
+
+
+def _graph_problems(
+    config: RunConfig, records: Sequence[EngineRecord]
+) -> dict[tuple[Phase | None, str | None], tuple[str, ...]]:
+    """Find operators whose recorded graph is not the analytical one, or whose recording cannot be trusted."""
+    problems: dict[tuple[Phase | None, str | None], tuple[str, ...]] = {}
+    if not records or not config.workload.has_known_graph or config.backend != "cpu":
+        return problems
+    bad = sum(misaligned_evaluations(record) for record in records)
+    dropped = sum(record.n_dropped for record in records)
+    if bad or dropped:
+        reason = f"the recorder lost events ({bad} evaluations incomplete, {dropped} events dropped)"
+        return {(phase, role): (reason,) for phase in Phase for role in _all_roles(records)}
+    for phase in config.workload.graph_phases():
+        recorded = _recorded_graph(records[0], phase)
+        for line in graph_differences(config.workload.graph(phase), recorded):
+            role = line.split(": ", 1)[1].split(":")[0].split(" in layer")[0]
+            problems.setdefault((phase, role), (f"the graph is not as expected: {line}",))
+    return problems
+
+
+def _recorded_graph(record: EngineRecord, phase: Phase) -> list[Any]:
+    """Return the timed operators of the first prefill, or of the decode step in the middle."""
+    spans = [span for span in record.spans if span.phase is phase and span.repetition == 0]
+    span = spans[0] if phase is Phase.PREFILL else spans[(len(spans) - 1) // 2]
+    within = [each for each in record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
+    return [operator for each in within for operator in timed_operators(record.graphs[each.graph])]
+
+
+def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
+    roles = {operator.role for record in records for graph in record.graphs for operator in timed_operators(graph)}
+    return roles | {REST_ROLE}
+
+
+def _case_samples(case: Case, reduced: Sequence[ReplicateSamples], problems: tuple[str, ...]) -> CaseSamples:
+    values = [_sample(case, replicate) for replicate in reduced]
+    measured = tuple(value for value in values if value is not None)
+    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
+
+
+def _sample(case: Case, replicate: ReplicateSamples) -> int | None:
+    assert case.phase is not None
+    if case.kind == "phase":
+        return replicate.phase_ns.get(case.phase)
+    if case.role == REST_ROLE:
+        return replicate.rest_ns.get(case.phase)
+    return replicate.operator_ns.get(case.phase, {}).get(case.role or "")
+
+
+def _unclaimed(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> dict[str, str]:
+    """Name what was recorded and no operator case claims, for workloads whose operators are enumerated or should be."""
+    claimed = {(case.phase, case.role) for case in cases if case.kind == "operator"}
+    prefix = f"operator/{config.workload.prefix}"
+    reason = "recorded, and no case claims it: the expectation does not know this operator"
+    return {
+        f"{prefix}/{phase.value}/{role}": reason
+        for replicate in reduced
+        for phase, roles in replicate.operator_ns.items()
+        for role in roles
+        if (phase, role) not in claimed
+    }
+
+
+def _operator_shares(reduced: Sequence[ReplicateSamples]) -> dict[str, float]:
+    shares: dict[str, list[float]] = defaultdict(list)
+    for replicate in reduced:
+        for phase, roles in replicate.operator_ns.items():
+            operators_ns = sum(roles.values())
+            shares[phase.value].append(operators_ns / max(1, operators_ns + replicate.rest_ns[phase]))
+    return {phase: median(found) for phase, found in shares.items()}

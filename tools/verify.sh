@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 15 minutes.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+run() { .venv/bin/python -m pytest --device=host -q --baseline-dir="$work/baselines" --perf-dir="$work/$1" "${@:2}"; }
+closing() { sed -n '/^perfsuite: /,$p' | grep -v '^FAILED'; }
+title() { printf '\n== %s\n' "$*"; }
+
+title 'A standard run: cases, parts, memory, share of the operators'
+run standard --baseline=record | closing
+.venv/bin/python - "$work/standard/run.json" <<'PY'
+import collections, json, sys
+run = json.load(open(sys.argv[1]))
+print("cases", dict(collections.Counter(case["kind"] for case in run["cases"])))
+print("duration_s", run["duration_s"], "peak_rss_bytes", run["peak_rss_bytes"])
+print("operator_share_ratio", run["operator_share_ratio"])
+PY
+
+title 'Two sessions without any change'
+for _ in 1 2 3; do run same | closing; done
+
+title 'An operator that takes longer: SWIGLU, 20 times its own time more'
+run injected -k 'not kernel' --perf-inject=SWIGLU=20 >"$work/injected.log"; echo "exit code $?"
+closing <"$work/injected.log"
+
+title 'One thread against a baseline of two'
+run threads -k 'not kernel' --threads 1 | closing
+
+title 'A competing process on the same cores'
+for _ in $(seq "$(nproc)"); do timeout 900 sh -c 'while :; do :; done' & done
+run contended -k 'not kernel' | closing
+kill $(jobs -p) 2>/dev/null
+wait 2>/dev/null
+
+title 'Another model: llama-3.2-1b-q4_0'
+run larger --model llama-3.2-1b-q4_0 -k 'not kernel' | closing
+
+title 'Overhead of the recorders'
+.venv/bin/perfsuite overhead --device host --model smollm2-135m-q8_0
