@@ -104,7 +104,7 @@ def test_overhead_is_told_as_a_table(plans: list[OverheadPlan], capsys: Streams)
     assert main(["overhead", "--recorder", "callback"]) == 0
     out = capsys.readouterr().out
     assert out.count("+10.00 %") == out.count("callback") == 2
-    assert {plan.phase: plan.n_pairs for plan in plans} == {"decode": 1500, "prefill": 300}
+    assert {plan.phase: plan.n_pairs for plan in plans} == {"decode": 1000, "prefill": 200}
 
 
 @pytest.mark.usefixtures("plans")
