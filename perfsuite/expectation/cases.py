@@ -34,6 +34,9 @@ class CaseCost:
     type: str
     #: Bytes over which the parameters are spread before one of them is read again.
     working_set_bytes: int
+    #: Bytes that pass between writing an activation and reading it back, which decides the level that it is read from;
+    #: None where nothing passes but the operator's own.
+    activation_set_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +116,11 @@ def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
         return
     for phase in workload.graph_phases():
         graph = workload.graph(phase)
+        parts = _parts(workload, graph)
         prefix = f"operator/{workload.prefix}/{phase.value}"
-        working_set = _parameter_bytes(graph)
         roles = dict.fromkeys(operator.role for operator in graph)
         for role in roles:
-            costs = tuple(_case_cost(operator, working_set) for operator in graph if operator.role == role)
+            costs = tuple(part for part, operator in zip(parts, graph, strict=True) if operator.role == role)
             yield Case(case_id=f"{prefix}/{role}", kind="operator", costs=_summed(costs), phase=phase, role=role)
         yield Case(case_id=f"{prefix}/{REST_ROLE}", kind="operator", phase=phase, role=REST_ROLE)
 
@@ -136,12 +139,10 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
             costs[Phase.EMBEDDING] = ()
         costs[phase] = ()
         if known:
-            graph = workload.graph(phase)
-            working_set = _parameter_bytes(graph)
-            embedding, rest = graph[:1], graph[1:]
+            embedding, *rest = _parts(workload, workload.graph(phase))
             if phase is Phase.PREFILL:
-                costs[Phase.EMBEDDING] = tuple(_case_cost(operator, working_set) for operator in embedding)
-            costs[phase] = _summed(tuple(_case_cost(operator, working_set) for operator in rest))
+                costs[Phase.EMBEDDING] = (embedding,)
+            costs[phase] = _summed(tuple(rest))
     n_vocab = workload.weights.architecture.n_vocab
     costs |= _token_costs(n_vocab)
     costs[Phase.END_TO_END] = _end_to_end(workload, costs) if known else ()
@@ -167,20 +168,38 @@ def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]
     return tuple(part for phase, parts in costs.items() for part in parts * times.get(phase, 1))
 
 
-def _case_cost(operator: Operator, working_set_bytes: int) -> CaseCost:
-    held = working_set_bytes if operator.cost.parameter_bytes else operator.cost.moved_bytes
-    return CaseCost(cost=operator.cost, type=operator.sources[0].type, working_set_bytes=held)
+def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCost, ...]:
+    """Give each operator its place in the memory hierarchy.
+
+    A parameter is read again after all parameters of the phase; an activation after about those of one layer.
+    """
+    parameter_bytes = _parameter_bytes(graph)
+    layer_bytes = parameter_bytes // workload.weights.architecture.n_layers
+    return tuple(
+        CaseCost(
+            cost=operator.cost,
+            type=operator.sources[0].type,
+            working_set_bytes=parameter_bytes,
+            activation_set_bytes=layer_bytes + operator.cost.moved_bytes - operator.cost.parameter_bytes,
+        )
+        for operator in graph
+    )
 
 
 def _summed(costs: tuple[CaseCost, ...]) -> tuple[CaseCost, ...]:
     """Join parts of one type and working set, so that a phase of hundreds of operators stays a handful of parts."""
 
-    def key(part: CaseCost) -> tuple[str, int]:
-        return part.type, part.working_set_bytes
+    def key(part: CaseCost) -> tuple[str, int, int]:
+        return part.type, part.working_set_bytes, part.activation_set_bytes or 0
 
     return tuple(
-        CaseCost(cost=sum((part.cost for part in parts), start=NO_COST), type=type_name, working_set_bytes=held)
-        for (type_name, held), parts in groupby(sorted(costs, key=key), key=key)
+        CaseCost(
+            cost=sum((part.cost for part in parts), start=NO_COST),
+            type=type_name,
+            working_set_bytes=held,
+            activation_set_bytes=passed,
+        )
+        for (type_name, held, passed), parts in groupby(sorted(costs, key=key), key=key)
     )
 
 

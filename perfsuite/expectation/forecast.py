@@ -47,9 +47,11 @@ def expected_part_ns(part: CaseCost, ceilings: Ceilings) -> float:
     """Forecast one part at sustained bandwidth and at the multiply-add peak, ns."""
     cost = part.cost
     activation_bytes = cost.moved_bytes - cost.parameter_bytes
-    per_operator = activation_bytes // max(1, cost.n_dispatches)
+    passed_bytes = part.activation_set_bytes
+    if passed_bytes is None:
+        passed_bytes = activation_bytes // max(1, cost.n_dispatches)
     memory_s = cost.parameter_bytes / ceilings.sustained_bandwidth_bytes_per_s(part.working_set_bytes)
-    memory_s += activation_bytes / ceilings.sustained_bandwidth_bytes_per_s(per_operator)
+    memory_s += activation_bytes / ceilings.sustained_bandwidth_bytes_per_s(passed_bytes)
     compute_s = cost.flops / ceilings.fp32_flops_per_s
     return max(compute_s, memory_s) * 1e9 + cost.n_dispatches * ceilings.dispatch_ns
 

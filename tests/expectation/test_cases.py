@@ -101,9 +101,10 @@ def test_the_whole_costs_its_parts_times_their_number() -> None:
 
 
 def test_parts_of_one_type_are_one() -> None:
-    """A phase of hundreds of operators is at most a few parts, each of its own type and working set."""
+    """A phase of hundreds of operators is a few parts, each of its own type and places in the memory hierarchy."""
     parts = phases(workload("llama-3.2-1b-q4_k_m"))[Phase.DECODE].costs
-    assert len({(part.type, part.working_set_bytes) for part in parts}) == len(parts)
+    places = {(part.type, part.working_set_bytes, part.activation_set_bytes) for part in parts}
+    assert len(places) == len(parts) < 20
     assert {"q4_k", "q6_k"} <= {part.type for part in parts}
 
 
