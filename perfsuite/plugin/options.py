@@ -24,10 +24,11 @@ DEFAULT_MODEL = "smollm2-135m-q8_0"
 DEFAULT_SCENARIO = "siso"
 N_UBATCH = 512
 
-_CONFLICT = (
-    "perfsuite: another plugin defines one of --device, --model, --scenario, --threads, --backend or --baseline ({}); "
-    "pytest-playwright is known to: disable it with '-p no:playwright'"
+_NAMED = frozenset(
+    {"--device", "--model", "--scenario", "--threads", "--backend", "--baseline", "--baseline-dir"},
 )
+
+_CONFLICT = "perfsuite: another plugin has defined {} already; if it is pytest-playwright, run with '-p no:playwright'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +56,9 @@ class RunConfig:
 def add_options(parser: pytest.Parser) -> None:
     """Register options and ini values."""
     group = parser.getgroup("perfsuite", "performance regression of on-device LLM inference")
-    try:
-        _add_named(group)
-    except ValueError as error:
-        raise pytest.UsageError(_CONFLICT.format(error)) from None
+    if taken := _NAMED.intersection(_known_options(parser)):
+        raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
+    _add_named(group)
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption("--perf-strict", action="store_true", help="fail cases that are new, invalid or undecided, too")
@@ -67,6 +67,12 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--perf-inject", metavar="OP=RATIO", help="slow one operator down in the driver, to test a verdict")
     parser.addini("perf_margin", "change that passes, as a ratio (default 0.05)", default="0.05")
     parser.addini("perf_session_spread", "spread between sessions, as a ratio (default: the device profile's)")
+
+
+def _known_options(parser: pytest.Parser) -> set[str]:
+    """Return the names of all options so far; pytest has no public way to ask, and reports a clash by a traceback."""
+    groups = [parser._anonymous, *parser._groups]
+    return {name for group in groups for option in group.options for name in option.names()}
 
 
 def _add_named(group: pytest.OptionGroup) -> None:
