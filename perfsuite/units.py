@@ -23,14 +23,6 @@ def format_bytes(n_bytes: float | None) -> str:
     return "-" if n_bytes is None else _scaled(n_bytes, _BYTE_STEPS)
 
 
-def format_rate(per_s: float | None, unit: str) -> str:
-    """Format a rate such as ``3.2e11, 'FLOP'`` as ``320 GFLOP/s``."""
-    if per_s is None:
-        return "-"
-    steps = ((1e12, f"T{unit}/s"), (1e9, f"G{unit}/s"), (1e6, f"M{unit}/s"), (1.0, f"{unit}/s"))
-    return _scaled(per_s, steps)
-
-
 def format_change(ratio: float | None) -> str:
     """Format a new-over-old ratio as a signed percentage, ``-`` where there is no old value."""
     return "-" if ratio is None else f"{(ratio - 1.0) * 100.0:+.1f} %"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.units import format_bytes, format_change, format_ns, format_rate
+from perfsuite.units import format_bytes, format_change, format_ns
 
 _UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -57,21 +57,6 @@ def test_a_time_can_be_read_back(time_ns: int) -> None:
 def test_bytes_are_binary(n_bytes: float | None, text: str) -> None:
     """Bytes are told in powers of 1024."""
     assert format_bytes(n_bytes) == text
-
-
-@pytest.mark.parametrize(
-    ("per_s", "unit", "text"),
-    [
-        (None, "B", "-"),
-        (3.2e11, "FLOP", "320 GFLOP/s"),
-        (1.5e12, "FLOP", "1.50 TFLOP/s"),
-        (5e6, "B", "5.00 MB/s"),
-        (12.0, "tok", "12.0 tok/s"),
-    ],
-)
-def test_rates_are_decimal(per_s: float | None, unit: str, text: str) -> None:
-    """Rates are told in powers of 1000 with the unit's name."""
-    assert format_rate(per_s, unit) == text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 15 minutes.
+# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 20 minutes.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 work=$(mktemp -d)

@@ -92,7 +92,7 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
         f"-Wl,-rpath-link,{engine.library_dir}",
         "-ldl",
     ]
-    extra = (f"-I{engine.include_dir}", f'-DPERFSUITE_ENGINE_BUILD="{engine.build_id}"')
+    extra = (f"-I{engine.include_dir}",)
     identity = f"{engine.build_id} {engine.library_dir}"
     return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=extra, links=links, identity=identity)
 

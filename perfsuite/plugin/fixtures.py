@@ -44,6 +44,8 @@ class Perf:
         return self._conclude(self._session.judge_foreign(samples, kind, expectation))
 
     def _conclude(self, judgement: Judgement) -> Judgement:
+        if JUDGEMENT_KEY in self._request.node.stash:
+            pytest.fail("perf judges one case a test; parametrize the test for more", pytrace=False)
         self._request.node.stash[JUDGEMENT_KEY] = judgement
         self._request.node.user_properties.append(("perf_outcome", judgement.outcome.value))
         if judgement.measured_ns is not None:

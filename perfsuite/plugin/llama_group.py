@@ -111,9 +111,8 @@ def _graph_problems(
         return {(phase, role): (reason,) for phase in Phase for role in _all_roles(records)}
     for phase in config.workload.graph_phases():
         recorded = _recorded_graph(records[0], phase)
-        for line in graph_differences(config.workload.graph(phase), recorded):
-            role = line.split(": ", 1)[1].split(":")[0].split(" in layer")[0]
-            problems.setdefault((phase, role), (f"the graph is not as expected: {line}",))
+        for each in graph_differences(config.workload.graph(phase), recorded):
+            problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
     return problems
 
 

@@ -117,6 +117,10 @@ def _resolve(config: pytest.Config) -> RunConfig:
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     scenario = find_scenario(option.scenario)
     inject_op, inject_ratio = _injection(option.perf_inject)
+    if inject_op and option.baseline == "record":
+        raise pytest.UsageError(
+            "--baseline=record: a run with --perf-inject is slowed down on purpose, and no reference"
+        )
     weights = resolve(option.model, cache_dir=cache_dir / "models")
     can_flash = weights.architecture.family.flash_attention
     workload = LlamaWorkload(

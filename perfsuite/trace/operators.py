@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfsuite.records.events import Node, Tensor
@@ -86,13 +86,3 @@ class _RoleNamer:
     @staticmethod
     def _is_attention_output(source: Tensor) -> bool:
         return source.name.startswith(("attn_out", "node_", "kqv_out"))
-
-
-def role_order(graphs: Sequence[Sequence[Node]]) -> Iterator[str]:
-    """Yield every role once, in the order of first appearance."""
-    seen: set[str] = set()
-    for graph in graphs:
-        for operator in timed_operators(graph):
-            if operator.role not in seen:
-                seen.add(operator.role)
-                yield operator.role

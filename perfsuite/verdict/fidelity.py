@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.graph import Operator
@@ -14,13 +15,25 @@ from perfsuite.trace.operators import RecordedOperator
 _Key = tuple[str, str, int | None, TensorShape, tuple[TensorShape, ...], int, int, int]
 
 
-def graph_differences(expected: Sequence[Operator], recorded: Sequence[RecordedOperator]) -> tuple[str, ...]:
-    """Compare two graphs by role, operator, layer, shapes, FLOPs and bytes; return one line for each difference."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphDifference:
+    """An operator that only one of two graphs has."""
+
+    role: str
+    #: Which side has it, with its place, shapes and cost, in one line.
+    text: str
+
+
+def graph_differences(
+    expected: Sequence[Operator], recorded: Sequence[RecordedOperator]
+) -> tuple[GraphDifference, ...]:
+    """Compare two graphs by role, operator, layer, shapes, FLOPs and bytes."""
     wanted = Counter(_expected_key(operator) for operator in expected)
     seen = Counter(_recorded_key(operator) for operator in recorded)
-    missing = [f"expected and not recorded: {_line(key)}" for key in (wanted - seen)]
-    surplus = [f"recorded and not expected: {_line(key)}" for key in (seen - wanted)]
-    return tuple(missing + surplus)
+    sides = (("expected and not recorded", wanted - seen), ("recorded and not expected", seen - wanted))
+    return tuple(
+        GraphDifference(role=key[0], text=f"{side}: {_line(key)}") for side, surplus in sides for key in surplus
+    )
 
 
 def recorded_cost(operator: RecordedOperator) -> OpCost:

@@ -22,11 +22,6 @@ class GgmlType:
     #: Whether llama.cpp runs matrices of this type; the rest occur in files only as indices or intermediates.
     is_weight: bool
 
-    @property
-    def bits_per_value(self) -> float:
-        """Storage per value, scales included."""
-        return 8 * self.block_bytes / self.block_values
-
     def fits(self, n_values: int) -> bool:
         """Whether a row of this many values is a whole number of blocks."""
         return n_values % self.block_values == 0

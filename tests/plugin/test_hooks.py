@@ -265,6 +265,20 @@ def test_a_case_of_ten_lines_is_judged(pytester: pytest.Pytester, fake_device: F
     assert _cases(pytester)["function/sort-10k"]["baseline_ns"] > 0
 
 
+def test_a_test_judges_one_case(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A second check in one test fails with the way out, for a test has one outcome."""
+    pytester.makepyfile(
+        """
+        def test_two(perf):
+            perf.check("function/one", [5, 6, 7])
+            perf.check("function/two", [5, 6, 7])
+        """
+    )
+    result = _run(pytester, str(pytester.path))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["perf judges one case a test; parametrize the test for more"])
+
+
 def test_an_engine_without_opencl_is_told_before_anything_runs(
     pytester: pytest.Pytester, fake_device: FakeDevice
 ) -> None:
@@ -314,6 +328,7 @@ def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:
         (["--device=host", "--threads=0"], "*--threads=0: expected an integer of 1 or more*"),
         (["--device=host", "--perf-replicates=-1"], "*--perf-replicates=-1*"),
         (["--device=host", "--perf-inject=MUL_MAT"], "*--perf-inject=MUL_MAT: expected OPERATOR=RATIO*"),
+        (["--device=host", "--perf-inject=MUL_MAT=1", "--baseline=record"], "*slowed down on purpose*"),
         (["--device=host", "-o", "perf_margin=wide"], "*perf_margin = wide*"),
         (["--device=host", "-o", "perf_session_spread=7"], "*perf_session_spread = 7: expected a ratio*"),
         (["--device=host", "--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*"),

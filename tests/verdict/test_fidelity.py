@@ -69,9 +69,9 @@ class Measurer:
         )
         batches = (*workload.batches(Phase.PREFILL), *workload.batches(Phase.DECODE) * scenario.n_gen)
         return tuple(
-            line
+            difference.text
             for batch, each in zip(batches, record.evaluations, strict=True)
-            for line in graph_differences(
+            for difference in graph_differences(
                 engine_graph(weights.architecture, weights.tensor_types, batch, settings),
                 timed_operators(record.graphs[each.graph]),
             )
@@ -165,12 +165,15 @@ def test_what_is_missing_and_what_is_too_much_is_told(decode_graphs: Graphs) -> 
     """An operator on one side alone is one line that names its place, shapes and cost."""
     expected, recorded = decode_graphs
     (missing,) = graph_differences(expected, recorded[:-1])
-    assert missing.startswith("expected and not recorded: result_output: MUL_MAT q8_0[576, 49152, 1, 1], f32[576, 1,")
+    assert missing.role == "result_output"
+    assert missing.text.startswith(
+        "expected and not recorded: result_output: MUL_MAT q8_0[576, 49152, 1, 1], f32[576, 1,"
+    )
     (surplus,) = graph_differences(expected[:-1], recorded)
-    assert surplus.startswith("recorded and not expected: result_output: MUL_MAT ")
-    assert surplus.endswith("56623104 FLOPs, 30083328 B read, 196608 B written")
+    assert surplus.text.startswith("recorded and not expected: result_output: MUL_MAT ")
+    assert surplus.text.endswith("56623104 FLOPs, 30083328 B read, 196608 B written")
     (twice,) = graph_differences((*expected, expected[3]), recorded)
-    assert f"{expected[3].role} in layer 0: " in twice
+    assert f"{expected[3].role} in layer 0: " in twice.text
 
 
 def _another_shape(operator: RecordedOperator) -> RecordedOperator:

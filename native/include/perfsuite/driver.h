@@ -62,7 +62,6 @@ typedef struct ps_span {
 
 typedef struct ps_engine ps_engine;
 
-const char *ps_engine_build(void);   /* the build ids that this library was compiled for */
 const char *ps_engine_version(void); /* llama.cpp's and ggml's own words */
 
 int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *error, size_t error_bytes);
@@ -75,7 +74,6 @@ const ps_span *ps_engine_spans(const ps_engine *engine, uint64_t *n_spans);
 const ps_recorder *ps_engine_recorder(const ps_engine *engine);
 /* Time stamp counter against the monotonic clock, before and after the run. */
 void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_point *end);
-int32_t ps_engine_has_entry_hook(const ps_engine *engine);
 
 /* Contexts on one loaded model, two with the recorder and two without, run token by token in turn (in an order drawn
  * anew each time); writes the sums of the two of each kind, pair by pair, in ns. */

@@ -17,10 +17,6 @@
 #include "llama.h"
 #include "perfsuite/clock.h"
 
-#ifndef PERFSUITE_ENGINE_BUILD
-#define PERFSUITE_ENGINE_BUILD "unknown"
-#endif
-
 extern "C" bool ps_entry_resolve(void);
 
 namespace {
@@ -251,7 +247,6 @@ struct ps_engine {
     std::vector<float> probabilities;
     std::vector<ps_span> spans;
     ps_clock_point clock_start{}, clock_end{};
-    bool has_entry_hook = false;
     volatile float sink = 0.0f;
 
     void add(ps_phase phase, int32_t repetition, int32_t token, int32_t n_tokens, int64_t start_ns) {
@@ -312,8 +307,6 @@ struct ps_engine {
 
 extern "C" {
 
-const char *ps_engine_build(void) { return PERFSUITE_ENGINE_BUILD; }
-
 const char *ps_engine_version(void) {
     static const std::string text =
         std::string("llama ") + llama_version() + ", ggml " + ggml_version() + " " + ggml_commit();
@@ -324,7 +317,7 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
     try {
         auto opened = std::make_unique<ps_engine>();
         opened->options = *options;
-        opened->has_entry_hook = ps_entry_resolve();
+        ps_entry_resolve();
         const int64_t start_ns = ps_now_ns();
         opened->model = load(*options);
         opened->recorder = open_recorder(*options);
@@ -386,8 +379,6 @@ void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_po
     *start = engine->clock_start;
     *end = engine->clock_end;
 }
-
-int32_t ps_engine_has_entry_hook(const ps_engine *engine) { return engine->has_entry_hook ? 1 : 0; }
 
 int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
                            int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes) {
