@@ -18,6 +18,11 @@ def format_ns(time_ns: float | None) -> str:
     return "-" if time_ns is None else _scaled(time_ns, _TIME_STEPS)
 
 
+def format_signed_ns(time_ns: float | None) -> str:
+    """Format a difference of times with its sign, ``-`` where nothing was measured."""
+    return "-" if time_ns is None else f"{'+' if time_ns >= 0 else ''}{format_ns(time_ns)}"
+
+
 def format_bytes(n_bytes: float | None) -> str:
     """Format a byte count in binary units, ``-`` where nothing was measured."""
     return "-" if n_bytes is None else _scaled(n_bytes, _BYTE_STEPS)
@@ -26,6 +31,11 @@ def format_bytes(n_bytes: float | None) -> str:
 def format_change(ratio: float | None) -> str:
     """Format a new-over-old ratio as a signed percentage, ``-`` where there is no old value."""
     return "-" if ratio is None else f"{(ratio - 1.0) * 100.0:+.1f} %"
+
+
+def format_count(count: int, noun: str) -> str:
+    """Format a count with its noun, of which more or fewer than one have an s."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:

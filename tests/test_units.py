@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.units import format_bytes, format_change, format_ns
+from perfsuite.units import format_bytes, format_change, format_count, format_ns, format_signed_ns
 
 _UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -71,3 +71,17 @@ def test_a_ratio_is_told_as_a_signed_change(ratio: float | None, text: str) -> N
 def test_every_change_has_a_sign(ratio: float) -> None:
     """A change is never told without its direction."""
     assert re.fullmatch(r"[+-]\d+\.\d %", format_change(ratio))
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "text"), [(None, "-"), (310_000, "+310 µs"), (-1_500_000, "-1.50 ms"), (0, "+0.00 ns")]
+)
+def test_a_difference_of_times_has_its_sign(time_ns: int | None, text: str) -> None:
+    """What was lost has a plus, what was won a minus."""
+    assert format_signed_ns(time_ns) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 sessions"), (1, "1 session"), (2, "2 sessions")])
+def test_a_count_has_its_noun(count: int, text: str) -> None:
+    """One is one session, all else are sessions."""
+    assert format_count(count, "session") == text

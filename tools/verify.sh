@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 20 minutes.
+# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 20 minutes, and
+# then some three hours for the certificate, which can be interrupted: it goes on where it stopped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 work=$(mktemp -d)
@@ -40,3 +41,15 @@ run larger --model llama-3.2-1b-q4_0 -k 'not kernel' | closing
 
 title 'Overhead of the recorders'
 .venv/bin/perfsuite overhead --device host --model smollm2-135m-q8_0
+
+title 'In pairs: flash attention on against off'
+run flash -k 'not kernel' --against-args=flash_attn=0 | closing
+
+title 'In pairs: decode 3 % slower on purpose'
+run slower -k 'not kernel' --against-args="threads=$(.venv/bin/python -c 'import psutil; print(psutil.cpu_count(logical=False))')" \
+  --perf-inject=decode=0.03 | closing
+
+title 'False alarms and power of verdicts in pairs'
+.venv/bin/perfsuite certify --device host --runs 60 >/dev/null
+.venv/bin/perfsuite certify --device host --runs 20 --inject 0.03 --inject 0.05 --inject 0.1 \
+  --inject-operator ffn_up=0.2 --load

@@ -459,6 +459,20 @@ static void test_clearing_forgets_times_and_keeps_graphs(void) {
     ps_recorder_close(recorder);
 }
 
+static void test_what_was_kept_survives_a_clear(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    ps_recorder_keep(recorder);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    ps_recorder_clear(recorder);
+    stored(recorder, N_USUAL_TIMED + 1);
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    stored(recorder, 2 * (N_USUAL_TIMED + 1));
+    ps_recorder_close(recorder);
+}
+
 static void test_the_naive_recorder_answers_yes_and_stamps_each_answer(void) {
     graph g;
     ps_recorder *recorder = opened(PS_RECORDER_CB_EVAL);
@@ -724,6 +738,7 @@ int main(void) {
     test_events_that_find_the_ring_full_are_counted();
     test_drains_between_evaluations_change_nothing();
     test_clearing_forgets_times_and_keeps_graphs();
+    test_what_was_kept_survives_a_clear();
     test_the_naive_recorder_answers_yes_and_stamps_each_answer();
     test_an_injected_delay_slows_the_named_operator();
     test_an_injected_ratio_lengthens_by_the_operators_own_time();

@@ -16,6 +16,10 @@ else:
     import tomli as tomllib
 
 
+#: The change that passes where nothing else was said.
+DEFAULT_MARGIN_RATIO = 0.05
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """One device as its TOML file describes it."""
@@ -27,6 +31,11 @@ class Profile:
     #: By kind of case: how many times the forecast a case may take before it is SLOW. A kind that is left out is not
     #: judged by the forecast.
     forecast_tolerance_ratio: Mapping[str, float]
+    #: By kind of case: the change that passes where nobody said otherwise. A kind that is left out has the default.
+    margin_ratio: Mapping[str, float]
+    #: By sentinel: how far latencies follow its drift when they are compared with stored ones, 0 not at all, 1 in full.
+    #: A sentinel that is left out is not followed.
+    sentinel_weight_ratio: Mapping[str, float]
     #: Forecasts shorter than this bound nothing: what is left out of them (a wake-up, a cold cache) is longer.
     forecast_least_ns: int
     #: Spread between sessions that stands in until enough sessions are stored (a ratio of the latency).
@@ -62,6 +71,8 @@ def _profile(name: str, plain: Mapping[str, Any]) -> Profile:
             description=plain["description"],
             opencl_platform=plain.get("opencl_platform"),
             forecast_tolerance_ratio=dict(judging["forecast_tolerance_ratio"]),
+            margin_ratio=dict(judging.get("margin_ratio", {})),
+            sentinel_weight_ratio=dict(judging.get("sentinel_weight_ratio", {})),
             forecast_least_ns=int(judging["forecast_least_ns"]),
             session_spread_ratio=float(judging["session_spread_ratio"]),
             max_waiting_ratio=float(judging["max_waiting_ratio"]),

@@ -19,6 +19,9 @@ REST_ROLE = "rest"
 #: Phases that hold a graph evaluation, and so operators.
 GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
 
+#: Tokens that the engine evaluates at once, its own default.
+N_UBATCH = 512
+
 #: FLOPs a logit of the native softmax pass: maximum, subtraction, exponential, sum, division.
 _SOFTMAX_FLOPS = 5
 #: Bytes of a candidate in the sampler's array: id, logit, probability.
@@ -101,6 +104,18 @@ class LlamaWorkload:
         """Return the phases of this scenario that evaluate graphs."""
         lengths = {Phase.PREFILL: self.scenario.n_prompt, Phase.DECODE: self.scenario.n_gen}
         return tuple(phase for phase in GRAPH_PHASES if lengths[phase] > 0)
+
+
+def llama_workload(weights: Weights, scenario: Scenario, *, flash_attn: bool = True) -> LlamaWorkload:
+    """Return a workload with the engine's usual settings; flash attention only where the architecture has it."""
+    can_flash = weights.architecture.family.flash_attention
+    return LlamaWorkload(
+        weights=weights,
+        scenario=scenario,
+        settings=Settings(flash_attn=can_flash and flash_attn),
+        n_ctx=-(-scenario.n_ctx // 256) * 256,
+        n_ubatch=N_UBATCH,
+    )
 
 
 def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:

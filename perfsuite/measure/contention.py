@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+#: The processors that this process may use, asked for before anything binds its threads to some of them.
+USABLE_PROCESSORS = frozenset(os.sched_getaffinity(0))
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -36,6 +39,17 @@ class Contention:
             return None
         total = self.running_ns + self.waiting_ns
         return self.waiting_ns / total if total else 0.0
+
+    @classmethod
+    def total(cls, stretches: Sequence[Contention]) -> Contention:
+        """Take several stretches as one; what is not known of one of them is not known of all."""
+        return cls(
+            wall_ns=sum(each.wall_ns for each in stretches),
+            running_ns=_sum([each.running_ns for each in stretches]),
+            waiting_ns=_sum([each.waiting_ns for each in stretches]),
+            steal_ratio=_mean([(each.steal_ratio, each.wall_ns) for each in stretches]),
+            others_ratio=_mean([(each.others_ratio, each.wall_ns) for each in stretches]),
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Return the fields by name."""
@@ -73,7 +87,7 @@ class ContentionMark:
             own_ns=time.process_time_ns(),
             running_ns=running,
             waiting_ns=waiting,
-            processors=_processors(proc / "stat", os.sched_getaffinity(0)),
+            processors=_processors(proc / "stat", USABLE_PROCESSORS),
         )
 
     def until(self, later: ContentionMark) -> Contention:
@@ -109,6 +123,19 @@ class Processors:
             steal_ticks=self.steal_ticks - earlier.steal_ticks,
             total_ticks=self.total_ticks - earlier.total_ticks,
         )
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _mean(weighted: Sequence[tuple[float | None, int]]) -> float | None:
+    known = [(value, weight) for value, weight in weighted if value is not None]
+    total = sum(weight for _, weight in known)
+    if len(known) != len(weighted) or not total:
+        return None
+    return sum(value * weight for value, weight in known) / total
 
 
 def _difference(first: int | None, last: int | None) -> int | None:

@@ -15,13 +15,22 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.plan import Plan, dump_plan, load_record, task_of
+from perfsuite.measure.plan import LlamaPlan, Plan, dump_plan, load_record, task_of
 
 #: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
 WORKER_LIMIT_S = 600.0
 
 #: Longest to wait for what a killed worker has left behind.
 _REAP_LIMIT_S = 10.0
+
+#: The worker's record, beside its plan.
+RECORD_NAME = "record.msgpack"
+
+#: Variables with which a user says where OpenMP's threads run.
+_PINNING_NAMES = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}
+
+#: What a worker that takes turns prints when it is ready for the next.
+READY_MARK = "perfsuite-worker-ready"
 
 #: What a worker prints before its one-line reason, when it fails for a reason that it knows.
 FAILURE_MARK = "perfsuite-worker-failed: "
@@ -53,19 +62,51 @@ def run_worker(
         The worker failed, was killed, ran past `limit_s`, or wrote a record that does not match the plan.
     """
     with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
-        plan_path, record_path = Path(folder) / "plan.json", Path(folder) / "record.msgpack"
-        plan_path.write_text(dump_plan(plan))
-        command = [sys.executable, "-P", "-m", "perfsuite.measure.worker", str(plan_path), str(record_path)]
-        if sys.version_info < (3, 11):
-            command.remove("-P")
-        output = _run(command, _child_environment(extra_environment or {}), limit_s, task_of(plan))
+        process = start_worker(plan, Path(folder), extra_environment or {}, stdin=subprocess.DEVNULL)
+        output = _wait(process, limit_s, task_of(plan))
         if log_path is not None:
             log_path.parent.mkdir(parents=True, exist_ok=True)
             with log_path.open("a") as log:
                 log.write(output)
-        if not record_path.exists():
-            raise MeasurementError(_reason(output, task_of(plan)))
-        return load_record(record_path.read_bytes(), task_of(plan))
+        return read_record(plan, Path(folder), output)
+
+
+def start_worker(
+    plan: Plan, folder: Path, extra_environment: Mapping[str, str], *, stdin: int
+) -> subprocess.Popen[str]:
+    """Start a worker whose plan and record lie in `folder`.
+
+    It has a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well.
+    """
+    plan_path = folder / "plan.json"
+    plan_path.write_text(dump_plan(plan))
+    command = [sys.executable, "-P", "-m", "perfsuite.measure.worker", str(plan_path), str(folder / RECORD_NAME)]
+    if sys.version_info < (3, 11):
+        command.remove("-P")
+    return subprocess.Popen(
+        command,
+        env=_child_environment({**_pinning(plan), **extra_environment}),
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+
+
+def _pinning(plan: Plan) -> dict[str, str]:
+    """Give each of the engine's threads a processor of its own, where it has as many threads as there are processors.
+
+    Two threads that spin on one processor while another is idle look busy to the scheduler, and it may leave them there
+    for seconds. With fewer threads than processors it chooses better than we: which processors are the fast ones.
+    What the environment itself says about threads stays.
+    """
+    llama = getattr(plan, "llama", plan)
+    usable = sorted(os.sched_getaffinity(0))
+    if not isinstance(llama, LlamaPlan) or llama.n_threads != len(usable) or _PINNING_NAMES & os.environ.keys():
+        return {}
+    return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in usable)}
 
 
 def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -78,43 +119,48 @@ def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", **extra}
 
 
-def _run(command: list[str], environment: Mapping[str, str], limit_s: float, task: str) -> str:
-    """Run in a process group of its own, so that a limit or a Ctrl-C takes the worker's children as well."""
-    process = subprocess.Popen(
-        command,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+def read_record(plan: Plan, folder: Path, output: str) -> dict[str, Any]:
+    """Return the payload that an ended worker left in its folder, or raise with its reason from its output."""
+    record_path = folder / RECORD_NAME
+    if not record_path.exists():
+        raise MeasurementError(_reason(output, task_of(plan)))
+    return load_record(record_path.read_bytes(), task_of(plan))
+
+
+def _wait(process: subprocess.Popen[str], limit_s: float, task: str) -> str:
     started = time.monotonic()
     try:
         output, _ = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
-        _kill(process)
+        kill_worker(process)
         raise MeasurementError(
             f"the worker for '{task}' was still running after {time.monotonic() - started:.0f} s and was stopped; "
             "use a smaller model or scenario"
         ) from None
     except BaseException:
-        _kill(process)
+        kill_worker(process)
         raise
-    if process.returncode < 0:
-        name = _signal_name(-process.returncode)
-        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
+    refuse_killed(process, output, task)
     return output
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
+def refuse_killed(process: subprocess.Popen[str], output: str, task: str) -> None:
+    """Raise a `MeasurementError` where an ended worker did not end by itself."""
+    if process.returncode is not None and process.returncode < 0:
+        name = _signal_name(-process.returncode)
+        raise MeasurementError(f"the worker for '{task}' was killed by {name}: {_last_line(output)}")
+
+
+def kill_worker(process: subprocess.Popen[str]) -> None:
+    """Stop a worker and its children, and reap it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_REAP_LIMIT_S)
-    if process.stdout is not None:
-        process.stdout.close()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
 
 
 def _signal_name(number: int) -> str:

@@ -84,6 +84,7 @@ class _Options(ctypes.Structure):
         ("inject_op", ctypes.c_char_p),
         ("inject_ratio", ctypes.c_double),
         ("inject_extra_ns", ctypes.c_int64),
+        ("inject_phase_ratio", ctypes.c_double),
         ("n_threads", ctypes.c_int32),
         ("n_ctx", ctypes.c_int32),
         ("n_batch", ctypes.c_int32),
@@ -92,6 +93,8 @@ class _Options(ctypes.Structure):
         ("n_gpu_layers", ctypes.c_int32),
         ("recorder", ctypes.c_int32),
         ("seed", ctypes.c_uint32),
+        ("layout_seed", ctypes.c_uint32),
+        ("inject_phases", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
     )
 
@@ -130,8 +133,8 @@ class LlamaEngine:
         self._handle = handle
 
     def warm_up(self, plan: LlamaPlan) -> None:
-        """Run a short version of the workload once, so that buffers, caches and threads exist."""
-        workload = _Workload(plan.n_prompt, min(plan.n_gen, 3), plan.n_depth, 1)
+        """Run a short version of the workload, so that buffers, caches and threads are ready; it leaves no trace."""
+        workload = _Workload(plan.n_prompt, min(plan.n_gen, 1), plan.n_depth, 1)
         _checked(self._library.ps_engine_warm_up, self._handle, ctypes.byref(workload))
 
     def run(self, plan: LlamaPlan) -> None:
@@ -241,6 +244,7 @@ def _options(plan: LlamaPlan) -> _Options:
         inject_op=plan.inject_op.encode() if plan.inject_op else None,
         inject_ratio=plan.inject_ratio,
         inject_extra_ns=0,
+        inject_phase_ratio=plan.inject_phase_ratio,
         n_threads=plan.n_threads,
         n_ctx=plan.n_ctx,
         n_batch=plan.n_batch,
@@ -249,6 +253,8 @@ def _options(plan: LlamaPlan) -> _Options:
         n_gpu_layers=plan.n_gpu_layers,
         recorder=RECORDER_KINDS[plan.recorder],
         seed=plan.seed,
+        layout_seed=plan.layout_seed,
+        inject_phases=sum(1 << _PHASES.index(Phase(phase)) for phase in plan.inject_phases),
     )
 
 

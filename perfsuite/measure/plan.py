@@ -39,13 +39,25 @@ class LlamaPlan:
     n_gpu_layers: int = 0
     recorder: str = "callback"
     seed: int = 0
+    #: Draws where the engine's buffers come to lie in this process; 0 leaves it to what was allocated before.
+    layout_seed: int = 0
+    #: Slowdowns for certifying a device and for tests: of an operator, and of whole phases.
     inject_op: str | None = None
     inject_ratio: float = 0.0
+    inject_phases: tuple[str, ...] = ()
+    inject_phase_ratio: float = 0.0
 
     @property
     def n_ctx(self) -> int:
         """Context length in tokens: what the workload needs, in steps of 256 as llama.cpp pads it."""
         return -(-(self.n_depth + self.n_prompt + self.n_gen) // 256) * 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsPlan:
+    """One replicate of llama.cpp that shares the device with another: it runs a repetition whenever it is told to."""
+
+    llama: LlamaPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +78,9 @@ class KernelPlan:
     n_repetitions: int
     seed: int
     log_dir: str
+    #: Where the compiled native library of the sentinels is kept, and their threads.
+    cache_dir: str
+    n_threads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +99,11 @@ class DevicesPlan:
     platform: str | None
 
 
-Plan = LlamaPlan | OverheadPlan | KernelPlan | ProbePlan | DevicesPlan
+Plan = LlamaPlan | TurnsPlan | OverheadPlan | KernelPlan | ProbePlan | DevicesPlan
 
 _TASKS: dict[str, type[Any]] = {
     "llama": LlamaPlan,
+    "turns": TurnsPlan,
     "overhead": OverheadPlan,
     "kernels": KernelPlan,
     "probes": ProbePlan,
@@ -113,11 +129,14 @@ def load_plan(text: str) -> Plan:
     _check_header(plain, "plan")
     arguments = dict(plain["arguments"])
     if "llama" in arguments:
-        arguments["llama"] = LlamaPlan(**arguments["llama"])
-    if "case_ids" in arguments:
-        arguments["case_ids"] = tuple(arguments["case_ids"])
-    plan: Plan = _TASKS[plain["task"]](**arguments)
+        arguments["llama"] = LlamaPlan(**_with_tuples(arguments["llama"]))
+    plan: Plan = _TASKS[plain["task"]](**_with_tuples(arguments))
     return plan
+
+
+def _with_tuples(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo what JSON does to tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
 
 
 def dump_record(task: str, payload: Mapping[str, Any]) -> bytes:

@@ -94,6 +94,18 @@ def measure_ceilings(
     )
 
 
+def median_read_bytes_per_s(library: ctypes.CDLL, *, n_threads: int, budget_ms: int, working_set_bytes: int) -> float:
+    """Measure how fast a working set is read in the median repetition, within about ``budget_ms``."""
+    probes = _Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=None)
+    return float(probes.bandwidth_rates(working_set_bytes, 1.0).read.median_per_s)
+
+
+def median_fp32_flops_per_s(library: ctypes.CDLL, *, n_threads: int, budget_ms: int) -> float:
+    """Measure single-precision arithmetic in the median repetition, within about ``budget_ms``."""
+    probes = _Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=None)
+    return float(probes.fp32_rate(1.0).median_per_s)
+
+
 def standard_working_sets(n_threads: int, cpu_root: Path = _CPU_ROOT) -> tuple[int, ...]:
     """Return one working set for each cache level, half of what ``n_threads`` threads have of it, and one for memory.
 
@@ -130,9 +142,7 @@ class _Probes:
         return (*(self._bandwidth(size, share) for size in caches), self._bandwidth(memory, _MEMORY_SHARE))
 
     def _bandwidth(self, working_set_bytes: int, share: float) -> Bandwidth:
-        out = ProbeBandwidth()
-        status = self._library.ps_probe_bandwidth(self._setup(share), working_set_bytes, ctypes.byref(out))
-        self._check(status, f"bandwidth of {working_set_bytes} bytes")
+        out = self.bandwidth_rates(working_set_bytes, share)
         return Bandwidth(
             working_set_bytes=working_set_bytes,
             read_bytes_per_s=out.read.best_per_s,
@@ -140,24 +150,37 @@ class _Probes:
             triad_bytes_per_s=out.triad.best_per_s,
         )
 
+    def bandwidth_rates(self, working_set_bytes: int, share: float) -> ProbeBandwidth:
+        """Measure a working set with a share of the budget."""
+        out = ProbeBandwidth()
+        status = self._library.ps_probe_bandwidth(self._setup(share), working_set_bytes, ctypes.byref(out))
+        self._check(status, f"bandwidth of {working_set_bytes} bytes")
+        return out
+
+    def fp32_rate(self, share: float) -> ProbeRate:
+        """Measure the arithmetic on 32-bit floats with a share of the budget."""
+        status, rate = self._compute(_FP32, share)
+        self._check(status, "arithmetic on 32-bit floats")
+        return rate
+
     def flops_per_s(self, element: int) -> float:
         """Measure the arithmetic peak on a type of element."""
-        status, flops_per_s = self._compute(element)
+        status, rate = self._compute(element, _COMPUTE_SHARE)
         self._check(status, f"arithmetic on elements of type {element}")
-        return flops_per_s
+        return float(rate.best_per_s)
 
     def f16_flops_per_s(self) -> float | None:
         """Measure the peak on 16-bit floats; None where the processor has no instruction for them."""
-        status, flops_per_s = self._compute(_F16)
+        status, rate = self._compute(_F16, _COMPUTE_SHARE)
         if status == _UNSUPPORTED:
             return None
         self._check(status, "arithmetic on 16-bit floats")
-        return flops_per_s
+        return float(rate.best_per_s)
 
-    def _compute(self, element: int) -> tuple[int, float]:
+    def _compute(self, element: int, share: float) -> tuple[int, ProbeRate]:
         out = ProbeRate()
-        status = self._library.ps_probe_compute(self._setup(_COMPUTE_SHARE), element, ctypes.byref(out))
-        return status, out.best_per_s
+        status = self._library.ps_probe_compute(self._setup(share), element, ctypes.byref(out))
+        return status, out
 
     def dispatch_ns(self) -> int:
         """Measure the median cost of an empty operator, at least 1 ns."""

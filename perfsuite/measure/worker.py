@@ -10,18 +10,20 @@ import os
 import resource
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import EngineError, PerfsuiteError
-from perfsuite.measure.contention import ContentionMark
-from perfsuite.measure.launch import FAILURE_MARK
+from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark
+from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import (
     DevicesPlan,
     KernelPlan,
     LlamaPlan,
     OverheadPlan,
     ProbePlan,
+    TurnsPlan,
     dump_record,
     load_plan,
     task_of,
@@ -58,11 +60,52 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
         engine.run(plan)
         contention = before.until(ContentionMark.take())
         record = engine.record()
+    resident_bytes = peak_rss_bytes()
     return {
         "engine": record.to_plain(),
         "contention": contention.to_plain(),
+        "peak_rss_bytes": resident_bytes,
+        "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
+    }
+
+
+def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
+    """Run the sentinels: after the measurement, which they must not disturb, and outside of its contention.
+
+    OpenMP may have bound this thread to one processor, and threads that it starts would share that one.
+    """
+    from perfsuite.measure.native import load_probe_library
+    from perfsuite.measure.sentinel import measure_sentinels
+
+    os.sched_setaffinity(0, USABLE_PROCESSORS)
+    return measure_sentinels(load_probe_library(Path(cache_dir)), n_threads).to_plain()
+
+
+def _run_turns(plan: TurnsPlan) -> dict[str, Any]:
+    """Run a warm-up and a repetition each time that a line comes in, and say when it is done."""
+    from perfsuite.measure.llama import open_engine
+
+    library = _engine_library(plan.llama)
+    with open_engine(library, plan.llama) as engine:
+        turns: list[Contention] = []
+        print(READY_MARK, flush=True)
+        for _ in iter(sys.stdin.readline, ""):
+            engine.warm_up(_one_token(plan.llama))
+            before = ContentionMark.take()
+            engine.run(plan.llama)
+            turns.append(before.until(ContentionMark.take()))
+            print(READY_MARK, flush=True)
+        record = engine.record()
+    return {
+        "engine": record.to_plain(),
+        "contention": Contention.total(turns).to_plain(),
         "peak_rss_bytes": peak_rss_bytes(),
     }
+
+
+def _one_token(plan: LlamaPlan) -> LlamaPlan:
+    """Return the plan of the warm-up of a turn: it streams the weights and wakes the threads, which is enough."""
+    return replace(plan, n_prompt=min(plan.n_prompt, 1), n_depth=0)
 
 
 def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
@@ -111,10 +154,12 @@ def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
         cases, platform=plan.platform, repetitions=plan.n_repetitions, seed=plan.seed, log_dir=Path(plan.log_dir)
     )
     contention = before.until(ContentionMark.take())
+    resident_bytes = peak_rss_bytes()
     return {
         "kernels": [record.to_plain() for record in records],
         "contention": contention.to_plain(),
-        "peak_rss_bytes": peak_rss_bytes(),
+        "peak_rss_bytes": resident_bytes,
+        "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
     }
 
 
@@ -127,6 +172,7 @@ def _run_devices(plan: DevicesPlan) -> dict[str, Any]:
 
 _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     LlamaPlan: _run_llama,
+    TurnsPlan: _run_turns,
     OverheadPlan: _run_overhead,
     ProbePlan: _run_probes,
     KernelPlan: _run_kernels,

@@ -3,6 +3,7 @@
 from perfsuite.plugin.fixtures import perf
 from perfsuite.plugin.hooks import (
     pytest_addoption,
+    pytest_collection_modifyitems,
     pytest_configure,
     pytest_generate_tests,
     pytest_report_header,
@@ -16,6 +17,7 @@ from perfsuite.plugin.hooks import (
 __all__ = [
     "perf",
     "pytest_addoption",
+    "pytest_collection_modifyitems",
     "pytest_configure",
     "pytest_generate_tests",
     "pytest_report_header",

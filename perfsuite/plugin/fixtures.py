@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.replay import ReplayClock
 from perfsuite.plugin.session import PerfSession
 from perfsuite.records.judgement import Judgement
@@ -26,7 +27,8 @@ class Perf:
 
     def judge(self, case_id: str) -> Judgement:
         """Judge one of the suite's cases: pass, fail or skip this test by its outcome."""
-        return self._conclude(self._session.judgement(case_id))
+        margin = marker_margin(self._request.node)
+        return self._conclude(self._session.judgement(case_id, marker_margin=margin))
 
     def check(
         self,
@@ -41,7 +43,8 @@ class Perf:
         samples = CaseSamples(case_id=case_id, samples_ns=tuple(samples_ns))
         expectation = Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=limit_ns)
         kind = case_id.split("/", 1)[0]
-        return self._conclude(self._session.judge_foreign(samples, kind, expectation))
+        margin = marker_margin(self._request.node)
+        return self._conclude(self._session.judge_foreign(samples, kind, expectation, marker_margin=margin))
 
     def _conclude(self, judgement: Judgement) -> Judgement:
         if JUDGEMENT_KEY in self._request.node.stash:

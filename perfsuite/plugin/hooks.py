@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.plugin.against import add_against_options, with_old_side
 from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY
-from perfsuite.plugin.options import add_options, resolve_config
+from perfsuite.plugin.margins import MARKER_LINE, marker_margin
+from perfsuite.plugin.options import RunConfig, add_options, resolve_config
 from perfsuite.plugin.session import PerfSession, open_session
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.terminal import next_step, summary_text
@@ -27,21 +29,25 @@ _STATUS = {
 
 _CASE_KINDS = {"phase_case": "phase", "operator_case": "operator", "kernel_case": "kernel"}
 
+_MARGIN_KINDS = f"there are {', '.join(_CASE_KINDS.values())}, and the first parts of own ids"
+
 _RUN_PATH_KEY = pytest.StashKey[Path]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options."""
     add_options(parser)
+    add_against_options(parser.getgroup("perfsuite"))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Resolve the options, and run the shipped cases unless paths were given."""
+    config.addinivalue_line("markers", MARKER_LINE)
     if not config.getoption("--device") or hasattr(config, "workerinput"):
         return
     _refuse_xdist(config)
-    run = resolve_config(config)
+    run = with_old_side(resolve_config(config), config.option)
     try:
         run.run_dir.mkdir(parents=True, exist_ok=True)
         config.stash[SESSION_KEY] = open_session(run)
@@ -67,7 +73,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"perfsuite: device {run.profile.name}: {host['soc']}, {host['n_cores']} cores, "
         f"governor {host['governor']}, load {os.getloadavg()[0]:.2f}",
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
-        f"llama.cpp build {run.engine.build_id}, {run.n_replicates} replicates, baselines {run.baseline_mode}",
+        f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
     ]
 
 
@@ -78,6 +84,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if argument in metafunc.fixturenames:
             ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
             metafunc.parametrize(argument, ids, ids=ids)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse wrong markers before anything is measured, and leave out tests of kinds that the run has no case of."""
+    if SESSION_KEY not in config.stash:
+        return
+    for item in items:
+        marker_margin(item)
+    empty = [item for item in items if _is_empty(item)]
+    if empty:
+        config.hook.pytest_deselected(items=empty)
+        items[:] = [item for item in items if item not in empty]
+
+
+def _is_empty(item: pytest.Item) -> bool:
+    """Whether pytest made this item only to skip it: its parameter has no case."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return any(name in _CASE_KINDS and not isinstance(value, str) for name, value in parameters.items())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -132,16 +156,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("performance")
         text = summary_text(judgements, width=terminalreporter._tw.fullwidth, is_color=terminalreporter.hasmarkup)
         terminalreporter.write(text)
-    for line in next_step(judgements, str(config.stash.get(_RUN_PATH_KEY, "run.json was not written"))):
+    run_path = str(config.stash.get(_RUN_PATH_KEY, "run.json was not written"))
+    for line in next_step(judgements, run_path, perf.attribution()):
         terminalreporter.write_line(line)
+    for kind in perf.config.margins.unused_kinds(perf.kinds()):
+        terminalreporter.write_line(f"  --perf-margin: no case is of the kind {kind!r}; {_MARGIN_KINDS}")
+    for note in perf.baseline_notes():
+        terminalreporter.write_line(f"  {note}")
     for error in perf.errors.values():
         terminalreporter.write_line(f"perfsuite: error: {error}", red=True)
 
 
+def _compared_with(run: RunConfig) -> str:
+    if run.old is not None:
+        return f"in pairs against {run.old_text}, budget {run.budget_s:g} s; kernels are left out"
+    return f"{run.n_replicates} replicates, baselines {run.baseline_mode}"
+
+
 def _measure(perf: PerfSession, session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    arguments = (item.callspec.params for item in session.items if hasattr(item, "callspec"))
-    selected = [str(value) for params in arguments for name, value in params.items() if name in _CASE_KINDS]
+    selected = {
+        str(value): marker_margin(item)
+        for item in session.items
+        if hasattr(item, "callspec")
+        for name, value in item.callspec.params.items()
+        if name in _CASE_KINDS
+    }
     try:
         perf.measure(selected, reporter)
     except PerfsuiteError as error:

@@ -11,12 +11,13 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.cases import Case
 from perfsuite.measure import launch
+from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
-from perfsuite.plugin.replicates import GroupSamples, collect_replicates, others_complaint
+from perfsuite.plugin.replicates import GroupSamples, collect_replicates
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20
@@ -40,6 +41,8 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
         n_repetitions=_REPETITIONS,
         seed=0,
         log_dir=str(config.run_dir),
+        cache_dir=str(config.cache_dir),
+        n_threads=config.n_threads,
     )
     replicates = collect_replicates(
         config,
@@ -62,6 +65,8 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
         },
         peak_rss_bytes=replicates.peak_rss_bytes,
         n_discarded=replicates.n_discarded,
+        sentinels_ns=replicates.sentinels_ns,
+        covariates=replicates.covariates,
         description=f"{device['device_name']} ({device['platform_name']} {device['driver_version']})",
     )
 

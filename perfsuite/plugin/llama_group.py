@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.cases import REST_ROLE, Case
 from perfsuite.measure import launch
+from perfsuite.measure.complaint import waiting_complaint
+from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.kernel_group import kernel_environment
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
-from perfsuite.plugin.replicates import GroupSamples, collect_replicates, waiting_complaint
+from perfsuite.plugin.replicates import GroupSamples, collect_replicates
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.samples import CaseSamples
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
+from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.fidelity import graph_differences
 from perfsuite.workload.weights import materialize
+
+#: Why no sample can be trusted, by phase and role.
+GraphProblems = dict[tuple[Phase | None, str | None], tuple[str, ...]]
 
 #: A single short prefill is a poor sample, so short scenarios are repeated within a process.
 _REPETITIONS = 3
@@ -30,16 +37,20 @@ _REPETITIONS = 3
 def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
     """Run the engine in `n_replicates` fresh processes; those that had competition are repeated up to once each."""
     workload = config.workload
-    path = materialize(workload.weights, cache_dir=config.cache_dir / "models")
-    plan = _llama_plan(config, path)
+    plan = run_plan(config, _REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
+    order = random.Random()
     environment = kernel_environment(config) if config.backend == "opencl" else {}
     replicates = collect_replicates(
-        config, lambda: launch.run_worker(plan, extra_environment=environment), waiting_complaint, "llama.cpp", progress
+        config,
+        lambda: launch.run_worker(with_drawn_layout(plan, order), extra_environment=environment),
+        waiting_complaint,
+        "llama.cpp",
+        progress,
     )
     records = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.payloads]
     version = records[0].engine_version if records else "unknown"
     reduced = [replicate_samples(record) for record in records]
-    wrong = _graph_problems(config, records)
+    wrong = graph_problems(config, records)
     return GroupSamples(
         samples={
             case.case_id: _case_samples(case, reduced, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
@@ -49,6 +60,8 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         unclaimed=_unclaimed(config, cases, reduced),
         peak_rss_bytes=replicates.peak_rss_bytes,
         n_discarded=replicates.n_discarded,
+        sentinels_ns=replicates.sentinels_ns,
+        covariates=replicates.covariates,
         operator_share_ratio=_operator_shares(reduced),
         description=f"{version}, build {config.engine.build_id}",
     )
@@ -72,36 +85,29 @@ def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
     }
 
 
-def _llama_plan(config: RunConfig, path: Path) -> LlamaPlan:
-    scenario, settings = config.workload.scenario, config.workload.settings
-    on_cpu = config.backend == "cpu"
-    return LlamaPlan(
-        gguf_path=str(path),
-        library_dir=str(config.engine.library_dir),
-        engine_build_id=config.engine.build_id,
-        cache_dir=str(config.cache_dir),
+def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
+    """Return the plan of one process of a run; its model's file is there afterwards."""
+    plan = llama_plan(
+        config.workload,
+        config.engine,
+        gguf_path=materialize(config.workload.weights, cache_dir=config.cache_dir / "models"),
+        cache_dir=config.cache_dir,
         n_threads=config.n_threads,
-        n_prompt=scenario.n_prompt,
-        n_gen=scenario.n_gen,
-        n_depth=scenario.n_depth,
-        n_repetitions=_REPETITIONS if scenario.n_ctx <= 256 else 1,
-        n_batch=max(1, scenario.n_prompt, config.workload.n_ubatch),
-        n_ubatch=config.workload.n_ubatch,
-        flash_attn=settings.flash_attn,
-        type_k=settings.type_k,
-        type_v=settings.type_v,
-        n_gpu_layers=0 if on_cpu else 999,
-        recorder="callback" if on_cpu else "none",
+        backend=config.backend,
+        n_repetitions=n_repetitions,
+    )
+    return replace(
+        plan,
         inject_op=config.inject_op,
         inject_ratio=config.inject_ratio,
+        inject_phases=config.inject_phases,
+        inject_phase_ratio=config.inject_ratio,
     )
 
 
-def _graph_problems(
-    config: RunConfig, records: Sequence[EngineRecord]
-) -> dict[tuple[Phase | None, str | None], tuple[str, ...]]:
+def graph_problems(config: RunConfig, records: Sequence[EngineRecord]) -> GraphProblems:
     """Find operators whose recorded graph is not the analytical one, or whose recording cannot be trusted."""
-    problems: dict[tuple[Phase | None, str | None], tuple[str, ...]] = {}
+    problems: GraphProblems = {}
     if not records or not config.workload.has_known_graph or config.backend != "cpu":
         return problems
     bad = sum(misaligned_evaluations(record) for record in records)
@@ -130,18 +136,9 @@ def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
 
 
 def _case_samples(case: Case, reduced: Sequence[ReplicateSamples], problems: tuple[str, ...]) -> CaseSamples:
-    values = [_sample(case, replicate) for replicate in reduced]
+    values = [sample_of(case, replicate) for replicate in reduced]
     measured = tuple(value for value in values if value is not None)
     return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
-
-
-def _sample(case: Case, replicate: ReplicateSamples) -> int | None:
-    assert case.phase is not None
-    if case.kind == "phase":
-        return replicate.phase_ns.get(case.phase)
-    if case.role == REST_ROLE:
-        return replicate.rest_ns.get(case.phase)
-    return replicate.operator_ns.get(case.phase, {}).get(case.role or "")
 
 
 def _unclaimed(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> dict[str, str]:

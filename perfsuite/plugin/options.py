@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,16 +14,19 @@ import pytest
 
 from perfsuite.device.profile import Profile, find_profile, profile_names
 from perfsuite.errors import EngineError, PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.expectation.graph import Settings
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import environment_engine
+from perfsuite.plugin.margins import KindMargins, Margins, parse_margins
+from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import find_scenario, scenario_names
 from perfsuite.workload.weights import resolve
 
 DEFAULT_MODEL = "smollm2-135m-q8_0"
 DEFAULT_SCENARIO = "siso"
-N_UBATCH = 512
+DEFAULT_BUDGET = "90s"
+
+_INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
 
 _NAMED = frozenset(
     {"--device", "--model", "--scenario", "--threads", "--backend", "--baseline", "--baseline-dir"},
@@ -45,12 +49,20 @@ class RunConfig:
     run_dir: Path
     cache_dir: Path
     n_replicates: int
-    margin_ratio: float
+    margins: Margins
     session_spread_ratio: float
     strict: bool
     opencl_platform: str | None
+    #: Slowdowns on purpose: of an operator, or of a phase.
     inject_op: str | None
+    inject_phases: tuple[str, ...]
     inject_ratio: float
+    #: Time for the pairs of a paired comparison, s.
+    budget_s: float
+    #: What pairs compare with; None compares with stored baselines.
+    old: RunConfig | None = None
+    #: The same as it was asked for.
+    old_text: str = ""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -61,11 +73,20 @@ def add_options(parser: pytest.Parser) -> None:
     _add_named(group)
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
+    group.addoption(
+        "--perf-margin",
+        metavar="RATIO|KIND=RATIO,..",
+        help="change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: see perf_margin)",
+    )
     group.addoption("--perf-strict", action="store_true", help="fail cases that are new, invalid or undecided, too")
     group.addoption("--perf-flash-attn", choices=("on", "off"), default="on", help="flash attention (default on)")
     group.addoption("--perf-opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    group.addoption("--perf-inject", metavar="OP=RATIO", help="slow one operator down in the driver, to test a verdict")
-    parser.addini("perf_margin", "change that passes, as a ratio (default 0.05)", default="0.05")
+    group.addoption("--perf-inject", metavar="OP=RATIO", help="slow an operator or a phase down, to test a verdict")
+    parser.addini(
+        "perf_margin",
+        "change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: the device's, else 0.05)",
+        default=None,
+    )
     parser.addini("perf_session_spread", "spread between sessions, as a ratio (default: the device profile's)")
 
 
@@ -116,20 +137,13 @@ def _resolve(config: pytest.Config) -> RunConfig:
     profile = find_profile(option.device)
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     scenario = find_scenario(option.scenario)
-    inject_op, inject_ratio = _injection(option.perf_inject)
-    if inject_op and option.baseline == "record":
+    injected, inject_ratio = _injection(option.perf_inject)
+    if injected and option.baseline == "record":
         raise pytest.UsageError(
             "--baseline=record: a run with --perf-inject is slowed down on purpose, and no reference"
         )
     weights = resolve(option.model, cache_dir=cache_dir / "models")
-    can_flash = weights.architecture.family.flash_attention
-    workload = LlamaWorkload(
-        weights=weights,
-        scenario=scenario,
-        settings=Settings(flash_attn=can_flash and option.perf_flash_attn == "on"),
-        n_ctx=-(-scenario.n_ctx // 256) * 256,
-        n_ubatch=N_UBATCH,
-    )
+    workload = llama_workload(weights, scenario, flash_attn=option.perf_flash_attn == "on")
     engine = environment_engine()
     if option.backend == "opencl":
         _require_opencl_backend(engine)
@@ -144,13 +158,15 @@ def _resolve(config: pytest.Config) -> RunConfig:
         run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / _run_id()),
         cache_dir=cache_dir,
         n_replicates=_positive("--perf-replicates", option.perf_replicates),
-        margin_ratio=_ratio("perf_margin", config.getini("perf_margin")),
+        margins=_margins(config, profile),
         session_spread_ratio=_ratio(
             "perf_session_spread", config.getini("perf_session_spread") or str(profile.session_spread_ratio)
         ),
         strict=option.perf_strict,
         opencl_platform=option.perf_opencl_platform,
-        inject_op=inject_op,
+        inject_op=None if injected in _INJECTABLE_PHASES else injected,
+        inject_phases=(injected,) if injected in _INJECTABLE_PHASES else (),
+        budget_s=_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
     )
 
@@ -184,6 +200,14 @@ def _threads(given: int | None) -> int:
     return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
 
 
+def _margins(config: pytest.Config, profile: Profile) -> Margins:
+    return Margins(
+        command_line=parse_margins("--perf-margin=", config.option.perf_margin),
+        ini=parse_margins("perf_margin = ", config.getini("perf_margin")),
+        profile=KindMargins(by_kind_ratio=profile.margin_ratio),
+    )
+
+
 def _ratio(name: str, text: str) -> float:
     try:
         ratio = float(text)
@@ -192,6 +216,13 @@ def _ratio(name: str, text: str) -> float:
     if not 0.0 < ratio < 1.0:
         raise pytest.UsageError(f"{name} = {text}: expected a ratio between 0 and 1, such as 0.05")
     return ratio
+
+
+def _seconds(name: str, text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|)", text)
+    if not match or float(match[1]) <= 0:
+        raise pytest.UsageError(f"{name}={text}: expected a time such as 120s or 5m")
+    return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
 def _injection(text: str | None) -> tuple[str | None, float]:

@@ -22,12 +22,17 @@ class ProgressLine:
 
     def step(self, what: str) -> None:
         """Announce that a step begins."""
+        self.extend_to(self._n_done + 1)
         self._tell(f"measuring {what} ({self._n_done + 1}/{self._n_steps}){self._time_left()}")
         self._n_done += 1
 
     def add_steps(self, n_more: int) -> None:
         """Extend the plan, when replicates must be repeated."""
         self._n_steps += n_more
+
+    def extend_to(self, n_steps: int) -> None:
+        """Plan for at least so many steps."""
+        self._n_steps = max(self._n_steps, n_steps)
 
     def finish(self) -> None:
         """End the line with the time that it all took."""

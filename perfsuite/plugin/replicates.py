@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
+from perfsuite.device.covariates import host_covariates
+from perfsuite.device.profile import Profile
 from perfsuite.measure.contention import Contention
+from perfsuite.measure.sentinel import SENTINELS, Sentinels
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.records.samples import CaseSamples
@@ -28,6 +32,10 @@ class GroupSamples:
     operator_share_ratio: Mapping[str, float] = field(default_factory=dict)
     #: What is run, in words for the header of a report.
     description: str = ""
+    #: By sentinel: its time in each replicate, ns.
+    sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: What may explain the run and does not identify it; None is 'not measured'.
+    covariates: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +46,24 @@ class Replicates:
     #: Why none of them can be trusted, where too few were valid.
     complaint: str | None
     n_discarded: int
+    #: The machine's state before the first replicate.
+    started_with: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def sentinels_ns(self) -> dict[str, tuple[int, ...]]:
+        """By sentinel: its time in each replicate that has measured it."""
+        found = [Sentinels.from_plain(each["sentinels"]) for each in self.payloads if "sentinels" in each]
+        return {name: tuple(each.times_ns[name] for each in found) for name in SENTINELS} if found else {}
+
+    @property
+    def covariates(self) -> dict[str, float | None]:
+        """The machine's state before the first replicate, and the competition in the middle one."""
+        contentions = [Contention.from_plain(payload["contention"]) for payload in self.payloads]
+        return {
+            **self.started_with,
+            "waiting_ratio": _known_median([each.waiting_ratio for each in contentions]),
+            "steal_ratio": _known_median([each.steal_ratio for each in contentions]),
+        }
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -53,49 +79,32 @@ class Replicates:
 def collect_replicates(
     config: RunConfig,
     run: Callable[[], dict[str, Any]],
-    complain: Callable[[Contention, RunConfig], str | None],
+    complain: Callable[[Contention, Profile], str | None],
     what: str,
     progress: ProgressLine,
 ) -> Replicates:
     """Run until `n_replicates` were valid, or as many were not."""
+    started_with = host_covariates()
     valid: list[dict[str, Any]] = []
     complaints: list[str] = []
     while len(valid) < config.n_replicates and len(complaints) < config.n_replicates:
         progress.step(what)
         payload = run()
-        complaint = complain(Contention.from_plain(payload["contention"]), config)
+        complaint = complain(Contention.from_plain(payload["contention"]), config.profile)
         if complaint is None:
             valid.append(payload)
             continue
         complaints.append(complaint)
         progress.add_steps(1)
     if len(valid) >= min(MIN_SAMPLES, config.n_replicates):
-        return Replicates(payloads=tuple(valid), complaint=None, n_discarded=len(complaints))
+        return Replicates(payloads=tuple(valid), complaint=None, n_discarded=len(complaints), started_with=started_with)
     seen = f"{complaints[-1]} in {len(complaints)} of {len(complaints) + len(valid)} replicates"
     complaint = f"{seen}; free the machine and run again"
-    return Replicates(payloads=tuple(valid), complaint=complaint, n_discarded=len(complaints))
+    return Replicates(
+        payloads=tuple(valid), complaint=complaint, n_discarded=len(complaints), started_with=started_with
+    )
 
 
-def waiting_complaint(contention: Contention, config: RunConfig) -> str | None:
-    """Say why a replicate of the engine cannot be used; None where it can."""
-    waiting = _beyond(contention.waiting_ratio, config.profile.max_waiting_ratio)
-    return f"threads waited {waiting} for a processor" if waiting else _steal_complaint(contention, config)
-
-
-def others_complaint(contention: Contention, config: RunConfig) -> str | None:
-    """Say why a replicate of the kernels cannot be used; None where it can.
-
-    An OpenCL runtime on the processor has more threads than cores and lets them wait for each other, so what counts
-    is the time that other processes took.
-    """
-    others = _beyond(contention.others_ratio, config.profile.max_others_ratio)
-    return f"other processes took {others} of the processors" if others else _steal_complaint(contention, config)
-
-
-def _steal_complaint(contention: Contention, config: RunConfig) -> str | None:
-    steal = _beyond(contention.steal_ratio, config.profile.max_others_ratio)
-    return f"the hypervisor took {steal} of the processors" if steal else None
-
-
-def _beyond(ratio: float | None, limit: float) -> str | None:
-    return f"{ratio * 100:.0f} % of the time (limit {limit * 100:g} %)" if ratio is not None and ratio > limit else None
+def _known_median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

@@ -22,29 +22,20 @@ from perfsuite.measure.plan import ProbePlan
 from perfsuite.plugin.kernel_group import measure_kernels
 from perfsuite.plugin.llama_group import measure_llama
 from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.paired_group import measure_pairs
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples
+from perfsuite.plugin.stored import StoredBaselines, open_baselines
+from perfsuite.records.attribution import Attribution
 from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
 from perfsuite.report.run_file import RunFile, write_run
-from perfsuite.verdict.baseline import (
-    BaselineEntry,
-    BaselineFile,
-    baseline_path,
-    read_baselines,
-    write_baselines,
-)
+from perfsuite.verdict.attribution import attribute
+from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
 from perfsuite.verdict.compare import BaselineMatch, judge
 
-#: Which group measures a kind of case.
-_GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels"}
-
 _PROBE_BUDGET_MS = 2500
-
-#: The cases that tests of one's own measure; also the name of their baseline file.
-OWN_GROUP = "own"
 
 
 @dataclass
@@ -53,7 +44,7 @@ class PerfSession:
 
     config: RunConfig
     cases: Mapping[str, Case]
-    baselines: dict[str, BaselineFile]
+    stored: StoredBaselines
     ceilings: Ceilings | None = None
     #: The best that this device has shown in any run: what floors rest on.
     best_ceilings: Ceilings | None = None
@@ -64,18 +55,46 @@ class PerfSession:
     absences: dict[str, str] = field(default_factory=dict)
     durations_s: dict[str, float] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
-    started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
+    #: What pairs said, by case id, whether a test has asked for it or not.
+    paired: dict[str, Judgement] = field(default_factory=dict)
+    started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
 
-    def measure(self, case_ids: Sequence[str], reporter: pytest.TerminalReporter | None) -> None:
-        """Measure the groups of the selected cases, ceilings before and after."""
-        selected = [self.cases[case_id] for case_id in case_ids if case_id in self.cases]
+    def measure(self, marker_margins: Mapping[str, float | None], reporter: pytest.TerminalReporter | None) -> None:
+        """Measure the groups of the selected cases, given by id with the margin that their test's marker sets."""
+        selected = [self.cases[case_id] for case_id in marker_margins if case_id in self.cases]
         if not selected:
             return
-        wanted = {_GROUP_OF_KIND[case.kind] for case in selected}
+        if self.config.old is not None:
+            self._measure_pairs(selected, marker_margins, reporter)
+        else:
+            self._measure_groups(selected, reporter)
+
+    def _measure_pairs(
+        self,
+        selected: Sequence[Case],
+        marker_margins: Mapping[str, float | None],
+        reporter: pytest.TerminalReporter | None,
+    ) -> None:
+        margins = {
+            case.case_id: self.config.margins.margin_ratio(case.kind, marker_margins[case.case_id]) for case in selected
+        }
+        progress = ProgressLine(reporter, 0)
+
+        def measure() -> GroupSamples:
+            paired = measure_pairs(self.config, selected, margins, progress)
+            self.paired.update(paired.judgements)
+            return paired.group
+
+        self._group("llama", measure)
+        progress.finish()
+
+    def _measure_groups(self, selected: Sequence[Case], reporter: pytest.TerminalReporter | None) -> None:
+        """Measure against forecasts and stored baselines, ceilings before and after."""
+        wanted = {GROUP_OF_KIND[case.kind] for case in selected}
         progress = ProgressLine(reporter, len(wanted) * self.config.n_replicates + 2)
         self._probe(progress)
         if "llama" in wanted:
-            cases = [case for case in self.cases.values() if _GROUP_OF_KIND[case.kind] == "llama"]
+            cases = [case for case in self.cases.values() if GROUP_OF_KIND[case.kind] == "llama"]
             self._group("llama", lambda: measure_llama(self.config, cases, progress))
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
@@ -88,17 +107,20 @@ class PerfSession:
         """Whether anything was measured or judged."""
         return bool(self.durations_s or self.judgements)
 
-    def judgement(self, case_id: str) -> Judgement:
+    def judgement(self, case_id: str, *, marker_margin: float | None = None) -> Judgement:
         """Judge one case, once."""
         if case_id not in self.judgements:
-            self.judgements[case_id] = self._judge(self.cases[case_id])
+            self.judgements[case_id] = self._judge(self.cases[case_id], marker_margin)
         return self.judgements[case_id]
 
-    def judge_foreign(self, samples: CaseSamples, kind: str, expectation: Expectation) -> Judgement:
+    def judge_foreign(
+        self, samples: CaseSamples, kind: str, expectation: Expectation, *, marker_margin: float | None = None
+    ) -> Judgement:
         """Judge a case that somebody else measured in their own test."""
         if OWN_GROUP not in self.groups:
             self.groups[OWN_GROUP] = GroupSamples(samples={}, fingerprint=host_fingerprint())
-        judgement = self._judged(samples, kind, expectation, self._match(samples.case_id, OWN_GROUP))
+        baseline = self.stored.match(samples.case_id, OWN_GROUP, self.groups)
+        judgement = self._judged(samples, kind, expectation, baseline, marker_margin)
         self.judgements[samples.case_id] = judgement
         return judgement
 
@@ -109,8 +131,21 @@ class PerfSession:
                 samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
                 self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
         if self.config.baseline_mode == "record":
-            self._record_baselines()
+            self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
         return write_run(self.run_file(), self.config.run_dir)
+
+    def kinds(self) -> set[str]:
+        """Return the kinds of all cases, those that somebody else measured included."""
+        own = {judgement.kind for judgement in self.judgements.values()}
+        return own.union(case.kind for case in self.cases.values())
+
+    def attribution(self) -> Attribution:
+        """Say where the time of the phases went, and whether everything moved alike."""
+        return attribute(self.judgements.values(), margin_ratio=self.config.margins.margin_ratio("phase"))
+
+    def baseline_notes(self) -> tuple[str, ...]:
+        """Say what the stored baselines show and no verdict does."""
+        return self.stored.notes(self.groups, self._own_judgements())
 
     def run_file(self) -> RunFile:
         """Gather what the run's file holds."""
@@ -127,8 +162,13 @@ class PerfSession:
                 phase: share for group in self.groups.values() for phase, share in group.operator_share_ratio.items()
             },
             n_discarded_replicates={name: group.n_discarded for name, group in self.groups.items()},
+            sentinels_ns={name: group.sentinels_ns for name, group in self.groups.items()},
+            covariates={name: group.covariates for name, group in self.groups.items()},
+            is_injected=bool(self.config.inject_op or self.config.inject_phases),
             peak_rss_bytes=max((group.peak_rss_bytes or 0 for group in self.groups.values()), default=0) or None,
             judgements=tuple(self.judgements.values()),
+            against=self.config.old_text or None,
+            attribution=self.attribution(),
         )
 
     def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
@@ -152,8 +192,10 @@ class PerfSession:
         self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
         self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)
 
-    def _judge(self, case: Case) -> Judgement:
-        group = _GROUP_OF_KIND[case.kind]
+    def _judge(self, case: Case, marker_margin: float | None) -> Judgement:
+        if case.case_id in self.paired:
+            return self.paired[case.case_id]
+        group = GROUP_OF_KIND[case.kind]
         samples = self._samples(case, group)
         tolerance = self.config.profile.forecast_tolerance_ratio.get(case.kind)
         expectation = expect(
@@ -164,15 +206,24 @@ class PerfSession:
             least_ns=self.config.profile.forecast_least_ns,
             spread_ratio=self.config.profile.ceiling_spread_ratio,
         )
-        return self._judged(samples, case.kind, expectation, self._match(case.case_id, group))
+        return self._judged(
+            samples, case.kind, expectation, self.stored.match(case.case_id, group, self.groups), marker_margin
+        )
 
-    def _judged(self, samples: CaseSamples, kind: str, expectation: Expectation, baseline: BaselineMatch) -> Judgement:
+    def _judged(
+        self,
+        samples: CaseSamples,
+        kind: str,
+        expectation: Expectation,
+        baseline: BaselineMatch,
+        marker_margin: float | None = None,
+    ) -> Judgement:
         return judge(
             samples,
             kind=kind,
             expectation=expectation,
             baseline=baseline,
-            margin_ratio=self.config.margin_ratio,
+            margin_ratio=self.config.margins.margin_ratio(kind, marker_margin),
             session_spread_ratio=self.config.session_spread_ratio,
         )
 
@@ -182,36 +233,13 @@ class PerfSession:
             return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
         return self.groups[group].samples[case.case_id]
 
-    def _match(self, case_id: str, group: str) -> BaselineMatch:
-        if self.config.baseline_mode != "compare" or group not in self.groups:
-            return BaselineMatch()
-        baselines, fingerprint = self.baselines[group], self.groups[group].fingerprint
-        entry = baselines.find(fingerprint)
-        if entry is not None:
-            return BaselineMatch(samples_ns=entry.samples_ns.get(case_id, ()))
-        return BaselineMatch(differences=baselines.nearest_differences(fingerprint))
-
-    def _record_baselines(self) -> None:
-        for name, group in self.groups.items():
-            valid = {
-                judgement.case_id: judgement.samples_ns
-                for judgement in self.judgements.values()
-                if judgement.outcome not in (Outcome.INVALID, Outcome.IMPOSSIBLE)
-                and _group_of(judgement.case_id, self.cases) == name
-            }
-            if not valid:
-                continue
-            entry = BaselineEntry(
-                fingerprint=dict(group.fingerprint),
-                recorded_at=self.started_at,
-                suite_version=__version__,
-                samples_ns=valid,
-            )
-            write_baselines(self.baselines[name].with_entry(entry))
-
-
-def _group_of(case_id: str, cases: Mapping[str, Case]) -> str:
-    return _GROUP_OF_KIND[cases[case_id].kind] if case_id in cases else OWN_GROUP
+    def _own_judgements(self) -> dict[str, list[Judgement]]:
+        """Return the judgements by group, those of cases that nobody enumerated under their own."""
+        found: dict[str, list[Judgement]] = {name: [] for name in self.groups}
+        for judgement in self.judgements.values():
+            case = self.cases.get(judgement.case_id)
+            found.setdefault(GROUP_OF_KIND[case.kind] if case else OWN_GROUP, []).append(judgement)
+        return found
 
 
 def open_session(config: RunConfig) -> PerfSession:
@@ -227,14 +255,6 @@ def open_session(config: RunConfig) -> PerfSession:
         cases += operator_cases(config.workload)
     else:  # without operators, the gather of the embeddings stays within the prefill
         cases = [case for case in cases if case.phase is not Phase.EMBEDDING]
-    cases += kernel_cases()
-    paths = {
-        "llama": baseline_path(config.baseline_dir, config.profile.name, config.workload.weights.name),
-        "kernels": baseline_path(config.baseline_dir, config.profile.name, "kernels"),
-        OWN_GROUP: baseline_path(config.baseline_dir, config.profile.name, OWN_GROUP),
-    }
-    return PerfSession(
-        config=config,
-        cases={case.case_id: case for case in cases},
-        baselines={name: read_baselines(path) for name, path in paths.items()},
-    )
+    if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
+        cases += kernel_cases()
+    return PerfSession(config=config, cases={case.case_id: case for case in cases}, stored=open_baselines(config))

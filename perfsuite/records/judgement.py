@@ -26,3 +26,28 @@ class Judgement:
     change_ratio: float | None
     outcome: Outcome
     reason: str
+
+    @property
+    def old_ns(self) -> float | None:
+        """What the case took before: by the estimate of the change, or else the baseline's median."""
+        if self.measured_ns is not None and self.change_ratio:
+            return self.measured_ns / self.change_ratio
+        return self.baseline_ns
+
+    @property
+    def lost_ns(self) -> int | None:
+        """New minus old; negative where time was won."""
+        if self.measured_ns is None or self.old_ns is None:
+            return None
+        return round(self.measured_ns - self.old_ns)
+
+    #: Where pairs were compared: the old side's samples, pair by pair with `samples_ns`.
+    baseline_samples_ns: tuple[int, ...] = ()
+    #: Bounds of `change_ratio` by the same pairs.
+    lower_ratio: float | None = None
+    upper_ratio: float | None = None
+    #: Pairs that the verdict rests on, and how many more would probably decide an INCONCLUSIVE one.
+    n_pairs: int | None = None
+    n_more_pairs: int | None = None
+    #: The smallest slowdown that these pairs could have shown.
+    smallest_effect_ratio: float | None = None

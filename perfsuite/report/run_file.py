@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, PhaseAttribution
 from perfsuite.records.json_file import write_json
 from perfsuite.records.judgement import Judgement
 
@@ -33,6 +34,14 @@ class RunFile:
     n_discarded_replicates: Mapping[str, int]
     peak_rss_bytes: int | None
     judgements: tuple[Judgement, ...]
+    #: By group: the time of each sentinel in each replicate, and what else was seen of the machine.
+    sentinels_ns: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    covariates: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    #: Whether something was slowed down on purpose, which makes the run no reference.
+    is_injected: bool = False
+    #: What the run was compared with in pairs, as it was asked for; None where it was not.
+    against: str | None = None
+    attribution: Attribution = NO_ATTRIBUTION
 
 
 def write_run(run: RunFile, run_dir: Path) -> Path:
@@ -56,7 +65,16 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         "duration_s": {"total": round(sum(run.durations_s.values()), 3), **run.durations_s},
         "operator_share_ratio": dict(run.operator_share_ratio),
         "n_discarded_replicates": dict(run.n_discarded_replicates),
+        "sentinels_ns": {
+            group: {name: list(times) for name, times in sentinels.items()}
+            for group, sentinels in run.sentinels_ns.items()
+        },
+        "covariates": {name: dict(fields) for name, fields in run.covariates.items()},
+        "injected": run.is_injected,
+        "against": run.against,
         "peak_rss_bytes": run.peak_rss_bytes,
+        "uniform_shift": asdict(shift) if (shift := run.attribution.uniform_shift) else None,
+        "attribution": [_plain_attribution(each) for each in run.attribution.phases],
         "cases": [plain_case(judgement) for judgement in run.judgements],
     }
 
@@ -73,6 +91,30 @@ def plain_case(judgement: Judgement) -> dict[str, Any]:
         "limit_ns": judgement.limit_ns,
         "baseline_ns": judgement.baseline_ns,
         "change_ratio": judgement.change_ratio,
+        "lower_ratio": judgement.lower_ratio,
+        "upper_ratio": judgement.upper_ratio,
+        "baseline_samples_ns": list(judgement.baseline_samples_ns),
+        "n_pairs": judgement.n_pairs,
+        "n_more_pairs": judgement.n_more_pairs,
+        "smallest_effect_ratio": judgement.smallest_effect_ratio,
         "outcome": judgement.outcome.value,
         "reason": judgement.reason,
+    }
+
+
+def _plain_attribution(phase: PhaseAttribution) -> dict[str, Any]:
+    return {
+        "id": phase.case_id,
+        "lost_ns": phase.lost_ns,
+        "carriers": [
+            {
+                "id": carrier.case_id,
+                "role": carrier.role,
+                "lost_ns": carrier.lost_ns,
+                "share_ratio": carrier.share_ratio,
+                "is_significant": carrier.is_significant,
+            }
+            for carrier in phase.carriers
+        ],
+        "unexplained_ns": phase.unexplained_ns,
     }

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
+from perfsuite.report.failures import failure_lines, shift_line
 from perfsuite.units import format_change, format_ns
 
 _STYLES = {
@@ -40,33 +42,24 @@ def summary_text(judgements: Sequence[Judgement], *, width: int, is_color: bool)
     return out.getvalue()
 
 
-def next_step(judgements: Iterable[Judgement], run_path: str) -> tuple[str, ...]:
+def next_step(
+    judgements: Iterable[Judgement], run_path: str, attribution: Attribution = NO_ATTRIBUTION
+) -> tuple[str, ...]:
     """Return the closing lines: what came out, and what to do next."""
     found = tuple(judgements)
     counts = Counter(judgement.outcome for judgement in found)
     told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
     lines = [f"perfsuite: {told or 'nothing was measured'}; {run_path}"]
     failed = [judgement for judgement in found if judgement.outcome.fails]
-    lines += [f"  {each.outcome.value}: {each.case_id}: {each.reason}" for each in failed]
+    if attribution.uniform_shift and (counts[Outcome.REGRESSED] or counts[Outcome.IMPROVED]):
+        lines.append(shift_line(attribution.uniform_shift))
+    lines += failure_lines(failed, attribution)
     for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE):
         reasons = Counter(each.reason for each in found if each.outcome is outcome)
         lines += [f"  {outcome.value} ({count} cases): {reason}" for reason, count in reasons.most_common(3)]
-    if carriers := _carriers(failed):
-        lines.append(f"  the time went to: {carriers}")
     if counts[Outcome.NEW] and not failed:
         lines.append("  no baseline for the new cases: run again with --baseline=record to keep these as the reference")
     return tuple(lines)
-
-
-def _carriers(failed: Sequence[Judgement]) -> str:
-    """Name the operators that lost the most time, largest first."""
-    lost = {
-        each.case_id: each.measured_ns - each.baseline_ns
-        for each in failed
-        if each.kind == "operator" and each.measured_ns is not None and each.baseline_ns is not None
-    }
-    largest = sorted(lost, key=lambda case_id: -lost[case_id])[:3]
-    return ", ".join(f"{case_id.split('/', 3)[-1]} (+{format_ns(lost[case_id])})" for case_id in largest)
 
 
 def _place(kind: str) -> tuple[int, str]:

@@ -1,9 +1,8 @@
-"""Stored baselines: ``<directory>/<device>/<model>.json``, entries by fingerprint, raw samples by case id."""
+"""Stored baselines: ``<directory>/<device>/<model>.json``, entries by fingerprint, sessions of raw samples."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,22 @@ from typing import Any
 from perfsuite.device.fingerprint import Fingerprint, differences
 from perfsuite.errors import BaselineError
 from perfsuite.records.json_file import write_json
+from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
+from perfsuite.verdict.entry_file import entry_from_plain, entry_from_plain_1, plain_entry
 
 #: Raised whenever the file's fields change their meaning.
-SCHEMA = 1
+SCHEMA = 2
+
+#: How the entries of each schema that is still read are written.
+_READERS = {1: entry_from_plain_1, SCHEMA: entry_from_plain}
 
 _RE_RECORD = "re-record with --baseline=record"
 
+#: Which group of measurements, and so which file, a kind of case belongs to.
+GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels"}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineEntry:
-    """What was measured under one fingerprint."""
-
-    fingerprint: Fingerprint
-    recorded_at: str
-    suite_version: str
-    #: Samples of each case, ns, one a replicate.
-    samples_ns: Mapping[str, tuple[int, ...]]
+#: The cases that tests of one's own measure; also the name of their file.
+OWN_GROUP = "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +44,16 @@ class BaselineFile:
         candidates = [differences(entry.fingerprint, fingerprint) for entry in self.entries]
         return min(candidates, key=len, default=())
 
+    def with_session(self, fingerprint: Fingerprint, session: StoredSession) -> BaselineFile:
+        """Return the file with a session more in the entry of its fingerprint, which is made where there is none."""
+        old = self.find(fingerprint)
+        return self.with_entry(old.with_session(session) if old else first_entry(fingerprint, session))
+
     def with_entry(self, new: BaselineEntry) -> BaselineFile:
-        """Return the file with `new` in place of the entry of its fingerprint; cases that it lacks are kept."""
+        """Return the file with `new` in place of the entry of its fingerprint."""
         old = self.find(new.fingerprint)
-        merged = {**(old.samples_ns if old else {}), **new.samples_ns}
-        entry = BaselineEntry(
-            fingerprint=new.fingerprint,
-            recorded_at=new.recorded_at,
-            suite_version=new.suite_version,
-            samples_ns=dict(sorted(merged.items())),
-        )
-        others = tuple(each for each in self.entries if each is not old)
-        return BaselineFile(path=self.path, entries=(*others, entry))
+        entries = tuple(new if each is old else each for each in self.entries)
+        return BaselineFile(path=self.path, entries=entries if old else (*entries, new))
 
 
 def baseline_path(directory: Path, device: str, name: str) -> Path:
@@ -65,7 +62,7 @@ def baseline_path(directory: Path, device: str, name: str) -> Path:
 
 
 def read_baselines(path: Path) -> BaselineFile:
-    """Read a file of baselines; one that does not exist has no entries.
+    """Read a file of baselines of this schema or an earlier one; one that does not exist has no entries.
 
     Raises
     ------
@@ -82,42 +79,25 @@ def read_baselines(path: Path) -> BaselineFile:
         raise BaselineError(
             f"{path}: is not JSON ({error}); restore it from version control, or {_RE_RECORD}"
         ) from error
-    if not isinstance(plain, dict) or plain.get("schema") != SCHEMA:
-        seen = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
+    return BaselineFile(path=path, entries=_entries(path, plain))
+
+
+def write_baselines(baselines: BaselineFile) -> None:
+    """Write the file whole or not at all."""
+    plain = {"schema": SCHEMA, "entries": [plain_entry(entry) for entry in baselines.entries]}
+    write_json(baselines.path, plain, BaselineError)
+
+
+def _entries(path: Path, plain: Any) -> tuple[BaselineEntry, ...]:
+    schema = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
+    if schema not in _READERS:
         raise BaselineError(
-            f"{path}: schema is {seen!r}, this suite reads {SCHEMA}; move the file away and {_RE_RECORD}"
+            f"{path}: schema is {schema!r}, this suite reads {SCHEMA}; move the file away and {_RE_RECORD}"
         )
     try:
-        return BaselineFile(path=path, entries=tuple(_entry(entry) for entry in plain["entries"]))
+        return tuple(_READERS[schema](entry) for entry in plain["entries"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BaselineError(
             f"{path}: an entry cannot be read ({type(error).__name__}: {error}); "
             f"restore it from version control, or move it away and {_RE_RECORD}"
         ) from error
-
-
-def write_baselines(baselines: BaselineFile) -> None:
-    """Write the file whole or not at all."""
-    plain = {"schema": SCHEMA, "entries": [_plain(entry) for entry in baselines.entries]}
-    write_json(baselines.path, plain, BaselineError)
-
-
-def _entry(plain: Mapping[str, Any]) -> BaselineEntry:
-    samples = {str(case_id): tuple(int(sample) for sample in values) for case_id, values in plain["cases"].items()}
-    if any(sample <= 0 for values in samples.values() for sample in values):
-        raise ValueError("a sample is not positive")
-    return BaselineEntry(
-        fingerprint={str(key): str(value) for key, value in plain["fingerprint"].items()},
-        recorded_at=str(plain["recorded_at"]),
-        suite_version=str(plain["suite_version"]),
-        samples_ns=samples,
-    )
-
-
-def _plain(entry: BaselineEntry) -> dict[str, Any]:
-    return {
-        "fingerprint": dict(entry.fingerprint),
-        "recorded_at": entry.recorded_at,
-        "suite_version": entry.suite_version,
-        "cases": {case_id: list(samples) for case_id, samples in entry.samples_ns.items()},
-    }

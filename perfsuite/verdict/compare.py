@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from perfsuite.expectation.forecast import Expectation
@@ -11,7 +11,8 @@ from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Finding, Outcome, foremost
 from perfsuite.records.samples import CaseSamples
 from perfsuite.units import format_change, format_ns
-from perfsuite.verdict.significance import Change, compare_samples
+from perfsuite.verdict.prediction import basis_text, compare_sessions
+from perfsuite.verdict.significance import Change
 
 #: Fewer samples than this say nothing about spread.
 MIN_SAMPLES = 3
@@ -21,9 +22,17 @@ MIN_SAMPLES = 3
 class BaselineMatch:
     """What the store holds for a case: comparable samples, or why there are none."""
 
-    samples_ns: tuple[int, ...] = ()
+    #: Samples by session, ns, the drift of a sentinel divided out.
+    sessions_ns: tuple[tuple[float, ...], ...] = ()
+    #: That drift in words; empty where there is none worth telling.
+    correction: str = ""
     #: How the nearest stored fingerprint differs; empty when one matches or none is stored.
     differences: tuple[str, ...] = ()
+
+    @property
+    def reference_ns(self) -> int | None:
+        """The median of the sessions' medians."""
+        return round(median(median(samples) for samples in self.sessions_ns)) if self.sessions_ns else None
 
 
 def judge(
@@ -38,12 +47,12 @@ def judge(
     """Judge one case; where several outcomes hold, the first in the order of `Outcome` is given."""
     measured_ns = round(median(samples.samples_ns)) if samples.samples_ns else None
     change = None
-    if samples.samples_ns and baseline.samples_ns and min(samples.samples_ns) > 0:
-        change = compare_samples(baseline.samples_ns, samples.samples_ns, session_spread_ratio=session_spread_ratio)
+    if samples.samples_ns and baseline.sessions_ns and min(samples.samples_ns) > 0:
+        change = compare_sessions(baseline.sessions_ns, samples.samples_ns, default_spread_ratio=session_spread_ratio)
     findings = [
         *_validity(samples),
         *_physics(measured_ns, expectation),
-        *_history(change, baseline, margin_ratio),
+        *_history(change, baseline, margin_ratio, session_spread_ratio),
     ]
     finding = foremost(findings)
     return Judgement(
@@ -54,7 +63,7 @@ def judge(
         floor_ns=expectation.floor_ns,
         expected_ns=expectation.expected_ns,
         limit_ns=expectation.limit_ns,
-        baseline_ns=round(median(baseline.samples_ns)) if baseline.samples_ns else None,
+        baseline_ns=baseline.reference_ns,
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,
         reason=finding.reason,
@@ -87,14 +96,18 @@ def _physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Find
         yield Finding(outcome=Outcome.SLOW, reason=reason)
 
 
-def _history(change: Change | None, baseline: BaselineMatch, margin_ratio: float) -> Iterator[Finding]:
+def _history(
+    change: Change | None, baseline: BaselineMatch, margin_ratio: float, session_spread_ratio: float
+) -> Iterator[Finding]:
     if baseline.differences:
         reason = f"the baseline was recorded with {'; '.join(baseline.differences)}"
         yield Finding(outcome=Outcome.INCOMPARABLE, reason=reason)
     elif change is None:
         yield Finding(outcome=Outcome.NEW, reason="no baseline yet; record one with --baseline=record")
     else:
-        yield _verdict(change, margin_ratio)
+        finding = _verdict(change, margin_ratio)
+        basis = (basis_text(baseline.sessions_ns, session_spread_ratio), baseline.correction)
+        yield replace(finding, reason="; ".join((finding.reason, *filter(None, basis))))
 
 
 def _verdict(change: Change, margin_ratio: float) -> Finding:

@@ -22,7 +22,7 @@ class Change:
 
 
 def compare_samples(
-    old_ns: Sequence[int], new_ns: Sequence[int], *, session_spread_ratio: float, confidence: float = 0.99
+    old_ns: Sequence[float], new_ns: Sequence[float], *, session_spread_ratio: float, confidence: float = 0.99
 ) -> Change:
     """Estimate new over old.
 

@@ -33,6 +33,7 @@ def test_every_profile_that_ships_is_whole(name: str) -> None:
     assert all(ratio > 1.0 for ratio in profile.forecast_tolerance_ratio.values())
     ratios = (profile.session_spread_ratio, profile.max_waiting_ratio, profile.max_others_ratio)
     assert all(0.0 < ratio < 1.0 for ratio in (*ratios, profile.ceiling_spread_ratio))
+    assert all(0.0 < ratio < 1.0 for ratio in profile.margin_ratio.values())
 
 
 def test_the_host_is_a_device() -> None:
@@ -54,6 +55,22 @@ def test_a_profile_is_read() -> None:
     assert profile.forecast_tolerance_ratio == {"phase": 8.0}
     without = {key: value for key, value in PLAIN.items() if key != "opencl_platform"}
     assert _profile("board", without).opencl_platform is None
+
+
+def test_weights_of_sentinels_may_be_left_out() -> None:
+    """A profile says how far cases follow each sentinel, or that they follow none."""
+    assert _profile("board", PLAIN).sentinel_weight_ratio == {}
+    judging = {**PLAIN["judging"], "sentinel_weight_ratio": {"memory": 0.25}}
+    assert _profile("board", {**PLAIN, "judging": judging}).sentinel_weight_ratio == {"memory": 0.25}
+    assert all(0.0 <= weight <= 1.0 for weight in find_profile("host").sentinel_weight_ratio.values())
+    assert set(find_profile("host").sentinel_weight_ratio) == {"memory", "compute"}
+
+
+def test_margins_may_be_left_out() -> None:
+    """A profile says by kind what passes, or leaves it to the default."""
+    assert _profile("board", PLAIN).margin_ratio == {}
+    judging = {**PLAIN["judging"], "margin_ratio": {"phase": 0.02}}
+    assert _profile("board", {**PLAIN, "judging": judging}).margin_ratio == {"phase": 0.02}
 
 
 @pytest.mark.parametrize("key", ["description", "judging", *PLAIN["judging"]])

@@ -25,7 +25,7 @@ intr 5
 @pytest.fixture(autouse=True)
 def _two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process may use the processors 0 and 1."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("perfsuite.measure.contention.USABLE_PROCESSORS", frozenset({0, 1}))
 
 
 def proc(folder: Path, threads: dict[str, str], stat: str = STAT) -> Path:
@@ -129,3 +129,25 @@ def test_contention_comes_back_as_it_was(
     )
     assert Contention.from_plain(contention.to_plain()) == contention
     assert contention.waiting_ratio is None or 0.0 <= contention.waiting_ratio <= 1.0
+
+
+def stretch(wall_ns: int, waiting_ns: int | None, others_ratio: float | None) -> Contention:
+    """Return a stretch with as much running as it lasted."""
+    return Contention(
+        wall_ns=wall_ns, running_ns=wall_ns, waiting_ns=waiting_ns, steal_ratio=0.0, others_ratio=others_ratio
+    )
+
+
+def test_several_stretches_are_one() -> None:
+    """Times add up, and shares are weighted by how long each stretch was."""
+    total = Contention.total([stretch(100, 1, 0.1), stretch(300, 7, 0.5)])
+    assert (total.wall_ns, total.running_ns, total.waiting_ns) == (400, 400, 8)
+    assert total.others_ratio == pytest.approx(0.4)
+    assert total.waiting_ratio == pytest.approx(8 / 408)
+
+
+def test_what_is_not_known_of_one_stretch_is_not_known_of_all() -> None:
+    """A gap is not filled, and no stretch at all says nothing."""
+    total = Contention.total([stretch(100, None, 0.1), stretch(300, 7, None)])
+    assert (total.waiting_ns, total.waiting_ratio, total.others_ratio) == (None, None, None)
+    assert Contention.total([]).others_ratio is None

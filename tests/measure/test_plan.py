@@ -41,7 +41,15 @@ LLAMA = LlamaPlan(
 PLANS: dict[str, Plan] = {
     "llama": replace(LLAMA, inject_op="MUL_MAT", inject_ratio=0.25),
     "overhead": OverheadPlan(llama=LLAMA, phase="decode", n_pairs=7),
-    "kernels": KernelPlan(case_ids=("kernel/add/n8/f32",), platform=None, n_repetitions=3, seed=1, log_dir="/logs"),
+    "kernels": KernelPlan(
+        case_ids=("kernel/add/n8/f32",),
+        platform=None,
+        n_repetitions=3,
+        seed=1,
+        log_dir="/logs",
+        cache_dir="/cache",
+        n_threads=2,
+    ),
     "probes": ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=100),
     "devices": DevicesPlan(platform="Intel"),
 }

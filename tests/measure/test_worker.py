@@ -11,8 +11,10 @@ import pytest
 
 from perfsuite.errors import GgufError
 from perfsuite.measure.launch import FAILURE_MARK
-from perfsuite.measure.plan import DevicesPlan, dump_plan, load_record
-from perfsuite.measure.worker import main, peak_rss_bytes
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, dump_plan, load_record
+from perfsuite.measure.sentinel import Sentinels
+from perfsuite.measure.worker import _RUNNERS, main, peak_rss_bytes
+from perfsuite.records.events import EngineRecord
 
 Runner = Callable[[DevicesPlan], dict[str, Any]]
 
@@ -73,3 +75,72 @@ def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pyte
 def test_the_largest_size_is_in_bytes() -> None:
     """This process has had more than a mebibyte and less than a tebibyte."""
     assert 2**20 < peak_rss_bytes() < 2**40
+
+
+class FakeEngine:
+    """An engine that notes what is done with it."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def __enter__(self) -> FakeEngine:
+        self._done.append("open")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.append("close")
+
+    def warm_up(self, plan: LlamaPlan) -> None:
+        """Do nothing."""
+
+    def run(self, plan: LlamaPlan) -> None:
+        """Do nothing but note it."""
+        self._done.append("run")
+
+    def record(self) -> EngineRecord:
+        """Return a record of nothing."""
+        return EngineRecord(engine_version="1", spans=(), graphs=(), evaluations=(), thread_starts=(), n_dropped=0)
+
+
+@pytest.fixture
+def sentinels(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replace the sentinels; return the list in which they, and whatever a test replaces, are noted."""
+    done: list[str] = []
+
+    def measured(library: str, n_threads: int) -> Sentinels:
+        done.append(f"sentinels on {n_threads} threads of {library}")
+        return Sentinels(memory_ns=5, compute_ns=7)
+
+    monkeypatch.setattr("perfsuite.measure.native.load_probe_library", str)
+    monkeypatch.setattr("perfsuite.measure.sentinel.measure_sentinels", measured)
+    return done
+
+
+def test_the_sentinels_run_after_the_engine_was_closed(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine is measured as if there were no sentinels, and both are in the payload."""
+    monkeypatch.setattr("perfsuite.measure.worker._engine_library", lambda plan: None)
+    monkeypatch.setattr("perfsuite.measure.llama.open_engine", lambda library, plan: FakeEngine(sentinels))
+    payload = _RUNNERS[LlamaPlan](
+        LlamaPlan(
+            gguf_path="x",
+            library_dir="x",
+            engine_build_id="x",
+            cache_dir="/cache",
+            n_threads=3,
+            n_prompt=1,
+            n_gen=1,
+        )
+    )
+    assert sentinels == ["open", "run", "close", "sentinels on 3 threads of /cache"]
+    assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
+    assert set(payload) == {"engine", "contention", "peak_rss_bytes", "sentinels"}
+
+
+def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replicates of the kernels have sentinels too."""
+    monkeypatch.setattr("perfsuite.measure.opencl.measure_kernels", lambda cases, **_: sentinels.append("run") or [])
+    payload = _RUNNERS[KernelPlan](
+        KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="/log", cache_dir="/cache", n_threads=2)
+    )
+    assert sentinels == ["run", "sentinels on 2 threads of /cache"]
+    assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OverheadPlan, Plan, ProbePlan
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OverheadPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Evaluation, Span
 
 _QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
@@ -59,6 +59,8 @@ class FakeDevice:
     opencl_error: Exception | None = None
     kernel_error: Exception | None = None
     wrong_kernels: bool = False
+    #: What each replicate's sentinels took; None where workers send none.
+    sentinels: Mapping[str, int] | None = None
     #: Every plan that was run.
     plans: list[Plan] = field(default_factory=list)
     _random: random.Random = field(default_factory=lambda: random.Random(3))
@@ -78,6 +80,17 @@ class FakeDevice:
     def _overhead(self, plan: OverheadPlan) -> dict[str, Any]:
         plain = [1000 + step % 7 for step in range(plan.n_pairs)]
         return {"plain_ns": plain, "recorded_ns": [value + 1 for value in plain], "contention": dict(_QUIET)}
+
+    def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what a pair of workers would send; a slowdown is one of the new side."""
+        old, new = (self._turns(plan.llama, is_new=side == 1) for side, plan in enumerate(plans))
+        return old, new
+
+    def _turns(self, plan: LlamaPlan, *, is_new: bool) -> dict[str, Any]:
+        self.plans.append(TurnsPlan(llama=plan))
+        record = EngineRecord.from_plain(self.payload["engine"])
+        slowed = stretched(record, self.slowdown if is_new else {}, noise=self._random.uniform(1.0, 1.001))
+        return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
 
     def _contention(self) -> dict[str, Any]:
         return dict(_CONTENDED if self.contended else _QUIET)
@@ -104,12 +117,16 @@ class FakeDevice:
                     "end_ns": end,
                 }
             )
-        return {"kernels": kernels, "contention": self._contention(), "peak_rss_bytes": 10**8}
+        return {"kernels": kernels, **self._circumstances()}
 
     def _llama(self, _: LlamaPlan) -> dict[str, Any]:
         record = EngineRecord.from_plain(self.payload["engine"])
         slowed = stretched(record, self.slowdown, noise=self._random.uniform(1.0, 1.001))
-        return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
+        return {"engine": slowed.to_plain(), **self._circumstances()}
+
+    def _circumstances(self) -> dict[str, Any]:
+        sentinels = {"sentinels": dict(self.sentinels)} if self.sentinels else {}
+        return {"contention": self._contention(), "peak_rss_bytes": 10**8, **sentinels}
 
 
 def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float = 1.0) -> EngineRecord:
@@ -152,6 +169,7 @@ def fake_device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
     """Replace every worker by a `FakeDevice`, and the caches by a temporary folder."""
     device = FakeDevice(payload=stored_payload)
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
     monkeypatch.setattr(
         "perfsuite.plugin.llama_group.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )

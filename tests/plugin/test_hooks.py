@@ -88,7 +88,36 @@ def test_a_slower_operator_is_regressed_and_named(pytester: pytest.Pytester, fak
         f"operator/{prefix}/decode/ffn_gate",
     }
     assert f"phase/{prefix}/prefill" in regressed
-    result.stdout.fnmatch_lines(["*the time went to: *ffn_gate*"])
+    result.stdout.fnmatch_lines([f"  regressed: phase/{prefix}/decode: *", "      ffn_gate +* (* %), unexplained *"])
+
+
+def test_a_slower_operator_is_in_the_tree_of_the_run_file(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """The run's file attributes each slower phase to the operator that was slowed down, and to no other."""
+    _run(pytester, "--baseline=record", "-k", "not kernel")
+    fake_device.slowdown["ffn_swiglu"] = 20.0
+    _run(pytester, "-k", "not kernel")
+    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    assert run["uniform_shift"] is None
+    prefix = "smollm2-135m-l2-q8_0/siso"
+    assert {each["id"] for each in run["attribution"]} == {f"phase/{prefix}/prefill", f"phase/{prefix}/decode"}
+    for each in run["attribution"]:
+        (carrier,) = each["carriers"]
+        assert (carrier["role"], carrier["is_significant"]) == ("ffn_swiglu", True)
+        assert carrier["lost_ns"] == pytest.approx(each["lost_ns"], rel=0.2)
+        assert each["unexplained_ns"] == each["lost_ns"] - carrier["lost_ns"]
+
+
+def test_a_slowdown_of_everything_is_told_once(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Where all operators take longer by the same factor, the cause is none of them, and no carriers are listed."""
+    _run(pytester, "--baseline=record", "-k", "not kernel")
+    fake_device.slowdown[""] = 1.3
+    result = _run(pytester, "-k", "not kernel")
+    assert result.ret == 1
+    shift = json.loads((pytester.path / "run" / "run.json").read_text())["uniform_shift"]
+    assert shift["ratio"] == pytest.approx(1.3, rel=0.01)
+    result.stdout.fnmatch_lines(["  everything is 30.* % slower (* cases): a difference of frequency, *"])
+    result.stdout.no_fnmatch_line("*unexplained*")
+    result.stdout.fnmatch_lines(["  ... and * more, in run.json"])
 
 
 def test_a_faster_run_is_improved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -350,7 +379,7 @@ def test_a_mistake_is_one_clear_line(
     ("content", "line"),
     [
         ("{", "*is not JSON*"),
-        ('{"schema": 99, "entries": []}', "*schema is 99, this suite reads 1*"),
+        ('{"schema": 99, "entries": []}', "*schema is 99, this suite reads 2*"),
         ("[]", "*schema is 'list'*"),
         ('{"schema": 1, "entries": [{}]}', "*an entry cannot be read*"),
         (
@@ -381,7 +410,7 @@ def test_a_baseline_that_cannot_be_written_fails_the_run(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("perfsuite.records.json_file.tempfile.mkstemp", refuse)
+    monkeypatch.setattr("perfsuite.records.whole_file.tempfile.mkstemp", refuse)
     result = _run(pytester, "--baseline=record", "-k", "test_phase")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: *cannot be written (Permission denied)"])

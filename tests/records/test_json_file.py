@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfsuite.errors import BaselineError
 from perfsuite.records.json_file import write_json
@@ -18,6 +20,23 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     write_json(path, {"µs": [1, None]}, BaselineError)
     assert json.loads(path.read_text()) == {"µs": [1, None]}
     assert path.read_text().endswith("}\n")
+
+
+def test_a_list_of_numbers_is_one_line(tmp_path: Path) -> None:
+    """Samples can be read and reviewed: one line a case, whatever strings look like."""
+    path = tmp_path / "b.json"
+    plain = {"a": [1, -2.5e-30, 3], "b": [], "c": ["[\n1,\n2\n]", [4]], "d": [None, 1]}
+    write_json(path, plain, BaselineError)
+    assert json.loads(path.read_text()) == plain
+    assert ' "a": [1, -2.5e-30, 3],\n "b": [],\n' in path.read_text()
+
+
+@given(st.recursive(st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
+def test_any_value_is_read_back(tmp_path_factory: pytest.TempPathFactory, plain: object) -> None:
+    """Putting numbers on one line changes no value."""
+    path = tmp_path_factory.getbasetemp() / "any.json"
+    write_json(path, {"x": plain}, BaselineError)
+    assert json.loads(path.read_text()) == {"x": plain}
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

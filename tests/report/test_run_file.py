@@ -10,6 +10,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.run_file import SCHEMA, RunFile, plain_run, write_run
@@ -57,12 +58,50 @@ def test_a_case_has_the_fields_of_the_format() -> None:
         "limit_ns": 40,
         "baseline_ns": 5,
         "change_ratio": 1.2,
+        "lower_ratio": None,
+        "upper_ratio": None,
+        "baseline_samples_ns": [],
+        "n_pairs": None,
+        "n_more_pairs": None,
+        "smallest_effect_ratio": None,
         "outcome": "regressed",
         "reason": "µ",
     }
     bare = replace(JUDGEMENT, samples_ns=(), measured_ns=None, baseline_ns=None, change_ratio=None)
     (case,) = plain_run(replace(RUN, judgements=(bare,)))["cases"]
     assert case["measured_ns"] is case["baseline_ns"] is case["change_ratio"] is None
+
+
+def test_where_the_time_went_is_told_by_phase() -> None:
+    """Each phase that changed has its carriers, and what everything has in common stands by itself."""
+    carrier = Carrier(case_id="operator/a/b/decode/x", role="x", lost_ns=3, share_ratio=0.75, is_significant=True)
+    phase = PhaseAttribution(case_id="phase/a/b/decode", lost_ns=4, carriers=(carrier,), unexplained_ns=1)
+    found = Attribution(phases=(phase,), uniform_shift=UniformShift(ratio=1.1, n_cases=9))
+    plain = plain_run(replace(RUN, attribution=found))
+    assert plain["uniform_shift"] == {"ratio": 1.1, "n_cases": 9}
+    (told,) = plain["attribution"]
+    assert told["carriers"] == [
+        {"id": "operator/a/b/decode/x", "role": "x", "lost_ns": 3, "share_ratio": 0.75, "is_significant": True}
+    ]
+    assert (told["id"], told["lost_ns"], told["unexplained_ns"]) == ("phase/a/b/decode", 4, 1)
+    assert plain_run(RUN)["uniform_shift"] is None
+    assert plain_run(RUN)["attribution"] == []
+
+
+def test_what_explains_a_run_is_told_by_group() -> None:
+    """Sentinels, covariates and whether something was slowed down on purpose stand beside the samples."""
+    plain = plain_run(
+        replace(
+            RUN,
+            sentinels_ns={"llama": {"memory": (1, 2)}},
+            covariates={"llama": {"load_average": 0.5, "cpu_mhz": None}},
+            is_injected=True,
+        )
+    )
+    assert plain["sentinels_ns"] == {"llama": {"memory": [1, 2]}}
+    assert plain["covariates"] == {"llama": {"load_average": 0.5, "cpu_mhz": None}}
+    assert plain["injected"] is True
+    assert plain_run(RUN)["injected"] is False
 
 
 def test_the_parts_of_a_run_and_their_sum_are_told() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.trace.samples import misaligned_evaluations, replicate_samples, traced_phases
+from perfsuite.trace.samples import faster_half_mean, misaligned_evaluations, replicate_samples, traced_phases
 
 
 def test_every_phase_has_a_sample(stored_record: EngineRecord) -> None:
@@ -49,3 +49,19 @@ def test_an_evaluation_that_lost_events_is_counted(stored_record: EngineRecord, 
     first, *others = stored_record.evaluations
     cut = replace(first, ends_ns=first.ends_ns[:-n_lost])
     assert misaligned_evaluations(replace(stored_record, evaluations=(cut, *others))) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"), [([5], 5.0), ([9, 5], 5.0), ([100, 5, 7], 6.0), ([1, 2, 3, 10**9, 10**9], 2.0)]
+)
+def test_the_faster_half_is_averaged(values: list[int], mean: float) -> None:
+    """What disturbed fewer than half of the values leaves no trace; the middle one counts as fast."""
+    assert faster_half_mean(values) == mean
+
+
+def test_a_process_is_reduced_as_asked(stored_record: EngineRecord) -> None:
+    """The faster half of the decode steps and of their operators is below their median."""
+    usual, fast = replicate_samples(stored_record), replicate_samples(stored_record, faster_half_mean)
+    assert fast.phase_ns[Phase.DECODE] < usual.phase_ns[Phase.DECODE]
+    assert fast.operator_ns[Phase.DECODE]["ffn_up"] < usual.operator_ns[Phase.DECODE]["ffn_up"]
+    assert fast.phase_ns[Phase.LOAD] == usual.phase_ns[Phase.LOAD]

@@ -13,39 +13,78 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import BaselineError
-from perfsuite.verdict.baseline import (
-    SCHEMA,
-    BaselineEntry,
-    BaselineFile,
-    baseline_path,
-    read_baselines,
-    write_baselines,
-)
+from perfsuite.verdict.baseline import SCHEMA, BaselineFile, baseline_path, read_baselines, write_baselines
+from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 TWO_THREADS = {"soc": "A", "threads": "2"}
 ONE_THREAD = {"soc": "A", "threads": "1"}
 
 
+def session(recorded_at: str = "2025-01-01T00:00:00Z", **samples: tuple[int, ...]) -> StoredSession:
+    """A session of today."""
+    return StoredSession(recorded_at=recorded_at, suite_version="1", samples_ns=samples)
+
+
 def entry(fingerprint: Mapping[str, str] = TWO_THREADS, **samples: tuple[int, ...]) -> BaselineEntry:
-    """An entry of today."""
-    return BaselineEntry(
-        fingerprint=dict(fingerprint), recorded_at="2025-01-01T00:00:00Z", suite_version="1", samples_ns=samples
-    )
+    """An entry of one session."""
+    return first_entry(fingerprint, session(**samples))
+
+
+def plain_session(**changes: Any) -> dict[str, Any]:
+    """A session as the file has it, with other fields."""
+    plain = {"recorded_at": "now", "suite_version": "1", "cases": {"a": [1, 2]}, "sentinels_ns": {"memory": [5]}}
+    return {**plain, "covariates": {"load_average": 0.5, "cpu_mhz": None}, **changes}
+
+
+def plain_anchor(**changes: Any) -> dict[str, Any]:
+    """An anchor as the file has it, with other fields."""
+    return {"recorded_at": "now", "reason": "", "cases_ns": {"a": 1}, "sentinels_ns": {"memory": 5}, **changes}
+
+
+def plain_approval(**changes: Any) -> dict[str, Any]:
+    """An approval as the file has it, with other fields."""
+    return {"approved_at": "now", "reason": "", "change_ratio": {"a": 1.1}, "retired_ns": {"a": 1}, **changes}
 
 
 def plain_entry(**changes: Any) -> dict[str, Any]:
     """An entry as the file has it, with other fields."""
+    plain = {"fingerprint": TWO_THREADS, "sessions": [plain_session()], "anchor": plain_anchor()}
+    return {**plain, "approvals": [plain_approval()], **changes}
+
+
+def plain_entry_1(**changes: Any) -> dict[str, Any]:
+    """An entry of schema 1 with other fields."""
     plain = {"fingerprint": TWO_THREADS, "recorded_at": "now", "suite_version": "1", "cases": {"a": [1, 2]}}
     return {**plain, **changes}
 
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+_TIME = st.integers(1, 2**63)
+_TIMES = st.dictionaries(_TEXT, _TIME, max_size=3)
+_SAMPLES = st.dictionaries(_TEXT, st.lists(_TIME, max_size=3).map(tuple), max_size=3)
+_NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+_SESSIONS = st.builds(
+    StoredSession,
+    recorded_at=_TEXT,
+    suite_version=_TEXT,
+    samples_ns=_SAMPLES,
+    sentinels_ns=_SAMPLES,
+    covariates=st.dictionaries(_TEXT, st.none() | _NUMBER, max_size=3),
+)
+_ANCHORS = st.builds(Anchor, recorded_at=_TEXT, reason=_TEXT, cases_ns=_TIMES, sentinels_ns=_TIMES)
+_APPROVALS = st.builds(
+    Approval,
+    approved_at=_TEXT,
+    reason=_TEXT,
+    change_ratio=st.dictionaries(_TEXT, _NUMBER, max_size=3),
+    retired_ns=_TIMES,
+)
 _ENTRIES = st.builds(
     BaselineEntry,
     fingerprint=st.dictionaries(_TEXT, _TEXT, max_size=3),
-    recorded_at=_TEXT,
-    suite_version=_TEXT,
-    samples_ns=st.dictionaries(_TEXT, st.lists(st.integers(1, 2**63), max_size=3).map(tuple), max_size=3),
+    sessions=st.lists(_SESSIONS, max_size=2).map(tuple),
+    anchor=_ANCHORS,
+    approvals=st.lists(_APPROVALS, max_size=2).map(tuple),
 )
 
 
@@ -97,22 +136,40 @@ def test_the_nearest_entry_says_what_differs(tmp_path: Path) -> None:
     assert baselines.nearest_differences(near) == ()
 
 
-def test_a_new_entry_replaces_its_own_and_keeps_the_rest(tmp_path: Path) -> None:
-    """Cases that were measured anew are replaced, those that were not are kept, other fingerprints untouched."""
+def test_a_session_is_added_to_its_own_entry(tmp_path: Path) -> None:
+    """A session joins those of its fingerprint; other entries and the file that was read are untouched."""
     old = BaselineFile(path=tmp_path, entries=(entry(TWO_THREADS, b=(1,), c=(2,)), entry(ONE_THREAD, b=(9,))))
-    new = old.with_entry(entry(TWO_THREADS, a=(5,), b=(3, 4)))
+    new = old.with_session(dict(reversed(TWO_THREADS.items())), session("later", a=(5,), b=(3, 4)))
     assert new.find(ONE_THREAD) is old.entries[1]
     found = new.find(TWO_THREADS)
+    assert found is new.entries[0]
     assert found is not None
-    assert list(found.samples_ns.items()) == [("a", (5,)), ("b", (3, 4)), ("c", (2,))]
+    assert [each.samples_ns for each in found.sessions] == [{"b": (1,), "c": (2,)}, {"a": (5,), "b": (3, 4)}]
+    assert found.anchor.cases_ns == {"a": 5, "b": 1, "c": 2}
     assert len(new.entries) == 2
     assert old.find(TWO_THREADS) is old.entries[0]
 
 
-def test_the_first_entry_needs_no_other(tmp_path: Path) -> None:
-    """An empty file takes an entry."""
-    baselines = BaselineFile(path=tmp_path).with_entry(entry(a=(1,)))
-    assert [each.samples_ns for each in baselines.entries] == [{"a": (1,)}]
+def test_an_entry_replaces_its_own(tmp_path: Path) -> None:
+    """An entry takes the place of the one of its fingerprint."""
+    old = BaselineFile(path=tmp_path, entries=(entry(TWO_THREADS, b=(1,)), entry(ONE_THREAD, b=(9,))))
+    new = entry(TWO_THREADS, a=(5,))
+    assert old.with_entry(new).entries == (new, old.entries[1])
+
+
+def test_the_first_session_needs_no_other(tmp_path: Path) -> None:
+    """An empty file takes a session."""
+    baselines = BaselineFile(path=tmp_path).with_session(TWO_THREADS, session(a=(1,)))
+    assert [each.sessions[0].samples_ns for each in baselines.entries] == [{"a": (1,)}]
+
+
+def test_the_first_schema_is_read(tmp_path: Path) -> None:
+    """An entry of schema 1 is one session, anchored at it."""
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({"schema": 1, "entries": [plain_entry_1()]}))
+    (found,) = read_baselines(path).entries
+    assert found == first_entry(TWO_THREADS, session("now", a=(1, 2)))
+    assert (found.anchor.recorded_at, found.anchor.cases_ns) == ("now", {"a": 2})
 
 
 @pytest.mark.parametrize("content", ["", "{", "no JSON", '{"schema": 1, "entries": [', "\udcff"])
@@ -140,33 +197,48 @@ def _entries_of(damage: Any) -> Any:
     return pytest.param(damage, id=json.dumps(damage)[:40])
 
 
+def _lacking(plain: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every way to lack one field."""
+    return [{key: value for key, value in plain.items() if key != lost} for lost in plain]
+
+
+_CASES_DAMAGED: list[Any] = [[1], {"a": 5}, {"a": [None]}, {"a": ["fast"]}, {"a": [1, 0]}, {"a": [-1]}]
+_CASES_DAMAGED += [{"a": [float("nan")]}, {"a": [float("inf")]}]
+
+
 @pytest.mark.parametrize(
     "entries",
     [
-        _entries_of(None),
-        _entries_of(5),
-        _entries_of({"a": 1}),
-        _entries_of([5]),
-        _entries_of([{}]),
-        _entries_of([plain_entry(cases=[1])]),
-        _entries_of([plain_entry(cases={"a": 5})]),
-        _entries_of([plain_entry(cases={"a": [None]})]),
-        _entries_of([plain_entry(cases={"a": ["fast"]})]),
-        _entries_of([plain_entry(cases={"a": [1, 0]})]),
-        _entries_of([plain_entry(cases={"a": [-1]})]),
-        _entries_of([plain_entry(cases={"a": [float("nan")]})]),
-        pytest.param(
-            [plain_entry(cases={"a": [float("inf")]})],
-            id="infinity",
-        ),
+        *(_entries_of(damage) for damage in (None, 5, {"a": 1}, [5], [{}])),
+        *(_entries_of([plain_entry(sessions=[plain_session(cases=cases)])]) for cases in _CASES_DAMAGED),
+        *(_entries_of([plain_entry(sessions=[each])]) for each in _lacking(plain_session())),
+        *(_entries_of([plain_entry(anchor=each)]) for each in _lacking(plain_anchor())),
+        *(_entries_of([plain_entry(approvals=[each])]) for each in _lacking(plain_approval())),
+        *(_entries_of([each]) for each in _lacking(plain_entry())),
         _entries_of([plain_entry(fingerprint="A")]),
-        *(_entries_of([{key: value for key, value in plain_entry().items() if key != lost}]) for lost in plain_entry()),
+        _entries_of([plain_entry(sessions=[plain_session(covariates={"a": float("inf")})])]),
+        _entries_of([plain_entry(anchor=plain_anchor(cases_ns={"a": 0}))]),
+        _entries_of([plain_entry(approvals=[plain_approval(change_ratio={"a": "much"})])]),
     ],
 )
 def test_a_damaged_entry_is_one_line(tmp_path: Path, entries: Any) -> None:
     """An entry that lacks a field, or has another type or a time that is none, is one line with the remedy."""
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps({"schema": SCHEMA, "entries": entries}))
+    assert_one_line(tmp_path / "model.json", {"schema": SCHEMA, "entries": entries})
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [*(plain_entry_1(cases=cases) for cases in _CASES_DAMAGED), *_lacking(plain_entry_1())],
+    ids=lambda entry: json.dumps(entry)[:60],
+)
+def test_a_damaged_entry_of_the_first_schema_is_one_line(tmp_path: Path, entry: Any) -> None:
+    """The same holds for files of schema 1."""
+    assert_one_line(tmp_path / "model.json", {"schema": 1, "entries": [entry]})
+
+
+def assert_one_line(path: Path, plain: dict[str, Any]) -> None:
+    """Reading fails with one line that names the file and the remedy."""
+    path.write_text(json.dumps(plain))
     with pytest.raises(BaselineError, match=rf"^{path}: an entry cannot be read .*--baseline=record$") as caught:
         read_baselines(path)
     assert "\n" not in str(caught.value)

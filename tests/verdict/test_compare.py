@@ -31,7 +31,7 @@ def judged(
         CaseSamples(case_id=CASE, samples_ns=samples, problems=problems),
         kind="phase",
         expectation=Expectation(floor_ns=floor_ns, expected_ns=500, limit_ns=limit_ns),
-        baseline=BaselineMatch(samples_ns=old, differences=differences),
+        baseline=BaselineMatch(sessions_ns=(old,) if old else (), differences=differences),
         margin_ratio=0.05,
         session_spread_ratio=0.01,
     )

@@ -22,6 +22,7 @@ typedef struct ps_options {
     const char *inject_op; /* NULL: no slowdown */
     double inject_ratio;
     int64_t inject_extra_ns;
+    double inject_phase_ratio; /* each of `inject_phases` is followed by a busy wait of this share of its own time */
     int32_t n_threads;
     int32_t n_ctx;
     int32_t n_batch;
@@ -30,6 +31,8 @@ typedef struct ps_options {
     int32_t n_gpu_layers;
     int32_t recorder; /* ps_recorder_kind */
     uint32_t seed;    /* of the prompt's token ids */
+    uint32_t layout_seed; /* of the blocks that are put on the heap before anything of the engine's; 0 for none */
+    uint32_t inject_phases; /* bits 1 << ps_phase, of prefill and decode; for certifying a device and for tests only */
     uint32_t reserved;
 } ps_options;
 
@@ -66,8 +69,9 @@ const char *ps_engine_version(void); /* llama.cpp's and ggml's own words */
 
 int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *error, size_t error_bytes);
 void ps_engine_close(ps_engine *engine);
-/* Runs the workload once without keeping what it recorded. */
+/* Runs the workload without keeping what it records; what was recorded before stays. */
 int32_t ps_engine_warm_up(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes);
+/* Runs the workload and adds to what was recorded before; repetitions are numbered on. */
 int32_t ps_engine_run(ps_engine *engine, const ps_workload *workload, char *error, size_t error_bytes);
 
 const ps_span *ps_engine_spans(const ps_engine *engine, uint64_t *n_spans);

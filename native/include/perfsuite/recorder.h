@@ -80,7 +80,9 @@ void ps_recorder_watch_entries(ps_recorder *recorder);
 void ps_recorder_drain(ps_recorder *recorder);
 /* Whether a drain is due before the next evaluation. */
 bool ps_recorder_is_half_full(const ps_recorder *recorder);
-/* Forgets stored events; graphs are kept. */
+/* Drains, and makes what is stored by now safe from a clear. */
+void ps_recorder_keep(ps_recorder *recorder);
+/* Forgets the events since the last keep; graphs stay. */
 void ps_recorder_clear(ps_recorder *recorder);
 
 uint64_t ps_recorder_dropped(const ps_recorder *recorder);

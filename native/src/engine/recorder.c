@@ -53,6 +53,7 @@ struct ps_recorder {
     uint64_t n_stored, stored_capacity;
     ps_thread_event *thread_stored;
     uint64_t n_thread_stored, thread_stored_capacity;
+    uint64_t n_kept, n_thread_kept; /* what a clear leaves */
 
     char inject_op[PS_NAME_BYTES];
     double inject_ratio;
@@ -441,9 +442,16 @@ bool ps_recorder_is_half_full(const ps_recorder *r) {
     return is_half_full;
 }
 
+void ps_recorder_keep(ps_recorder *r) {
+    ps_recorder_drain(r);
+    r->n_kept = r->n_stored;
+    r->n_thread_kept = r->n_thread_stored;
+}
+
 void ps_recorder_clear(ps_recorder *r) {
     ps_recorder_drain(r);
-    r->n_stored = r->n_thread_stored = 0;
+    r->n_stored = r->n_kept;
+    r->n_thread_stored = r->n_thread_kept;
 }
 
 uint64_t ps_recorder_dropped(const ps_recorder *r) {

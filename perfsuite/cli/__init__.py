@@ -1,0 +1,42 @@
+"""The ``perfsuite`` command: one module a subcommand, each with `add_parser`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from perfsuite import __version__
+from perfsuite.cli import baseline, catalog, certify, overhead, synthesize
+from perfsuite.errors import PerfsuiteError
+
+#: The subcommands in the order in which the usage lists them.
+_COMMANDS = (synthesize, catalog, overhead, certify, baseline)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one subcommand; a user's mistake is one line on standard error and exit code 2."""
+    options = _parser().parse_args(arguments)
+    try:
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except PerfsuiteError as error:
+        print(f"perfsuite: error: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("perfsuite: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="perfsuite", description="Performance regression of on-device LLM inference.")
+    parser.add_argument("--version", action="version", version=f"perfsuite {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in _COMMANDS:
+        command.add_parser(commands)
+    return parser

@@ -1,0 +1,195 @@
+"""``perfsuite certify``: what the verdicts on this device are worth, beside the rules of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+from rich.table import Table
+
+from perfsuite import __version__
+from perfsuite.cli.commands import show
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_profile
+from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.expectation.cases import llama_workload, operator_cases, phase_cases
+from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.records.json_file import write_json
+from perfsuite.verdict.certify import Certificate, Rate, certificate
+from perfsuite.verdict.trial import Trial, Truth, append_trial, read_trials
+from perfsuite.verdict.trial_run import TrialSetup, run_trial
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import materialize, resolve
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_DEFAULT_RUNS = 20
+_DEFAULT_BUDGET_S = 90.0
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "certify", help="measure false alarms and power of paired verdicts on this device; resumes where it stopped"
+    )
+    parser.add_argument("--device", default="host", help="device profile (default host)")
+    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
+    parser.add_argument("--scenario", default="siso", help="default siso")
+    parser.add_argument("--threads", type=int, help="threads of the engine (default: usable cores)")
+    parser.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
+    parser.add_argument(
+        "--inject", type=float, action="append", default=[], metavar="RATIO", help="also slow both phases down, by this"
+    )
+    parser.add_argument(
+        "--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help="also slow one operator down"
+    )
+    parser.add_argument("--load", action="store_true", help="also switch on a background load half way")
+    parser.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
+    parser.add_argument("--state", type=Path, metavar="FILE", help="where the runs are kept (default: in the cache)")
+    parser.add_argument("--report-only", action="store_true", help="run nothing, tell what is kept")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_certify)
+
+
+def _certify(options: argparse.Namespace) -> int:
+    setup = _setup(options)
+    state = options.state or _state_path(options, setup.plan.engine_build_id)
+    trials = list(read_trials(state))
+    for truth in () if options.report_only else _missing(_wanted(options), trials):
+        trial = run_trial(setup, truth)
+        append_trial(state, trial)
+        trials.append(trial)
+        print(f"certify: {len(trials)} runs, {_told(trial)}", file=sys.stderr, flush=True)
+    found = certificate(trials)
+    plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
+    write_json(state.with_suffix(".json"), plain, MeasurementError)
+    if options.json:
+        print(json.dumps(plain, indent=1))
+    else:
+        _print(found)
+    return 0
+
+
+def _setup(options: argparse.Namespace) -> TrialSetup:
+    profile = find_profile(options.device)
+    if options.runs < 1:
+        raise PerfsuiteError(f"--runs={options.runs}: expected 1 or more")
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    weights = resolve(options.model, cache_dir=cache_dir / "models")
+    workload = llama_workload(weights, find_scenario(options.scenario))
+    cases = (*phase_cases(workload), *operator_cases(workload))
+    return TrialSetup(
+        plan=llama_plan(
+            workload,
+            environment_engine(),
+            gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
+            cache_dir=cache_dir,
+            n_threads=options.threads or len(os.sched_getaffinity(0)),
+        ),
+        profile=profile,
+        cases=cases,
+        margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
+        budget_s=_DEFAULT_BUDGET_S,
+    )
+
+
+def _state_path(options: argparse.Namespace, build_id: str) -> Path:
+    """Return where the runs of this device, workload, engine and suite are kept."""
+    name = f"{options.device}-{_workload_name(options).replace('/', '-')}-{build_id[:8]}-{__version__}.jsonl"
+    return Path(platformdirs.user_cache_dir("perfsuite")) / "certify" / name
+
+
+def _workload_name(options: argparse.Namespace) -> str:
+    return f"{Path(options.model).stem if options.model.endswith('.gguf') else options.model}/{options.scenario}"
+
+
+def _wanted(options: argparse.Namespace) -> list[Truth]:
+    """Interleave the kinds of runs, so that none of them has a quiet hour for itself."""
+    kinds = [] if options.no_same else [Truth()]
+    kinds += [Truth(phase_ratio=_ratio("--inject", str(ratio))) for ratio in options.inject]
+    kinds += [_operator_truth(text) for text in options.inject_operator]
+    kinds += [Truth(is_loaded=True)] if options.load else []
+    return kinds * int(options.runs)
+
+
+def _operator_truth(text: str) -> Truth:
+    operator, _, ratio = text.rpartition("=")
+    if not operator:
+        raise PerfsuiteError(f"--inject-operator={text}: expected ROLE=RATIO, such as ffn_up=0.2")
+    return Truth(operator=operator, operator_ratio=_ratio("--inject-operator", ratio))
+
+
+def _ratio(name: str, text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0.0 < ratio <= 10.0:
+        raise PerfsuiteError(f"{name}={text}: expected a share such as 0.05")
+    return ratio
+
+
+def _missing(wanted: Sequence[Truth], trials: Sequence[Trial]) -> Iterator[Truth]:
+    """Yield what is wanted and not there yet."""
+    there = [trial.truth for trial in trials]
+    for truth in wanted:
+        if truth in there:
+            there.remove(truth)
+        else:
+            yield truth
+
+
+def _told(trial: Trial) -> str:
+    regressed = [case_id for case_id, each in trial.answers.items() if each.outcome.value == "regressed"]
+    truth = trial.truth
+    done = f"phases {truth.phase_ratio:+.0%}" if truth.phase_ratio else "nothing slowed"
+    done = f"{truth.operator} {truth.operator_ratio:+.0%}" if truth.operator else done
+    load = ", loaded half way" if truth.is_loaded else ""
+    return (
+        f"{done}{load}: {len(regressed)} regressed of {len(trial.answers)}, carrier {trial.carrier}, "
+        f"{trial.n_pairs} pairs in {trial.duration_s:.0f} s"
+    )
+
+
+def _print(found: Certificate) -> None:
+    table = Table("", "k of n", "rate", "95 % bounds", box=None, pad_edge=False)
+    for title, rate in _rows(found):
+        table.add_row(title, f"{rate.k} of {rate.n}", _percent(rate.ratio), _bounds(rate))
+    show(table)
+    if found.mean_pairs is not None:
+        print(f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average")
+    for phase, ratio in found.smallest_effect_ratio.items():
+        print(f"smallest effect that such a run could have shown, {phase}: {(ratio - 1) * 100:+.1f} %")
+
+
+def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:
+    yield "false alarms, all cases", found.false_alarms
+    yield "false alarms, whole runs", found.suite_false_alarms
+    yield "false improvements", found.false_improvements
+    yield "decided as PASS without change", found.passes
+    yield "false alarms, prefill and decode", found.phase_false_alarms
+    for share, power in found.power.items():
+        for phase, rate in power.by_phase.items():
+            yield f"found {float(share):+.0%} in {phase}", rate
+    yield "operator named", found.attributions
+    yield "false alarms under load", found.loaded_false_alarms
+    for peer in found.peers:
+        yield f"{peer.name}: false alarms", peer.false_alarms
+        for share, power in peer.power.items():
+            for phase, rate in power.by_phase.items():
+                yield f"{peer.name}: found {float(share):+.0%} in {phase}", rate
+
+
+def _percent(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio * 100:.2f} %"
+
+
+def _bounds(rate: Rate) -> str:
+    return f"{rate.lower * 100:.2f} to {rate.upper * 100:.2f} %"

@@ -1,0 +1,49 @@
+"""Turns a workload on an engine into the plan of one process."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.plan import LlamaPlan
+
+
+def llama_plan(
+    workload: LlamaWorkload,
+    engine: Engine,
+    *,
+    gguf_path: Path,
+    cache_dir: Path,
+    n_threads: int,
+    backend: str = "cpu",
+    n_repetitions: int = 1,
+) -> LlamaPlan:
+    """Plan one process of `n_repetitions`; operators are recorded on the CPU backend, which alone reports them."""
+    scenario, settings = workload.scenario, workload.settings
+    on_cpu = backend == "cpu"
+    return LlamaPlan(
+        gguf_path=str(gguf_path),
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(cache_dir),
+        n_threads=n_threads,
+        n_prompt=scenario.n_prompt,
+        n_gen=scenario.n_gen,
+        n_depth=scenario.n_depth,
+        n_repetitions=n_repetitions,
+        n_batch=max(1, scenario.n_prompt, workload.n_ubatch),
+        n_ubatch=workload.n_ubatch,
+        flash_attn=settings.flash_attn,
+        type_k=settings.type_k,
+        type_v=settings.type_v,
+        n_gpu_layers=0 if on_cpu else 999,
+        recorder="callback" if on_cpu else "none",
+    )
+
+
+def with_drawn_layout(plan: LlamaPlan, order: random.Random) -> LlamaPlan:
+    """Return the plan of one process among many, whose buffers lie where chance puts them."""
+    return replace(plan, layout_seed=order.randrange(1, 2**31))

@@ -1,0 +1,115 @@
+"""``--against``, ``--against-model`` and ``--against-args``: the old side of a paired comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.measure.engine import find_engine
+from perfsuite.plugin.options import RunConfig
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.weights import resolve
+
+_FLAGS = {"1": True, "on": True, "0": False, "off": False}
+
+_ACCEPTED = "threads=N, ubatch=N, flash_attn=0|1, type_k=TYPE, type_v=TYPE"
+
+
+def add_against_options(group: pytest.OptionGroup) -> None:
+    """Register the options that name an old side, and the time for comparing with it."""
+    group.addoption("--against", metavar="LIBDIR", help="compare, in pairs, with another build of llama.cpp")
+    group.addoption("--against-model", metavar="PATH|NAME", help="compare, in pairs, with another model file")
+    group.addoption("--against-args", metavar="NAME=VALUE ..", help=f"compare, in pairs, with settings: {_ACCEPTED}")
+    group.addoption(
+        "--perf-budget", metavar="SECONDS", help="time for the pairs of --against, such as 120s or 5m (default 90s)"
+    )
+
+
+def with_old_side(config: RunConfig, option: object) -> RunConfig:
+    """Return the run with the old side that the options name, if they name one.
+
+    Raises
+    ------
+    pytest.UsageError
+        A value is not accepted, or what it names is missing or broken.
+    """
+    named = {name: getattr(option, name) for name in ("against", "against_model", "against_args")}
+    given = {name.replace("_", "-"): value for name, value in named.items() if value is not None}
+    if not given:
+        return config
+    if config.baseline_mode == "record":
+        raise pytest.UsageError("--baseline=record: pairs compare two sides and record neither; leave out --against")
+    try:
+        old = _old_side(config, named["against"], named["against_model"], named["against_args"])
+    except PerfsuiteError as error:
+        raise pytest.UsageError(f"--{next(iter(given))}: {error}") from None
+    told = ", ".join(f"{name}={value}" for name, value in given.items())
+    return replace(config, old=replace(old, inject_op=None, inject_phases=()), old_text=told)
+
+
+def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arguments: str | None) -> RunConfig:
+    old = config
+    if library_dir is not None:
+        old = replace(old, engine=find_engine(Path(library_dir)))
+    if model is not None:
+        weights = resolve(model, cache_dir=config.cache_dir / "models")
+        old = replace(old, workload=replace(old.workload, weights=weights))
+    for argument in (arguments or "").split():
+        old = _with_argument(old, argument)
+    return old
+
+
+def _with_argument(config: RunConfig, argument: str) -> RunConfig:
+    name, _, value = argument.partition("=")
+    change = _ARGUMENTS.get(name)
+    changed = change(config, value) if change else None
+    if changed is None:
+        raise pytest.UsageError(f"--against-args={argument}: accepted are {_ACCEPTED}, separated by spaces")
+    return changed
+
+
+def _threads(config: RunConfig, value: str) -> RunConfig | None:
+    return replace(config, n_threads=int(value)) if _is_count(value) else None
+
+
+def _ubatch(config: RunConfig, value: str) -> RunConfig | None:
+    return replace(config, workload=replace(config.workload, n_ubatch=int(value))) if _is_count(value) else None
+
+
+def _flash_attn(config: RunConfig, value: str) -> RunConfig | None:
+    return _with_settings(config, flash_attn=_FLAGS[value]) if value in _FLAGS else None
+
+
+def _type_k(config: RunConfig, value: str) -> RunConfig | None:
+    return _with_settings(config, type_k=value.lower()) if _is_type(value) else None
+
+
+def _type_v(config: RunConfig, value: str) -> RunConfig | None:
+    return _with_settings(config, type_v=value.lower()) if _is_type(value) else None
+
+
+_ARGUMENTS: dict[str, Callable[[RunConfig, str], RunConfig | None]] = {
+    "threads": _threads,
+    "ubatch": _ubatch,
+    "flash_attn": _flash_attn,
+    "type_k": _type_k,
+    "type_v": _type_v,
+}
+
+
+def _is_count(value: str) -> bool:
+    return value.isdecimal() and int(value) > 0
+
+
+def _is_type(value: str) -> bool:
+    return value.upper() in GGML_TYPES
+
+
+def _with_settings(config: RunConfig, **changes: object) -> RunConfig:
+    workload: LlamaWorkload = config.workload
+    return replace(config, workload=replace(workload, settings=replace(workload.settings, **changes)))  # type: ignore[arg-type]

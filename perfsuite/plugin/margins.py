@@ -1,0 +1,108 @@
+"""The change that passes: from the command line, a marker, the ini file, the device's profile, or the default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import pytest
+
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
+
+MARKER = "perf"
+MARKER_LINE = f"{MARKER}(margin): the change that passes in this test, as a ratio; --perf-margin overrides it"
+
+_EXPECTED = "expected a ratio between 0 and 1, such as 0.05, or ratios by kind, such as 0.05,phase=0.02"
+_KIND = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindMargins:
+    """What one source says, about all kinds of cases or about some."""
+
+    any_ratio: float | None = None
+    by_kind_ratio: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    def find(self, kind: str) -> float | None:
+        """Return the margin of a kind; what is said of the kind itself goes before what is said of all."""
+        return self.by_kind_ratio.get(kind, self.any_ratio)
+
+
+NOTHING_SAID = KindMargins()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """The margins of a run by their source; the most specific one that says something wins."""
+
+    command_line: KindMargins = NOTHING_SAID
+    ini: KindMargins = NOTHING_SAID
+    profile: KindMargins = NOTHING_SAID
+
+    def margin_ratio(self, kind: str, marker: float | None = None) -> float:
+        """Return the margin of a case: command line, marker on the test, ini file, device profile, default."""
+        sources = (self.command_line.find(kind), marker, self.ini.find(kind), self.profile.find(kind))
+        return next((ratio for ratio in sources if ratio is not None), DEFAULT_MARGIN_RATIO)
+
+    def unused_kinds(self, known: Collection[str]) -> tuple[str, ...]:
+        """Return the kinds of which the command line speaks and that no case has, such as a misspelt one."""
+        return tuple(kind for kind in self.command_line.by_kind_ratio if kind not in known)
+
+
+def parse_margins(name: str, text: str | None) -> KindMargins:
+    """Read ``0.05``, ``phase=0.02,operator=0.1`` or both; `name` is the option as a message shows it.
+
+    Raises
+    ------
+    pytest.UsageError
+        An entry is no ratio between 0 and 1, has no proper kind, or is there twice.
+    """
+    if not text:
+        return NOTHING_SAID
+    found: dict[str, float] = {}
+    for entry in text.split(","):
+        kind, is_named, value = entry.rpartition("=")
+        kind = kind.strip()
+        if is_named and not _KIND.fullmatch(kind):
+            raise pytest.UsageError(f"{name}{text}: {kind!r} is no kind of case; {_EXPECTED}")
+        if kind in found:
+            raise pytest.UsageError(f"{name}{text}: {kind or 'the margin of all kinds'} is there twice; {_EXPECTED}")
+        found[kind] = _ratio(value, f"{name}{text}")
+    return KindMargins(any_ratio=found.pop("", None), by_kind_ratio=MappingProxyType(found))
+
+
+def marker_margin(item: pytest.Item) -> float | None:
+    """Return the margin that the nearest ``perf`` marker of a test gives; None where none does.
+
+    Raises
+    ------
+    pytest.UsageError
+        A marker of the test has other arguments than ``margin``, or a margin that is no ratio between 0 and 1.
+    """
+    given = [_marked(item, marker) for marker in item.iter_markers(MARKER)]
+    return next((ratio for ratio in given if ratio is not None), None)
+
+
+def _marked(item: pytest.Item, marker: pytest.Mark) -> float | None:
+    where = f"{item.nodeid}: @pytest.mark.{MARKER}"
+    unknown = [*(repr(value) for value in marker.args), *sorted(marker.kwargs.keys() - {"margin"})]
+    if unknown:
+        raise pytest.UsageError(f"{where}: {', '.join(unknown)} is not known; expected {MARKER}(margin=0.05)")
+    if "margin" not in marker.kwargs:
+        return None
+    margin = marker.kwargs["margin"]
+    if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0.0 < margin < 1.0:
+        raise pytest.UsageError(f"{where}(margin={margin!r}): expected a ratio between 0 and 1, such as 0.05")
+    return float(margin)
+
+
+def _ratio(text: str, shown: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0.0 < ratio < 1.0:
+        raise pytest.UsageError(f"{shown}: {_EXPECTED}")
+    return ratio

@@ -1,0 +1,54 @@
+"""Where the time of a slower or faster run went, as records that reports show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """A part of a phase that carries a share of what the phase lost."""
+
+    case_id: str
+    #: The part's name within its phase.
+    role: str
+    #: New minus old, ns; negative where time was won.
+    lost_ns: int
+    #: Of what the phase lost.
+    share_ratio: float
+    #: Whether the part was judged as changed by itself, in the direction of its phase.
+    is_significant: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseAttribution:
+    """What a phase lost or won, by its parts."""
+
+    case_id: str
+    #: New minus old, ns; negative where time was won.
+    lost_ns: int
+    #: Largest first; either all are significant, or none is.
+    carriers: tuple[Carrier, ...]
+    #: What the carriers leave over, ns; it may have either sign.
+    unexplained_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UniformShift:
+    """All phases and operators moved alike: the cause lies in none of them."""
+
+    #: New over old, the time-weighted median of the operators.
+    ratio: float
+    #: Phases and operators that moved by about this ratio.
+    n_cases: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribution:
+    """Both answers for a run; where there is a uniform shift, it is the one to show."""
+
+    phases: tuple[PhaseAttribution, ...] = ()
+    uniform_shift: UniformShift | None = None
+
+
+NO_ATTRIBUTION = Attribution()

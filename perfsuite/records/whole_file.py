@@ -1,0 +1,34 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from perfsuite.errors import PerfsuiteError
+
+
+def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[PerfsuiteError]) -> None:
+    """Write what `fill` writes through a temporary file in the same folder, so that a reader never sees half of it.
+
+    Raises
+    ------
+    PerfsuiteError
+        Of `error_type`, naming the path and why it cannot be written; what was there before stays.
+    """
+    partial: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            fill(out)
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except OSError as error:
+        raise error_type(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        if partial is not None:
+            Path(partial).unlink(missing_ok=True)

@@ -1,0 +1,82 @@
+"""The failing cases on the terminal: phases first, each with the operators that carry it, then the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.units import format_signed_ns
+
+#: More lines than this are not read.
+MAX_LINES = 15
+
+
+def failure_lines(failed: Sequence[Judgement], attribution: Attribution) -> tuple[str, ...]:
+    """Return a line for each failing case; what a phase's line of carriers names has none of its own.
+
+    Where everything moved alike, no carriers are shown: each is as slow as the next.
+    """
+    trees = {} if attribution.uniform_shift else {each.case_id: each for each in attribution.phases}
+    shown = [trees[each.case_id] for each in failed if each.case_id in trees]
+    carried = {carrier.case_id for tree in shown for carrier in tree.carriers}
+    told = [each for each in sorted(failed, key=_place) if each.case_id not in carried]
+    blocks = [(_case_line(each), *_tree_lines(trees.get(each.case_id))) for each in told]
+    return _shortened(blocks)
+
+
+def shift_line(shift: UniformShift) -> str:
+    """Say that everything moved alike, and what that points to."""
+    direction = "slower" if shift.ratio > 1.0 else "faster"
+    return (
+        f"  everything is {abs(shift.ratio - 1.0) * 100.0:.1f} % {direction} ({shift.n_cases} cases): "
+        "a difference of frequency, memory, threads or build rather than of an operator"
+    )
+
+
+def _place(judgement: Judgement) -> tuple[bool, int, int]:
+    """Phases in their order; then what measures wrongly, what got slower by the time lost, what is too slow at all."""
+    if judgement.kind == "phase":
+        return False, 0, 0
+    return True, list(Outcome).index(judgement.outcome), -(judgement.lost_ns or 0)
+
+
+def _case_line(judgement: Judgement) -> str:
+    return f"  {judgement.outcome.value}: {judgement.case_id}: {judgement.reason}"
+
+
+def _tree_lines(tree: PhaseAttribution | None) -> Iterator[str]:
+    if tree is not None:
+        yield f"      {', '.join(_branches(tree))}"
+
+
+def _branches(tree: PhaseAttribution) -> Iterator[str]:
+    """Name each carrier, then what they leave over."""
+    if not tree.carriers:
+        yield "no few operators carry it"
+    elif not tree.carriers[0].is_significant:
+        yield "none changed for sure by itself; mostly " + ", ".join(map(_branch, tree.carriers))
+    else:
+        yield from map(_branch, tree.carriers)
+    yield f"unexplained {_lost(tree.unexplained_ns, tree.unexplained_ns / tree.lost_ns)}"
+
+
+def _branch(carrier: Carrier) -> str:
+    return f"{carrier.role} {_lost(carrier.lost_ns, carrier.share_ratio)}"
+
+
+def _lost(lost_ns: int, share_ratio: float) -> str:
+    return f"{format_signed_ns(lost_ns)} ({share_ratio * 100.0:.0f} %)"
+
+
+def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Join blocks while there is room; count the rest."""
+    lines: list[str] = []
+    n_left_out = 0
+    for block in blocks:
+        if n_left_out or len(lines) + len(block) > MAX_LINES:
+            n_left_out += 1
+        else:
+            lines += block
+    return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))

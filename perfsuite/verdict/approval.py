@@ -1,0 +1,113 @@
+"""Makes a run the new reference, with a reason and a difference that people can review."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+from perfsuite.errors import BaselineError
+from perfsuite.records.whole_file import write_whole
+from perfsuite.units import format_change, format_count, format_ns
+from perfsuite.verdict.changes import CaseChange
+from perfsuite.verdict.entry import Approval, BaselineEntry, StoredSession
+
+#: A reason that is shorter than this gives none.
+MIN_REASON_CHARACTERS = 10
+
+#: A case that changed by no more than this is not listed.
+NOTABLE_RATIO = 0.005
+
+_HEAD = "| case | old | new | change | since the anchor |\n|---|---:|---:|---:|---:|"
+
+
+def checked_reason(reason: str) -> str:
+    """Return the reason on one line; one that is too short is a `BaselineError`."""
+    line = " ".join(reason.split())
+    if len(line) < MIN_REASON_CHARACTERS:
+        raise BaselineError(
+            f"--reason={line!r}: has {len(line)} characters, expected {MIN_REASON_CHARACTERS} or more; "
+            "say what changed and why that is right"
+        )
+    return line
+
+
+def notable(changes: Iterable[CaseChange]) -> tuple[CaseChange, ...]:
+    """Return the cases that changed by more than half a percent, or have nothing to be compared with."""
+    return tuple(each for each in changes if each.ratio is None or abs(each.ratio - 1.0) > NOTABLE_RATIO)
+
+
+def approve(
+    entry: BaselineEntry, session: StoredSession, changes: Sequence[CaseChange], *, reason: str, approved_at: str
+) -> BaselineEntry:
+    """Return the entry with `session` as the only one of its cases; other cases keep theirs.
+
+    Raises
+    ------
+    BaselineError
+        The session is the only one of all its cases already.
+    """
+    if all([each.recorded_at for each in entry.sessions_of(case)] == [session.recorded_at] for case in _cases(session)):
+        raise BaselineError(f"the run of {session.recorded_at} is the reference already; nothing to approve")
+    approval = Approval(
+        approved_at=approved_at,
+        reason=reason,
+        change_ratio={each.case_id: round(each.ratio, 6) for each in notable(changes) if each.ratio is not None},
+        retired_ns={each.case_id: each.old_ns for each in changes if each.old_ns is not None},
+    )
+    kept = tuple(each.without(session.samples_ns.keys()) for each in entry.sessions)
+    remaining = replace(entry, sessions=tuple(each for each in kept if each.samples_ns))
+    return replace(remaining.with_session(session), approvals=(*entry.approvals, approval))
+
+
+def approval_text(
+    entry: BaselineEntry, changes: Sequence[CaseChange], *, reason: str, approved_at: str, recorded_at: str
+) -> str:
+    """Return the section of an approval in Markdown: when, why, and what changed."""
+    listed = notable(changes)
+    rest = len(changes) - len(listed)
+    fingerprint = ", ".join(f"{field} {value}" for field, value in entry.fingerprint.items())
+    lines = [
+        f"## {approved_at[:10]}: {reason}",
+        "",
+        f"The run of {recorded_at} on {fingerprint}.",
+        f"The anchor is of {entry.anchor.recorded_at}: {entry.anchor.reason}. "
+        "Changes are those that remain after dividing out the drift of the sentinels.",
+        "",
+    ]
+    if listed:
+        lines += [_HEAD, *(_row(each) for each in listed), ""]
+    lines += [f"{format_count(rest, 'more case')} changed by {NOTABLE_RATIO * 100:g} % or less.", ""]
+    return "\n".join(lines)
+
+
+def approvals_path(baselines_path: Path) -> Path:
+    """Return where the approvals of a file of baselines are told."""
+    return baselines_path.with_name(f"{baselines_path.name.removesuffix('.json')}.approvals.md")
+
+
+def append_approval(path: Path, text: str) -> None:
+    """Add a section at the end of the file, which is written whole or not at all."""
+    try:
+        before = path.read_text("utf-8")
+    except FileNotFoundError:
+        before = f"# Approvals: {path.parent.name}/{path.name.removesuffix('.approvals.md')}\n"
+    except (OSError, ValueError) as error:
+        raise BaselineError(f"{path}: cannot be read ({error}); restore it from version control") from error
+
+    def fill(out: TextIO) -> None:
+        out.write(f"{before.rstrip()}\n\n{text.rstrip()}\n")
+
+    write_whole(path, fill, BaselineError)
+
+
+def _cases(session: StoredSession) -> tuple[str, ...]:
+    return tuple(session.samples_ns)
+
+
+def _row(change: CaseChange) -> str:
+    old, new = format_ns(change.old_ns), format_ns(change.new_ns)
+    return (
+        f"| `{change.case_id}` | {old} | {new} | {format_change(change.ratio)} | {format_change(change.anchor_ratio)} |"
+    )

@@ -1,0 +1,61 @@
+"""How the cases of a run stand to what is stored: to the reference, and to the anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.verdict.drift import from_anchor_ratio
+from perfsuite.verdict.entry import BaselineEntry, StoredSession
+from perfsuite.verdict.match import match_entry
+from perfsuite.verdict.prediction import compare_sessions
+from perfsuite.verdict.significance import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseChange:
+    """One case of a run beside its reference; None where nothing is stored."""
+
+    case_id: str
+    #: Medians as they were measured, ns.
+    old_ns: int | None
+    new_ns: int
+    #: New over old, the drift of the sentinel divided out.
+    change: Change | None
+    #: New over anchor, likewise.
+    anchor_ratio: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The estimate of new over old."""
+        return self.change.estimate_ratio if self.change else None
+
+    def is_beyond(self, margin_ratio: float) -> bool:
+        """Say whether the case is slower than its reference by more than the margin."""
+        return self.ratio is not None and self.ratio > 1.0 + margin_ratio
+
+
+def case_changes(
+    entry: BaselineEntry, session: StoredSession, *, weights: Mapping[str, float], default_spread_ratio: float
+) -> tuple[CaseChange, ...]:
+    """Compare every case of a session with the stored ones."""
+    return tuple(_case_change(entry, session, case_id, weights, default_spread_ratio) for case_id in session.samples_ns)
+
+
+def _case_change(
+    entry: BaselineEntry,
+    session: StoredSession,
+    case_id: str,
+    weights: Mapping[str, float],
+    default_spread_ratio: float,
+) -> CaseChange:
+    samples = session.samples_ns[case_id]
+    stored = match_entry(entry, case_id, sentinels_ns=session.sentinels_ns, weights=weights).sessions_ns
+    return CaseChange(
+        case_id=case_id,
+        old_ns=entry.reference_ns(case_id),
+        new_ns=round(median(samples)),
+        change=compare_sessions(stored, samples, default_spread_ratio=default_spread_ratio) if stored else None,
+        anchor_ratio=from_anchor_ratio(case_id, entry.anchor, session, weights),
+    )

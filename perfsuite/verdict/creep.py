@@ -1,0 +1,51 @@
+"""Finds cases whose reference crept away from the anchor, one approved change after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.units import format_change, format_count
+from perfsuite.verdict.drift import from_anchor_ratio
+from perfsuite.verdict.entry import BaselineEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creep:
+    """A case whose stored reference is slower than its anchor by more than the margin."""
+
+    case_id: str
+    #: Reference over anchor.
+    ratio: float
+    anchored_at: str
+    #: Approvals since the anchor was pinned.
+    n_approvals: int
+
+    @property
+    def text(self) -> str:
+        """One line for a report."""
+        counted = format_count(self.n_approvals, "approval")
+        since = f"since the anchor of {self.anchored_at[:10]}"
+        return f"creep: {self.case_id} {format_change(self.ratio)} {since} ({counted})"
+
+
+def creep_ratio(entry: BaselineEntry, case_id: str, weights: Mapping[str, float]) -> float | None:
+    """Return the stored reference of a case over its anchor, less the drift of its sentinel."""
+    ratios = [from_anchor_ratio(case_id, entry.anchor, each, weights) for each in entry.sessions_of(case_id)]
+    known = [ratio for ratio in ratios if ratio is not None]
+    return median(known) if known else None
+
+
+def find_creep(
+    entry: BaselineEntry, case_ids: Collection[str], *, margin_ratio: float, weights: Mapping[str, float]
+) -> tuple[Creep, ...]:
+    """Return the cases that crept beyond the margin, the furthest first."""
+    ratios = {case_id: creep_ratio(entry, case_id, weights) for case_id in case_ids}
+    crept = {case_id: ratio for case_id, ratio in ratios.items() if ratio is not None and ratio > 1.0 + margin_ratio}
+    anchored_at = entry.anchor.recorded_at
+    n_approvals = sum(approval.approved_at >= anchored_at for approval in entry.approvals)
+    return tuple(
+        Creep(case_id=case_id, ratio=crept[case_id], anchored_at=anchored_at, n_approvals=n_approvals)
+        for case_id in sorted(crept, key=lambda case_id: -crept[case_id])
+    )

@@ -1,0 +1,159 @@
+"""What is stored of one fingerprint: sessions with their raw samples, the anchor, and the approvals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from perfsuite.device.fingerprint import Fingerprint
+
+#: How many sessions are kept of a case; the oldest go first.
+MAX_SESSIONS = 20
+
+#: Why the anchor of a case lies where it does, before anybody pins it.
+FIRST_SESSION = "the first session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSession:
+    """What one run measured."""
+
+    recorded_at: str
+    suite_version: str
+    #: Samples of each case, ns, one a replicate.
+    samples_ns: Mapping[str, tuple[int, ...]]
+    #: By sentinel: its time in each replicate, ns.
+    sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: What may explain a session and does not identify it; None is 'not measured'.
+    covariates: Mapping[str, float | None] = field(default_factory=dict)
+
+    def median_ns(self, case_id: str) -> float:
+        """Return the median of a case's samples."""
+        return float(median(self.samples_ns[case_id]))
+
+    def sentinel_ns(self, sentinel: str) -> float | None:
+        """Return the median of a sentinel; None where it was not measured."""
+        times_ns = self.sentinels_ns.get(sentinel)
+        return float(median(times_ns)) if times_ns else None
+
+    def without(self, case_ids: Collection[str]) -> StoredSession:
+        """Return the session less some cases."""
+        kept = {case_id: values for case_id, values in self.samples_ns.items() if case_id not in case_ids}
+        return replace(self, samples_ns=kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """A reference that nothing moves but a decision: what slow creep is measured from."""
+
+    recorded_at: str
+    reason: str
+    #: Median of each case, ns.
+    cases_ns: Mapping[str, int]
+    #: Median of each sentinel, ns.
+    sentinels_ns: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """Somebody's decision that a run is the new reference."""
+
+    approved_at: str
+    reason: str
+    #: New over old of each case that changed notably.
+    change_ratio: Mapping[str, float]
+    #: The reference that each case had until then, ns; its samples are in the file's history.
+    retired_ns: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineEntry:
+    """Everything that is stored under one fingerprint; sessions and approvals in the order of time."""
+
+    fingerprint: Fingerprint
+    sessions: tuple[StoredSession, ...]
+    anchor: Anchor
+    approvals: tuple[Approval, ...] = ()
+
+    @property
+    def case_ids(self) -> tuple[str, ...]:
+        """Every case that some session holds, sorted."""
+        return tuple(sorted({case_id for session in self.sessions for case_id in session.samples_ns}))
+
+    def sessions_of(self, case_id: str) -> tuple[StoredSession, ...]:
+        """Return the sessions that hold samples of a case."""
+        return tuple(session for session in self.sessions if session.samples_ns.get(case_id))
+
+    def reference_ns(self, case_id: str) -> int | None:
+        """Return the median of the sessions' medians; None where no session holds the case."""
+        medians = [session.median_ns(case_id) for session in self.sessions_of(case_id)]
+        return round(median(medians)) if medians else None
+
+    def references_ns(self) -> dict[str, int]:
+        """Return the reference of every case."""
+        found = {case_id: self.reference_ns(case_id) for case_id in self.case_ids}
+        return {case_id: reference for case_id, reference in found.items() if reference is not None}
+
+    def has_session(self, recorded_at: str) -> bool:
+        """Say whether the run that began at this time is stored."""
+        return any(session.recorded_at == recorded_at for session in self.sessions)
+
+    def without_session(self, recorded_at: str) -> BaselineEntry:
+        """Return the entry less the session of one run, to which that run itself is to be compared."""
+        return replace(self, sessions=tuple(each for each in self.sessions if each.recorded_at != recorded_at))
+
+    def with_session(self, session: StoredSession) -> BaselineEntry:
+        """Add a session; cases that the anchor lacks are pinned at it, and the oldest samples go."""
+        added = replace(self, sessions=(*self.sessions, session), anchor=_extended(self.anchor, session))
+        return added.pruned(MAX_SESSIONS)
+
+    def pruned(self, n_kept: int) -> BaselineEntry:
+        """Keep the newest sessions of each case; a session that holds no case any more goes."""
+        kept: list[StoredSession] = []
+        for index, session in enumerate(self.sessions):
+            later = self.sessions[index + 1 :]
+            old = {case for case in session.samples_ns if sum(case in each.samples_ns for each in later) >= n_kept}
+            kept.append(session.without(old))
+        return replace(self, sessions=tuple(session for session in kept if session.samples_ns))
+
+    def anchored(self, *, recorded_at: str, reason: str) -> BaselineEntry:
+        """Pin the anchor to the present reference; cases that no session holds stay where they are."""
+        anchor = Anchor(
+            recorded_at=recorded_at,
+            reason=reason,
+            cases_ns={**self.anchor.cases_ns, **self.references_ns()},
+            sentinels_ns=_sentinel_medians(self.sessions),
+        )
+        return replace(self, anchor=anchor)
+
+
+def first_entry(fingerprint: Fingerprint, session: StoredSession) -> BaselineEntry:
+    """Return the entry of a fingerprint that was never measured before, anchored at its session."""
+    anchor = Anchor(
+        recorded_at=session.recorded_at,
+        reason=FIRST_SESSION,
+        cases_ns=_medians(session),
+        sentinels_ns=_sentinel_medians((session,)),
+    )
+    return BaselineEntry(fingerprint=dict(fingerprint), sessions=(session,), anchor=anchor)
+
+
+def _extended(anchor: Anchor, session: StoredSession) -> Anchor:
+    cases_ns = {**_medians(session), **anchor.cases_ns}
+    return replace(
+        anchor,
+        cases_ns=dict(sorted(cases_ns.items())),
+        sentinels_ns={**_sentinel_medians((session,)), **anchor.sentinels_ns},
+    )
+
+
+def _medians(session: StoredSession) -> dict[str, int]:
+    return {case_id: round(median(values)) for case_id, values in session.samples_ns.items() if values}
+
+
+def _sentinel_medians(sessions: Collection[StoredSession]) -> dict[str, int]:
+    names = sorted({name for session in sessions for name in session.sentinels_ns})
+    medians = {name: [session.sentinel_ns(name) for session in sessions] for name in names}
+    found = {name: [value for value in values if value is not None] for name, values in medians.items()}
+    return {name: round(median(values)) for name, values in found.items() if values}

@@ -1,0 +1,166 @@
+"""The rules by which other tools claim a slowdown, on the same samples, so that their error rates can be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from statistics import fmean, median, stdev
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
+
+#: Criterion takes 100 000; 2000 are fifty times as fast, and find the 2.5 % quantile between 1.8 and 3.2 %.
+_N_RESAMPLES = 2000
+_SEED = 20_240_229
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerSamples:
+    """Raw latencies of both sides, ns: for each process, in the order in which they ran, those of its repetitions.
+
+    Raises
+    ------
+    ValueError
+        A side has no process, a process no repetition, or a latency is not positive.
+    """
+
+    old: tuple[tuple[int, ...], ...]
+    new: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what no rule can be applied to."""
+        for side, processes in (("old", self.old), ("new", self.new)):
+            if not processes or not all(processes):
+                raise ValueError(f"{side}: a side without processes, or a process without repetitions")
+            if min(chain(*processes)) <= 0:
+                raise ValueError(f"{side}: a latency is not positive: {min(chain(*processes))} ns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A rule, where it comes from, and whether it would claim that samples are slower."""
+
+    name: str
+    source: str
+    alarms: Callable[[PeerSamples], bool]
+
+
+def mean_alarms(samples: PeerSamples, *, threshold_ratio: float) -> bool:
+    """Hold the mean of one process against that of one other: new > old (1 + threshold)."""
+    return fmean(samples.new[0]) > fmean(samples.old[0]) * (1.0 + threshold_ratio)
+
+
+def asv_alarms(samples: PeerSamples, *, factor: float = 1.1, p_threshold: float = 0.002) -> bool:
+    """Pool the processes of each side: medians apart by `factor`, and a two-sided Mann-Whitney p below the threshold.
+
+    One repetition a side is judged by the factor alone. Where even separate samples could not reach the threshold, the
+    99 % intervals of the medians would have to be apart; of so few samples they are infinite, so nothing is claimed.
+    """
+    old, new = tuple(chain(*samples.old)), tuple(chain(*samples.new))
+    if median(new) <= factor * median(old):
+        return False
+    if len(old) == 1 or len(new) == 1:
+        return True
+    least_p = 1.0 / math.comb(len(old) + len(new), len(old))
+    return least_p < p_threshold and _mann_whitney_p(old, new) < p_threshold
+
+
+def google_benchmark_alarms(samples: PeerSamples, *, p_threshold: float = 0.05) -> bool:
+    """Apply a two-sided Mann-Whitney test to the repetitions of one process each, from 2 repetitions on."""
+    old, new = samples.old[0], samples.new[0]
+    if min(len(old), len(new)) < 2:
+        return False
+    return median(new) > median(old) and _mann_whitney_p(old, new) < p_threshold
+
+
+def tango_alarms(samples: PeerSamples, *, z_threshold: float = 2.6, threshold_ratio: float = 0.005) -> bool:
+    """Test paired differences: mean / (deviation / sqrt(n)) >= 2.6, and a mean of more than 0.5 % of the old one.
+
+    Tango interleaves single calls of both sides in one process. Here a pair is the medians of two processes that ran
+    one beside the other; processes without a partner are left out.
+    """
+    pairs = [(median(old), median(new)) for old, new in zip(samples.old, samples.new, strict=False)]
+    differences = [new - old for old, new in pairs]
+    if len(pairs) < 2 or fmean(differences) / fmean(old for old, _ in pairs) <= threshold_ratio:
+        return False
+    return fmean(differences) >= z_threshold * stdev(differences) / math.sqrt(len(pairs))
+
+
+def criterion_alarms(
+    samples: PeerSamples, *, noise_ratio: float = 0.01, significance: float = 0.05, confidence: float = 0.95
+) -> bool:
+    """Bootstrap within one process each: the means differ, and the whole interval of their change is above the noise.
+
+    p is that of Welch's t among resamples of both sides mixed, two-sided; the interval is the percentile interval of
+    mean(new) / mean(old) - 1 among resamples of each side. The resamples are the same on every call.
+    """
+    old, new = np.array(samples.old[0], dtype=np.float64), np.array(samples.new[0], dtype=np.float64)
+    if min(len(old), len(new)) < 2:
+        return False
+    generator = np.random.default_rng(_SEED)
+    change = _resamples(generator, new, len(new)).mean(axis=1) / _resamples(generator, old, len(old)).mean(axis=1) - 1.0
+    is_above_noise = bool(np.quantile(change, (1.0 - confidence) / 2.0) > noise_ratio)
+    return is_above_noise and _mixed_bootstrap_p(generator, old, new) < significance
+
+
+def _mann_whitney_p(old: Sequence[int], new: Sequence[int]) -> float:
+    return float(mannwhitneyu(new, old, alternative="two-sided").pvalue)
+
+
+def _mixed_bootstrap_p(generator: np.random.Generator, old: _Floats, new: _Floats) -> float:
+    mixed = _resamples(generator, np.concatenate((new, old)), len(new) + len(old))
+    below = np.mean(_welch_t(mixed[:, len(new) :], mixed[:, : len(new)]) < _welch_t(old[None], new[None]))
+    return float(2.0 * min(below, 1.0 - below))
+
+
+def _resamples(generator: np.random.Generator, values: _Floats, size: int) -> _Floats:
+    """Draw with replacement; shape (resamples, size)."""
+    return generator.choice(values, size=(_N_RESAMPLES, size))
+
+
+def _welch_t(old: _Floats, new: _Floats) -> _Floats:
+    """Return Welch's t along the last axis; infinite, or not a number, where nothing varies."""
+    errors = old.var(axis=1, ddof=1) / old.shape[1] + new.var(axis=1, ddof=1) / new.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((new.mean(axis=1) - old.mean(axis=1)) / np.sqrt(errors), dtype=np.float64)
+
+
+#: Every rule at its own defaults; those of pytest-benchmark at two thresholds, as it has none of its own.
+PEERS: tuple[Peer, ...] = (
+    Peer(
+        name="pytest-benchmark mean:5%",
+        source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
+        alarms=partial(mean_alarms, threshold_ratio=0.05),
+    ),
+    Peer(
+        name="pytest-benchmark mean:10%",
+        source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
+        alarms=partial(mean_alarms, threshold_ratio=0.10),
+    ),
+    Peer(
+        name="asv (factor 1.1)",
+        source="asv, commands/compare.py, _is_result_better, and statistics.py, is_different",
+        alarms=asv_alarms,
+    ),
+    Peer(
+        name="google/benchmark",
+        source="google/benchmark, tools/gbench/report.py, calc_utest (compare.py, --alpha 0.05)",
+        alarms=google_benchmark_alarms,
+    ),
+    Peer(
+        name="criterion",
+        source="criterion.rs, analysis/compare.rs, and report.rs, compare_to_threshold",
+        alarms=criterion_alarms,
+    ),
+    Peer(
+        name="tango",
+        source="tango-bench, lib.rs, DiffEstimate::build",
+        alarms=tango_alarms,
+    ),
+)

@@ -1,0 +1,120 @@
+"""Reads from a ``run.json`` what baselines need of it: a session for each group, and what cannot be a reference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfsuite.device.fingerprint import Fingerprint
+from perfsuite.errors import BaselineError
+from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
+from perfsuite.verdict.entry import StoredSession
+
+#: The schema of ``run.json`` that is read.
+RUN_SCHEMA = 1
+
+#: What was not measured properly is no reference.
+REJECTED = (Outcome.INVALID, Outcome.IMPOSSIBLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedGroup:
+    """What a run measured of one group."""
+
+    #: Name of the group's file of baselines.
+    name: str
+    fingerprint: Fingerprint
+    session: StoredSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """What baselines need of a run."""
+
+    path: Path
+    device: str
+    recorded_at: str
+    #: Whether something was slowed down on purpose.
+    is_injected: bool
+    #: What pairs were measured against; None where the run stands by itself.
+    against: str | None
+    groups: tuple[RecordedGroup, ...]
+    #: Cases that are left out, with their outcome.
+    rejected: Mapping[str, str]
+
+
+def read_run(path: Path) -> RecordedRun:
+    """Read a run.
+
+    Raises
+    ------
+    BaselineError
+        The file is missing, is not a ``run.json`` of this schema, or lacks a field.
+    """
+    try:
+        plain = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise BaselineError(f"{path}: cannot be read ({error.strerror}); name the run.json of a run") from error
+    except ValueError as error:
+        raise BaselineError(f"{path}: is not JSON ({error}); name the run.json of a run") from error
+    schema = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
+    if schema != RUN_SCHEMA or "fingerprint" not in plain:
+        raise BaselineError(f"{path}: is no run.json of schema {RUN_SCHEMA} (schema is {schema!r}); run again")
+    try:
+        return _run(path, plain)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BaselineError(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
+
+
+def require_reference(run: RecordedRun) -> None:
+    """Raise a `BaselineError` where a run must not become a reference, or holds nothing that could."""
+    if run.is_injected:
+        raise BaselineError(f"{run.path}: was slowed down on purpose (--perf-inject), and is no reference; run without")
+    if run.against is not None:
+        raise BaselineError(
+            f"{run.path}: was measured in pairs against {run.against}, and is no reference; run without --against"
+        )
+    if not run.groups:
+        rejected = f", {len(run.rejected)} were rejected" if run.rejected else ""
+        raise BaselineError(f"{run.path}: holds no valid case{rejected}; run again")
+
+
+def _run(path: Path, plain: Mapping[str, Any]) -> RecordedRun:
+    rejected = {each["id"]: each["outcome"] for each in plain["cases"] if Outcome(each["outcome"]) in REJECTED}
+    samples: dict[str, dict[str, tuple[int, ...]]] = {}
+    for each in plain["cases"]:
+        if each["id"] not in rejected and each["samples_ns"]:
+            samples.setdefault(_group(each, plain), {})[each["id"]] = tuple(int(ns) for ns in each["samples_ns"])
+    return RecordedRun(
+        path=path,
+        device=str(plain["device"]),
+        recorded_at=str(plain["started_at"]),
+        is_injected=bool(plain.get("injected", False)),
+        against=plain.get("against"),
+        groups=tuple(_recorded(name, cases, plain) for name, cases in samples.items()),
+        rejected=rejected,
+    )
+
+
+def _group(case: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
+    name = GROUP_OF_KIND.get(case["kind"], OWN_GROUP)
+    return name if name in plain["fingerprint"] else OWN_GROUP
+
+
+def _recorded(group: str, samples_ns: Mapping[str, tuple[int, ...]], plain: Mapping[str, Any]) -> RecordedGroup:
+    sentinels = plain.get("sentinels_ns", {}).get(group, {})
+    return RecordedGroup(
+        name=str(plain["workload"]).rpartition("/")[0] if group == "llama" else group,
+        fingerprint={str(key): str(value) for key, value in plain["fingerprint"][group].items()},
+        session=StoredSession(
+            recorded_at=str(plain["started_at"]),
+            suite_version=str(plain["suite_version"]),
+            samples_ns=dict(sorted(samples_ns.items())),
+            sentinels_ns={str(name): tuple(int(ns) for ns in times) for name, times in sentinels.items()},
+            covariates=dict(plain.get("covariates", {}).get(group, {})),
+        ),
+    )

@@ -1,0 +1,405 @@
+"""``perfsuite baseline``, on runs that were never measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.verdict.baseline import read_baselines
+
+from .conftest import Refused, Streams
+
+DECODE, PREFILL = "phase/a-q8_0/siso/decode", "phase/a-q8_0/siso/prefill"
+KERNEL = "kernel/add/n8/f32"
+REASON = "the new kernel keeps more accurate sums"
+
+WriteRun = Callable[..., Path]
+
+
+def plain_case(case_id: str, samples_ns: tuple[int, ...], outcome: str = "new") -> dict[str, Any]:
+    """A case as run.json has it, with what baselines read of it."""
+    return {"id": case_id, "kind": case_id.split("/")[0], "samples_ns": list(samples_ns), "outcome": outcome}
+
+
+@pytest.fixture
+def write_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteRun:
+    """Return how to write a run, each a day after the one before, and make the folder of baselines the default's."""
+    monkeypatch.chdir(tmp_path)
+    written: list[Path] = []
+
+    def write(
+        factor: float = 1.0,
+        *,
+        cases: tuple[str, ...] = (DECODE, PREFILL),
+        threads: str = "2",
+        outcomes: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Path:
+        times = tuple(round(1_000_000 * factor * (1 + step / 1000)) for step in range(5))
+        plain = {
+            "schema": 1,
+            "suite_version": "1",
+            "started_at": f"2025-01-{len(written) + 1:02}T00:00:00+00:00",
+            "device": "host",
+            "workload": "a-q8_0/siso",
+            "fingerprint": {"llama": {"soc": "A", "threads": threads}, "kernels": {"soc": "A"}},
+            "cases": [plain_case(case_id, times, (outcomes or {}).get(case_id, "new")) for case_id in cases],
+            **fields,
+        }
+        path = tmp_path / f"run-{len(written)}.json"
+        path.write_text(json.dumps(plain))
+        written.append(path)
+        return path
+
+    return write
+
+
+def run(*arguments: object) -> int:
+    """Run ``perfsuite baseline``."""
+    return main(["baseline", *map(str, arguments)])
+
+
+STORE = Path("baselines/host/a-q8_0.json")
+
+
+def shown(capsys: Streams, *arguments: str) -> dict[str, Any]:
+    """What ``show --json`` tells of the only entry."""
+    capsys.readouterr()
+    assert run("show", "host", "a-q8_0", "--json", *arguments) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["entries"]
+    assert isinstance(entry, dict)
+    return entry
+
+
+def differences(capsys: Streams, path: Path, *arguments: str) -> dict[str, dict[str, Any]]:
+    """What ``diff --json`` tells, by case."""
+    capsys.readouterr()
+    run("diff", path, "--json", *arguments)
+    return {each["id"]: each for each in json.loads(capsys.readouterr().out)["cases"]}
+
+
+def test_a_run_is_recorded_as_a_session(write_run: WriteRun, capsys: Streams) -> None:
+    """Each group goes to its own file, with samples, sentinels and covariates, anchored at the first session."""
+    path = write_run(
+        cases=(DECODE, KERNEL),
+        sentinels_ns={"llama": {"memory": [5, 6, 7], "compute": [3, 3, 3]}},
+        covariates={"llama": {"load_average": 0.5, "cpu_mhz": None}},
+    )
+    assert run("record", path) == 0
+    assert "1 case of 2025-01-01" in capsys.readouterr().out
+    (entry,) = read_baselines(STORE).entries
+    (session,) = entry.sessions
+    assert session.samples_ns == {DECODE: (1_000_000, 1_001_000, 1_002_000, 1_003_000, 1_004_000)}
+    assert session.sentinels_ns == {"memory": (5, 6, 7), "compute": (3, 3, 3)}
+    assert session.covariates == {"load_average": 0.5, "cpu_mhz": None}
+    assert entry.anchor.cases_ns == {DECODE: 1_002_000}
+    assert entry.anchor.sentinels_ns == {"memory": 6, "compute": 3}
+    assert read_baselines(Path("baselines/host/kernels.json")).entries[0].case_ids == (KERNEL,)
+
+
+def test_a_run_is_recorded_once(write_run: WriteRun, refused: Refused) -> None:
+    """The same run twice would count as two sessions, and is refused."""
+    path = write_run()
+    run("record", path)
+    before = STORE.read_bytes()
+    line = refused(["baseline", "record", str(path)])
+    assert "holds the session of 2025-01-01T00:00:00+00:00 already" in line
+    assert STORE.read_bytes() == before
+
+
+def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, capsys: Streams) -> None:
+    """INVALID and IMPOSSIBLE cases are named and not recorded."""
+    path = write_run(cases=(DECODE, PREFILL, KERNEL), outcomes={PREFILL: "invalid", KERNEL: "impossible"})
+    assert run("record", path) == 0
+    out = capsys.readouterr().out
+    assert f"left out, invalid (1): {PREFILL}\n" in out
+    assert f"left out, impossible (1): {KERNEL}\n" in out
+    assert read_baselines(STORE).entries[0].case_ids == (DECODE,)
+    assert not Path("baselines/host/kernels.json").exists()
+
+
+def test_what_is_stored_is_shown(write_run: WriteRun, capsys: Streams) -> None:
+    """Sessions, spreads, references and anchor are told as JSON and as tables."""
+    for factor in (1.0, 1.01, 0.99, 1.02):
+        run("record", write_run(factor))
+    entry = shown(capsys)
+    assert [each["n_cases"] for each in entry["sessions"]] == [2] * 4
+    assert entry["anchor"] == {"recorded_at": "2025-01-01T00:00:00+00:00", "reason": "the first session"}
+    (decode, _) = entry["cases"]
+    assert (decode["id"], decode["n_sessions"], decode["anchor_ns"]) == (DECODE, 4, 1_002_000)
+    assert decode["median_ns"] == pytest.approx(1_002_000 * 1.005, rel=1e-4)
+    assert decode["between_ratio"] == pytest.approx(0.0129, abs=0.0003)
+    assert decode["within_ratio"] == pytest.approx(0.0016, abs=0.0001)
+    assert decode["since_anchor_ratio"] == pytest.approx(1.005, rel=1e-4)
+    assert run("show", "host", "a-q8_0") == 0
+    out = capsys.readouterr().out
+    assert "soc A, threads 2" in out
+    assert all(text in out for text in (DECODE, "2025-01-04", "1.3 %", "+0.5 %"))
+
+
+def test_a_difference_beyond_the_margin_ends_with_1(write_run: WriteRun, capsys: Streams) -> None:
+    """A case that is slower than stored by more than the margin makes the exit code 1, and the table says which."""
+    run("record", write_run())
+    assert run("diff", write_run(1.04)) == 0
+    slow = write_run(1.08)
+    capsys.readouterr()
+    assert run("diff", slow) == 1
+    out = capsys.readouterr().out
+    assert "+8.0 %" in out
+    assert "2 of 2 cases are slower than stored by more than 5 %" in out
+    assert run("diff", slow, "--margin", "0.1") == 0
+    assert run("diff", write_run(0.5)) == 0
+    found = differences(capsys, slow)[DECODE]
+    assert (found["change_ratio"], found["since_anchor_ratio"]) == pytest.approx((1.08, 1.08))
+    assert (found["stored_ns"], found["new_ns"], found["is_beyond"]) == (1_002_000, 1_082_160, True)
+
+
+def test_a_case_that_is_not_stored_has_no_change(write_run: WriteRun, capsys: Streams) -> None:
+    """A new case is told beside the others, without a change and without a failure."""
+    run("record", write_run(cases=(DECODE,)))
+    found = differences(capsys, write_run(1.0, cases=(DECODE, PREFILL)))[PREFILL]
+    assert found["stored_ns"] is found["change_ratio"] is found["since_anchor_ratio"] is None
+    assert run("diff", write_run(cases=(DECODE, PREFILL))) == 0
+    assert PREFILL in capsys.readouterr().out
+
+
+def test_a_run_is_not_compared_with_itself(write_run: WriteRun, capsys: Streams) -> None:
+    """A run that was recorded is compared with the other sessions."""
+    run("record", write_run())
+    slow = write_run(1.08)
+    run("record", slow)
+    assert differences(capsys, slow)[DECODE]["change_ratio"] == pytest.approx(1.08)
+
+
+def test_the_drift_of_a_sentinel_is_divided_out(write_run: WriteRun, capsys: Streams) -> None:
+    """Compute follows its sentinel in full, memory by the profile's weight; other cases do not move."""
+    before = {"llama": {"memory": [1000] * 3, "compute": [1000] * 3}}
+    after = {"llama": {"memory": [1100] * 3, "compute": [1100] * 3}}
+    run("record", write_run(sentinels_ns=before))
+    found = differences(capsys, write_run(1.1, sentinels_ns=after))
+    assert found[PREFILL]["change_ratio"] == pytest.approx(1.0)
+    assert found[DECODE]["change_ratio"] == pytest.approx(1.1 / 1.1**0.25)
+    assert found[DECODE]["since_anchor_ratio"] == pytest.approx(1.1 / 1.1**0.25)
+    assert found[DECODE]["stored_ns"] == 1_002_000
+
+
+def test_an_approval_makes_a_run_the_reference(write_run: WriteRun, capsys: Streams) -> None:
+    """The old sessions go, their medians and the change stay, and a difference can be reviewed."""
+    for factor in (1.0, 1.0):
+        run("record", write_run(factor))
+    assert run("approve", write_run(1.08), "--reason", REASON) == 0
+    (entry,) = read_baselines(STORE).entries
+    (session,) = entry.sessions
+    assert session.recorded_at == "2025-01-03T00:00:00+00:00"
+    (approval,) = entry.approvals
+    assert approval.reason == REASON
+    assert approval.retired_ns == {DECODE: 1_002_000, PREFILL: 1_002_000}
+    assert approval.change_ratio == {DECODE: pytest.approx(1.08), PREFILL: pytest.approx(1.08)}
+    assert entry.anchor.cases_ns[DECODE] == 1_002_000
+    told = STORE.with_name("a-q8_0.approvals.md").read_text()
+    assert told.startswith("# Approvals: host/a-q8_0\n")
+    assert f": {REASON}\n" in told
+    assert f"| `{DECODE}` | 1.00 ms | 1.08 ms | +8.0 % | +8.0 % |" in told
+    assert run("diff", write_run(1.08)) == 0
+
+
+def test_cases_that_were_not_run_keep_their_sessions(write_run: WriteRun) -> None:
+    """An approval of some cases leaves the others, and what is invalid, as they were."""
+    run("record", write_run())
+    run("approve", write_run(1.08, outcomes={PREFILL: "invalid"}), "--reason", REASON)
+    (entry,) = read_baselines(STORE).entries
+    assert entry.reference_ns(PREFILL) == 1_002_000
+    assert entry.reference_ns(DECODE) == 1_082_160
+    assert entry.approvals[0].retired_ns == {DECODE: 1_002_000}
+
+
+def test_each_approval_is_a_section(write_run: WriteRun) -> None:
+    """A second approval is told after the first; what did not change is counted and not listed."""
+    run("record", write_run())
+    run("approve", write_run(1.08), "--reason", REASON)
+    run("approve", write_run(1.081), "--reason", "a second reason that is long enough")
+    told = STORE.with_name("a-q8_0.approvals.md").read_text()
+    assert told.count("\n## ") == 2
+    assert told.index(REASON) < told.index("a second reason")
+    assert told.endswith("2 more cases changed by 0.5 % or less.\n")
+    assert read_baselines(STORE).entries[0].approvals[1].change_ratio == {}
+
+
+def approve_five_steps(write_run: WriteRun) -> None:
+    """Record a run, and approve five more, each 3 % slower than the one before."""
+    run("record", write_run())
+    for step in range(1, 6):
+        assert run("approve", write_run(1.03**step), "--reason", REASON) == 0
+
+
+def test_five_approvals_are_seen_from_the_anchor(write_run: WriteRun, capsys: Streams) -> None:
+    """Five approvals of 3 % each are within any margin one by one, and 15.9 % since the anchor."""
+    approve_five_steps(write_run)
+    latest = write_run(1.03**5)
+    found = differences(capsys, latest)[DECODE]
+    assert found["change_ratio"] == pytest.approx(1.0, abs=1e-4)
+    assert found["since_anchor_ratio"] == pytest.approx(1.03**5, rel=1e-4)
+    assert run("diff", latest) == 0
+    assert "+15.9 %" in capsys.readouterr().out
+    assert "+15.9 % |" in STORE.with_name("a-q8_0.approvals.md").read_text()
+    entry = shown(capsys)
+    assert len(entry["approvals"]) == 5
+    assert entry["cases"][0]["since_anchor_ratio"] == pytest.approx(1.03**5, rel=1e-4)
+
+
+def test_an_anchor_is_pinned_to_the_reference(write_run: WriteRun, capsys: Streams) -> None:
+    """After pinning, creep is measured from the present reference, for the reason that was given."""
+    approve_five_steps(write_run)
+    assert run("anchor", "host", "a-q8_0", "--reason", "the accurate kernel is here to stay") == 0
+    entry = shown(capsys)
+    assert entry["anchor"]["reason"] == "the accurate kernel is here to stay"
+    assert entry["cases"][0]["since_anchor_ratio"] == pytest.approx(1.0)
+
+
+def test_old_sessions_are_pruned(write_run: WriteRun, capsys: Streams) -> None:
+    """The newest sessions of each case are kept; a case that is in old ones only keeps those."""
+    run("record", write_run(cases=(PREFILL,)))
+    for _ in range(4):
+        run("record", write_run(cases=(DECODE,)))
+    capsys.readouterr()
+    assert run("prune", "host", "a-q8_0", "--keep", "2") == 0
+    assert capsys.readouterr().out == f"{STORE}: 3 of 5 sessions kept\n"
+    (entry,) = read_baselines(STORE).entries
+    assert [list(each.samples_ns) for each in entry.sessions] == [[PREFILL], [DECODE], [DECODE]]
+    assert entry.sessions[-1].recorded_at == "2025-01-05T00:00:00+00:00"
+
+
+def test_an_entry_is_chosen_by_its_fingerprint(write_run: WriteRun, capsys: Streams) -> None:
+    """--where limits a command to the entries that have a value."""
+    run("record", write_run(threads="2"))
+    run("record", write_run(threads="4"))
+    assert shown(capsys, "--where", "threads=4")["fingerprint"]["threads"] == "4"
+    assert run("anchor", "host", "a-q8_0", "--reason", REASON, "--where", "threads=4") == 0
+    assert [entry.anchor.reason for entry in read_baselines(STORE).entries] == ["the first session", REASON]
+
+
+def test_a_group_that_is_not_stored_is_told(write_run: WriteRun, capsys: Streams) -> None:
+    """Where one group is stored and another is not, the first is compared and the second named."""
+    run("record", write_run(cases=(DECODE,)))
+    capsys.readouterr()
+    assert run("diff", write_run(cases=(DECODE, KERNEL))) == 0
+    out, err = capsys.readouterr()
+    assert KERNEL not in out
+    assert (
+        err
+        == "perfsuite: baselines/host/kernels.json: nothing comparable is stored (no entry); its cases are left out\n"
+    )
+
+
+def test_another_folder_is_used(write_run: WriteRun, tmp_path: Path) -> None:
+    """--baseline-dir names where baselines lie."""
+    assert run("record", write_run(), "--baseline-dir", tmp_path / "other") == 0
+    assert (tmp_path / "other" / "host" / "a-q8_0.json").exists()
+    assert not STORE.exists()
+
+
+@pytest.mark.parametrize("action", ["record", "approve"])
+def test_a_run_that_was_slowed_down_is_no_reference(write_run: WriteRun, refused: Refused, action: str) -> None:
+    """What --perf-inject slowed down is neither recorded nor approved."""
+    path = write_run(injected=True)
+    reason = ["--reason", REASON] if action == "approve" else []
+    assert "was slowed down on purpose" in refused(["baseline", action, str(path), *reason])
+    assert not STORE.exists()
+
+
+@pytest.mark.parametrize("reason", ["", "because", "    why?      ", "123456789"])
+def test_a_reason_must_say_something(write_run: WriteRun, refused: Refused, reason: str) -> None:
+    """A reason of fewer than ten characters is refused, for approvals and anchors alike."""
+    path = str(write_run())
+    assert "expected 10 or more" in refused(["baseline", "approve", path, "--reason", reason])
+    assert "expected 10 or more" in refused(["baseline", "anchor", "host", "a-q8_0", "--reason", reason])
+
+
+def test_a_reference_is_not_approved_again(write_run: WriteRun, refused: Refused) -> None:
+    """The run that is the reference already has nothing to approve."""
+    path = write_run()
+    run("record", path)
+    assert "is the reference already" in refused(["baseline", "approve", str(path), "--reason", REASON])
+    assert read_baselines(STORE).entries[0].approvals == ()
+
+
+@pytest.mark.parametrize("action", ["diff", "approve"])
+def test_another_fingerprint_is_told(write_run: WriteRun, refused: Refused, action: str) -> None:
+    """Where nothing comparable is stored, the difference and the way out are one line."""
+    run("record", write_run(threads="2"))
+    path = str(write_run(threads="4"))
+    reason = ["--reason", REASON] if action == "approve" else []
+    line = refused(["baseline", action, path, *reason])
+    assert "baselines/host/a-q8_0.json: nothing comparable is stored (threads '2', now '4')" in line
+    assert "perfsuite baseline record" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read"),
+        ("{", "is not JSON"),
+        ("[]", "no run.json of schema 1"),
+        ('{"schema": 2, "entries": []}', "no run.json of schema 1"),
+        ('{"schema": 1, "fingerprint": {}}', "cannot be used (KeyError"),
+        ('{"schema": 1, "fingerprint": {}, "cases": [5]}', "cannot be used (TypeError"),
+        ('{"schema": 1, "fingerprint": {}, "cases": [{"id": "a", "outcome": "odd"}]}', "cannot be used (ValueError"),
+    ],
+)
+def test_what_is_no_run_is_one_line(tmp_path: Path, refused: Refused, content: str | None, message: str) -> None:
+    """A file that is missing, is no run, or is damaged is told with its path."""
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content)
+    line = refused(["baseline", "record", str(path)])
+    assert str(path) in line
+    assert message in line
+
+
+@pytest.mark.usefixtures("write_run")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "host", "a-q8_0"], "baselines/host/a-q8_0.json: holds no entry"),
+        (["anchor", "host", "a-q8_0", "--reason", REASON], "holds no entry"),
+        (["prune", "host", "a-q8_0", "--keep", "2"], "holds no entry"),
+        (["prune", "host", "a-q8_0", "--keep", "0"], "--keep=0: expected an integer of 1 or more"),
+    ],
+)
+def test_a_mistake_is_one_line(refused: Refused, arguments: list[str], message: str) -> None:
+    """A file that is empty and a number out of its range are told."""
+    assert message in refused(["baseline", *arguments])
+
+
+def test_other_mistakes_are_one_line(write_run: WriteRun, refused: Refused) -> None:
+    """A margin that is none, a filter that fits nothing and a run without a valid case are told."""
+    path = str(write_run())
+    run("record", path)
+    assert "--margin=3: expected" in refused(["baseline", "diff", path, "--margin", "3"])
+    assert "no entry has threads=9" in refused(["baseline", "show", "host", "a-q8_0", "--where", "threads=9"])
+    invalid = str(write_run(cases=(DECODE,), outcomes={DECODE: "invalid"}))
+    assert "holds no valid case, 1 were rejected" in refused(["baseline", "record", invalid])
+    unknown = str(write_run(device="nokia3310"))
+    assert "nokia3310" in refused(["baseline", "diff", unknown])
+
+
+def test_an_older_file_is_read_and_extended(write_run: WriteRun) -> None:
+    """A file of schema 1 is one session, anchored at it, and is written back in the present schema."""
+    STORE.parent.mkdir(parents=True)
+    old = {
+        "fingerprint": {"soc": "A", "threads": "2"},
+        "recorded_at": "2024-01-01T00:00:00+00:00",
+        "suite_version": "0",
+        "cases": {DECODE: [999_000, 1_000_000, 1_001_000]},
+    }
+    STORE.write_text(json.dumps({"schema": 1, "entries": [old]}))
+    assert run("record", write_run()) == 0
+    assert json.loads(STORE.read_text())["schema"] == 2
+    (entry,) = read_baselines(STORE).entries
+    assert [len(each.samples_ns) for each in entry.sessions] == [1, 2]
+    assert entry.anchor.cases_ns == {DECODE: 1_000_000, PREFILL: 1_002_000}

@@ -1,0 +1,43 @@
+"""From a workload on an engine to a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+
+
+def plan_of(engine: Engine, tmp_path: Path, scenario: str = "siso", **settings: object) -> LlamaPlan:
+    """Plan a process of the smallest architecture."""
+    workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=tmp_path), find_scenario(scenario))
+    return llama_plan(
+        workload,
+        engine,
+        gguf_path=tmp_path / "x.gguf",
+        cache_dir=tmp_path,
+        n_threads=2,
+        **settings,  # type: ignore[arg-type]
+    )
+
+
+def test_a_plan_runs_the_scenario(engine: Engine, tmp_path: Path) -> None:
+    """Lengths, build and file come from the workload and the engine."""
+    plan = plan_of(engine, tmp_path, "p700-g5-d100")
+    assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 5, 100, 700, 512)
+    assert (plan.engine_build_id, plan.gguf_path) == (engine.build_id, str(tmp_path / "x.gguf"))
+
+
+@pytest.mark.parametrize(("backend", "layers", "recorder"), [("cpu", 0, "callback"), ("opencl", 999, "none")])
+def test_operators_are_recorded_on_the_processor(
+    backend: str, layers: int, recorder: str, engine: Engine, tmp_path: Path
+) -> None:
+    """Only the CPU backend reports its operators; another one has the whole model."""
+    plan = plan_of(engine, tmp_path, backend=backend)
+    assert (plan.n_gpu_layers, plan.recorder) == (layers, recorder)

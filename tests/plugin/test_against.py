@@ -1,0 +1,144 @@
+"""Runs that compare two sides in pairs, with stored records in place of measurements."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import TurnsPlan
+
+from .conftest import FakeDevice
+
+MODEL = "smollm2-135m-l2-q8_0"
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess(
+        "--device=host", f"--model={MODEL}", "--perf-dir=run", "-p", "no:cacheprovider", *arguments
+    )
+
+
+def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
+    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    return {case["id"].split("/", 3)[-1]: case for case in run["cases"]}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    """Return the llama.cpp that is installed."""
+    return find_engine()
+
+
+def _plans(device: FakeDevice) -> tuple[TurnsPlan, TurnsPlan]:
+    first, second = [plan for plan in device.plans if isinstance(plan, TurnsPlan)][:2]
+    return first, second
+
+
+def test_the_same_on_both_sides_is_never_regressed(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """All phases and operators are judged by one set of pairs, which ends at the first look, and nothing fails."""
+    result = _run(pytester, "--against-args=threads=1")
+    assert result.ret == 0
+    cases = _cases(pytester)
+    assert {case["outcome"] for case in cases.values()} == {"pass"}
+    assert {case["kind"] for case in cases.values()} == {"phase", "operator"}
+    assert {case["n_pairs"] for case in cases.values()} == {8}
+    assert len(fake_device.plans) == 16
+    assert all(len(case["baseline_samples_ns"]) == len(case["samples_ns"]) == 8 for case in cases.values())
+
+
+def test_a_slower_operator_is_confirmed_and_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """What the screen flags is confirmed on fresh pairs, and the summary names what carries the slowdown."""
+    fake_device.slowdown = {"ffn_swiglu": 3.0}
+    result = _run(pytester, "--against-args=threads=1")
+    assert result.ret == 1
+    case = _cases(pytester)["decode/ffn_swiglu"]
+    assert case["outcome"] == "regressed"
+    assert case["change_ratio"] == pytest.approx(3.0, rel=0.01)
+    assert case["lower_ratio"] < case["change_ratio"] < case["upper_ratio"]
+    assert case["n_pairs"] > 8
+    result.stdout.fnmatch_lines(["*ffn_swiglu*"])
+
+
+def test_a_faster_side_is_improved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """The direction is new over old: what got faster passes, and is said to be faster."""
+    fake_device.slowdown = {"": 0.8}
+    assert _run(pytester, "--against-args=threads=1").ret == 0
+    assert _cases(pytester)["decode/ffn_up"]["outcome"] == "improved"
+
+
+def test_a_margin_of_a_marker_decides_pairs(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A test's own margin is the one by which its case is judged."""
+    fake_device.slowdown = {"": 1.04}
+    pytester.makepyfile(
+        """
+        import pytest
+        @pytest.mark.perf(margin=0.5)
+        def test_lenient(phase_case, perf):
+            perf.judge(phase_case)
+        """
+    )
+    assert _run(pytester, "--against-args=threads=1", "-k", "decode", str(pytester.path)).ret == 0
+
+
+def test_competition_makes_pairs_invalid(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Pairs that had competition decide nothing, and the reason says so."""
+    fake_device.contended = True
+    assert _run(pytester, "--against-args=threads=1").ret == 0
+    cases = _cases(pytester)
+    assert {case["outcome"] for case in cases.values()} == {"invalid"}
+    assert "threads waited 50 %" in cases["decode"]["reason"]
+
+
+def test_settings_are_those_of_the_old_side(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """The old side has the arguments, the new side is what the run would measure anyway."""
+    _run(pytester, "--against-args=threads=1 flash_attn=0 type_k=Q8_0 type_v=f32 ubatch=32", "--threads=2")
+    old, new = (plan.llama for plan in _plans(fake_device))
+    assert (old.n_threads, old.flash_attn, old.type_k, old.type_v, old.n_ubatch) == (1, False, "q8_0", "f32", 32)
+    assert (new.n_threads, new.flash_attn, new.type_k, new.type_v, new.n_ubatch) == (2, True, "f16", "f16", 512)
+
+
+def test_builds_and_models_are_those_of_the_old_side(
+    pytester: pytest.Pytester, fake_device: FakeDevice, engine: Engine
+) -> None:
+    """Another build and another file are what the old side runs."""
+    _run(pytester, f"--against={engine.library_dir}", "--against-model=smollm2-135m-l3-q8_0")
+    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    assert "against=" in run["subject"]["llama"]
+    assert "against-model=smollm2-135m-l3-q8_0" in run["subject"]["llama"]
+
+
+def test_an_injected_phase_is_one_of_the_new_side(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """``--perf-inject=decode=0.5`` slows the phase of the new side alone."""
+    _run(pytester, "--against-args=threads=2", "--perf-inject=decode=0.5")
+    old, new = (plan.llama for plan in _plans(fake_device))
+    assert (old.inject_phases, new.inject_phases, new.inject_phase_ratio) == ((), ("decode",), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--against-args=threads", "*--against-args=threads: accepted are threads=N*"),
+        ("--against-args=threads=0", "*--against-args=threads=0: accepted are*"),
+        ("--against-args=flash_attn=maybe", "*flash_attn=maybe: accepted are*"),
+        ("--against-args=type_k=q99", "*type_k=q99: accepted are*"),
+        ("--against-args=colour=red", "*colour=red: accepted are*"),
+        ("--against=/no/such/place", "*--against: /no/such/place*"),
+        ("--against-model=smollm2", "*--against-model: *"),
+        ("--perf-budget=soon", "*--perf-budget=soon: expected a time such as 120s or 5m*"),
+    ],
+)
+def test_a_mistake_is_one_line(argument: str, message: str, pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Whatever names the old side wrongly is told with what is accepted, and nothing is measured."""
+    result = _run(pytester, argument)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+    assert not fake_device.plans
+
+
+def test_pairs_are_not_recorded(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A paired comparison is no baseline."""
+    result = _run(pytester, "--against-args=threads=1", "--baseline=record")
+    result.stderr.fnmatch_lines(["*--baseline=record: pairs compare two sides*"])

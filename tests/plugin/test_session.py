@@ -1,0 +1,142 @@
+"""Stored baselines in whole runs of the plugin, with stored records in place of measurements."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.verdict.baseline import read_baselines
+
+from .conftest import FakeDevice
+
+MODEL = "smollm2-135m-l2-q8_0"
+DECODE, PREFILL = f"phase/{MODEL}/siso/decode", f"phase/{MODEL}/siso/prefill"
+STORE = Path("baselines/host") / f"{MODEL}.json"
+
+QUIET = {"memory_ns": 1_000_000, "compute_ns": 1_000_000}
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-k", "test_phase", "-o", "perf_session_spread=0.01")
+    return pytester.runpytest_inprocess("--device=host", f"--model={MODEL}", *own, *arguments)
+
+
+def _plain(pytester: pytest.Pytester) -> dict[str, Any]:
+    run: dict[str, Any] = json.loads((pytester.path / "run" / "run.json").read_text())
+    return run
+
+
+def _case(pytester: pytest.Pytester, case_id: str) -> dict[str, Any]:
+    case: dict[str, Any] = next(each for each in _plain(pytester)["cases"] if each["id"] == case_id)
+    return case
+
+
+def test_recording_adds_a_session(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Each run with --baseline=record is a session more, with its sentinels and what was seen of the machine."""
+    fake_device.sentinels = QUIET
+    for _ in range(2):
+        assert _run(pytester, "--baseline=record", "--perf-replicates=3").ret == 0
+    (entry,) = read_baselines(STORE).entries
+    assert len(entry.sessions) == 2
+    assert entry.sessions[0].sentinels_ns == {"memory": (1_000_000,) * 3, "compute": (1_000_000,) * 3}
+    assert entry.sessions[0].covariates["waiting_ratio"] == pytest.approx(0.0005, rel=0.01)
+    assert set(entry.sessions[0].covariates) == {
+        *("load_average", "cpu_mhz", "temperature_celsius", "waiting_ratio", "steal_ratio")
+    }
+    assert entry.anchor.cases_ns[DECODE] == entry.sessions[0].median_ns(DECODE)
+
+
+def test_the_basis_of_the_comparison_is_told(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """The reason says which spread the bounds rest on: the default's, and from five sessions on that between them."""
+    _run(pytester, "--baseline=record")
+    _run(pytester)
+    assert _case(pytester, DECODE)["reason"].endswith("; default spread 1 % stands in for 1 session")
+    for _ in range(4):
+        _run(pytester, "--baseline=record")
+    _run(pytester)
+    assert _case(pytester, DECODE)["outcome"] == "pass"
+    assert _case(pytester, DECODE)["reason"].endswith("; spread 0.0 % between 5 sessions")
+
+
+def test_a_slower_machine_is_no_regression(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Where everything and the sentinels take longer, what the compute sentinel explains is divided out and told."""
+    fake_device.sentinels = QUIET
+    _run(pytester, "--baseline=record")
+    fake_device.sentinels = {"memory_ns": 1_200_000, "compute_ns": 1_200_000}
+    fake_device.slowdown[""] = 1.2
+    result = _run(pytester)
+    prefill = _case(pytester, PREFILL)
+    assert prefill["outcome"] == "pass"
+    assert prefill["change_ratio"] == pytest.approx(1.0, rel=0.02)
+    assert prefill["reason"].endswith("after dividing out a drift of +20.0 % of the compute sentinel")
+    assert "+4.7 % for a drift of +20.0 % of the memory sentinel" in _case(pytester, DECODE)["reason"]
+    result.stdout.fnmatch_lines(["  the compute sentinel is +20.0 % off the stored sessions; *"])
+
+
+def test_a_slower_engine_is_a_regression(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Where everything takes longer and the sentinels do not, nothing is divided out."""
+    fake_device.sentinels = QUIET
+    _run(pytester, "--baseline=record")
+    fake_device.slowdown[""] = 1.2
+    assert _run(pytester).ret == 1
+    assert _case(pytester, PREFILL)["outcome"] == "regressed"
+    assert "sentinel" not in _case(pytester, PREFILL)["reason"]
+
+
+def test_creep_is_reported_and_fails_nothing(
+    pytester: pytest.Pytester, fake_device: FakeDevice, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that equals its approved reference passes, and says how far that is from the anchor."""
+    _run(pytester, "--baseline=record", "--perf-replicates=3")
+    fake_device.slowdown[""] = 1.3
+    _run(pytester, "--perf-replicates=3")
+    assert main(["baseline", "approve", "run/run.json", "--reason", "slower, and more accurate"]) == 0
+    result = _run(pytester, "--perf-replicates=3")
+    assert result.ret == 0
+    assert _case(pytester, DECODE)["outcome"] == "pass"
+    result.stdout.fnmatch_lines([f"  creep: {DECODE} +* % since the anchor of 20*-*-* (1 approval)"])
+
+
+def test_the_run_file_can_be_recorded(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """run.json holds what a baseline needs: recording it later is the same as recording it at once."""
+    fake_device.sentinels = QUIET
+    _run(pytester)
+    assert main(["baseline", "record", "run/run.json", "--baseline-dir", "later"]) == 0
+    (entry,) = read_baselines("later" / STORE.relative_to("baselines")).entries
+    (session,) = entry.sessions
+    plain = _plain(pytester)
+    assert session.recorded_at == plain["started_at"]
+    assert session.covariates == plain["covariates"]["llama"]
+    assert session.sentinels_ns["memory"] == tuple(plain["sentinels_ns"]["llama"]["memory"])
+    assert set(session.samples_ns) == {each["id"] for each in plain["cases"]}
+    assert plain["injected"] is False
+
+
+def test_a_run_that_is_slowed_down_says_so(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """run.json of a run with --perf-inject is marked, for it is no reference."""
+    _run(pytester, "--perf-inject=MUL_MAT=0.2")
+    assert _plain(pytester)["injected"] is True
+    assert main(["baseline", "record", "run/run.json"]) == 2
+
+
+def test_another_run_that_recorded_meanwhile_is_kept(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read anew before a session is added."""
+    _run(pytester, "--baseline=record")
+    stored = STORE.read_bytes()
+    STORE.unlink()
+    measure = fake_device.run
+
+    def restored(*arguments: Any, **options: Any) -> dict[str, Any]:
+        STORE.write_bytes(stored)
+        return measure(*arguments, **options)
+
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", restored)
+    _run(pytester, "--baseline=record")
+    (entry,) = read_baselines(STORE).entries
+    assert len(entry.sessions) == 2

@@ -1,0 +1,35 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from perfsuite.errors import BaselineError
+from perfsuite.records.whole_file import write_whole
+
+
+def test_a_file_and_its_folder_are_made(tmp_path: Path) -> None:
+    """What is written is there, readable by all, with nothing beside it."""
+    path = tmp_path / "new" / "file.md"
+    write_whole(path, lambda out: print("µ", file=out), BaselineError)
+    assert path.read_text("utf-8") == "µ\n"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert [each.name for each in path.parent.iterdir()] == ["file.md"]
+
+
+def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    """Half a file is never seen, and the reason is one line with the path."""
+    path = tmp_path / "file.md"
+    path.write_text("before")
+
+    def failing(out: TextIO) -> None:
+        out.write("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
+        write_whole(path, failing, BaselineError)
+    assert path.read_text() == "before"
+    assert [each.name for each in tmp_path.iterdir()] == ["file.md"]

@@ -1,0 +1,101 @@
+"""Making a run the new reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import BaselineError
+from perfsuite.verdict.approval import (
+    append_approval,
+    approval_text,
+    approvals_path,
+    approve,
+    checked_reason,
+    notable,
+)
+from perfsuite.verdict.changes import CaseChange, case_changes
+from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
+
+A, B, C = "phase/a/b/decode", "phase/a/b/prefill", "phase/a/b/copy"
+
+
+def session(recorded_at: str, **times: int) -> StoredSession:
+    """A session of constant samples."""
+    named = {"a": A, "b": B, "c": C}
+    samples = {named[name]: (time_ns,) * 3 for name, time_ns in times.items()}
+    return StoredSession(recorded_at=recorded_at, suite_version="1", samples_ns=samples)
+
+
+OLD = first_entry({"soc": "A"}, session("1", a=10**6, b=10**6)).with_session(session("2", a=10**6, b=10**6))
+NEW = session("3", a=1_100_000, c=5000)
+
+
+def changes_of(entry: BaselineEntry, new: StoredSession) -> tuple[CaseChange, ...]:
+    """Compare without sentinels."""
+    return case_changes(entry, new, weights={}, default_spread_ratio=0.15)
+
+
+def test_the_run_replaces_the_sessions_of_its_cases() -> None:
+    """Cases of the run have it as their only session; others keep theirs, and the anchor does not move."""
+    found = approve(OLD, NEW, changes_of(OLD, NEW), reason="a good reason", approved_at="4")
+    assert [each.recorded_at for each in found.sessions_of(A)] == ["3"]
+    assert [each.recorded_at for each in found.sessions_of(B)] == ["1", "2"]
+    assert found.anchor.cases_ns == {A: 10**6, B: 10**6, C: 5000}
+    (approval,) = found.approvals
+    assert (approval.approved_at, approval.reason) == ("4", "a good reason")
+    assert approval.change_ratio == {A: pytest.approx(1.1)}
+    assert approval.retired_ns == {A: 10**6}
+
+
+def test_the_reference_cannot_be_approved_again() -> None:
+    """A run that is the only session of all its cases has nothing to approve."""
+    found = approve(OLD, NEW, (), reason="a good reason", approved_at="4")
+    with pytest.raises(BaselineError, match="the run of 3 is the reference already"):
+        approve(found, NEW, (), reason="a good reason", approved_at="5")
+
+
+def test_the_text_tells_what_changed() -> None:
+    """When, why, on what, and a row for each case that changed or is new; the rest is counted."""
+    new = session("3", a=1_100_000, b=1_004_000, c=5000)
+    text = approval_text(OLD, changes_of(OLD, new), reason="a good reason", approved_at="4", recorded_at="3")
+    assert text.splitlines()[0] == "## 4: a good reason"
+    assert "The run of 3 on soc A." in text
+    assert f"| `{A}` | 1.00 ms | 1.10 ms | +10.0 % | +10.0 % |" in text
+    assert f"| `{C}` | - | 5.00 µs | - | - |" in text
+    assert B not in text
+    assert text.endswith("1 more case changed by 0.5 % or less.\n")
+
+
+def test_a_text_without_changes_has_no_table() -> None:
+    """Where nothing changed notably there is no empty table."""
+    changes = changes_of(OLD, session("3", a=10**6))
+    assert notable(changes) == ()
+    text = approval_text(OLD, changes, reason="a good reason", approved_at="4", recorded_at="3")
+    assert "|" not in text
+
+
+def test_texts_are_appended(tmp_path: Path) -> None:
+    """The first text comes under a title, the next after it."""
+    path = approvals_path(tmp_path / "host" / "llama-3.2-1b-q4_0.json")
+    assert path.name == "llama-3.2-1b-q4_0.approvals.md"
+    append_approval(path, "## 1\n")
+    append_approval(path, "## 2\n\n")
+    assert path.read_text() == "# Approvals: host/llama-3.2-1b-q4_0\n\n## 1\n\n## 2\n"
+
+
+def test_a_text_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    """A folder in the file's place, and bytes that are no text, are told with the path."""
+    (tmp_path / "a.md").mkdir()
+    (tmp_path / "b.md").write_bytes(b"\xff")
+    for name in ("a.md", "b.md"):
+        with pytest.raises(BaselineError, match=rf"{name}: cannot be read"):
+            append_approval(tmp_path / name, "x")
+
+
+def test_a_reason_is_one_line() -> None:
+    """Line breaks and double spaces go; what remains must say something."""
+    assert checked_reason("  a reason\n of  two lines ") == "a reason of two lines"
+    with pytest.raises(BaselineError, match=r"^--reason='too short': has 9 characters, expected 10 or more; "):
+        checked_reason("too  short")

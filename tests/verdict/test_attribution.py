@@ -1,0 +1,172 @@
+"""What a phase lost, by its operators."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.attribution import MAX_CARRIERS, attribute, carrier_of, phase_attributions
+
+PREFIX = "a-q8_0/siso"
+
+
+def moved(case_id: str, old_ns: int, new_ns: int, outcome: Outcome | None = None) -> Judgement:
+    """Judge a case of some old and new time; by a margin of 5 % where no outcome is given."""
+    ratio = new_ns / old_ns
+    known = Outcome.REGRESSED if ratio > 1.05 else Outcome.IMPROVED if ratio < 1 / 1.05 else Outcome.PASS
+    return Judgement(
+        case_id=case_id,
+        kind=case_id.split("/")[0],
+        samples_ns=(new_ns,) * 3,
+        measured_ns=new_ns,
+        floor_ns=None,
+        expected_ns=None,
+        limit_ns=None,
+        baseline_ns=old_ns,
+        change_ratio=ratio,
+        outcome=outcome or known,
+        reason="because",
+    )
+
+
+def phase(name: str, old_ns: int, new_ns: int, outcome: Outcome | None = None) -> Judgement:
+    """A phase of the workload."""
+    return moved(f"phase/{PREFIX}/{name}", old_ns, new_ns, outcome)
+
+
+def operator(role: str, old_ns: int, new_ns: int, outcome: Outcome | None = None, at: str = "decode") -> Judgement:
+    """An operator of a phase of the workload."""
+    return moved(f"operator/{PREFIX}/{at}/{role}", old_ns, new_ns, outcome)
+
+
+def test_a_phase_names_what_carries_it() -> None:
+    """The regressed operators are named by what they lost, the largest first, and what they leave is unexplained."""
+    cases = (
+        phase("decode", 1000, 1500),
+        operator("attn_out", 100, 150),
+        operator("ffn_swiglu", 100, 480),
+        operator("ffn_gate", 500, 520),
+    )
+    (found,) = phase_attributions(cases)
+    assert (found.case_id, found.lost_ns, found.unexplained_ns) == (f"phase/{PREFIX}/decode", 500, 70)
+    assert [(each.role, each.lost_ns, each.share_ratio) for each in found.carriers] == [
+        ("ffn_swiglu", 380, 0.76),
+        ("attn_out", 50, 0.1),
+    ]
+    assert all(each.is_significant for each in found.carriers)
+
+
+def test_what_lies_outside_the_operators_is_a_carrier_too() -> None:
+    """The rest of a phase is a case like another."""
+    (found,) = phase_attributions((phase("decode", 1000, 1500), operator("rest", 100, 600)))
+    assert [each.role for each in found.carriers] == ["rest"]
+
+
+def test_the_gather_of_embeddings_is_no_part_of_its_phase() -> None:
+    """The time of the embedding is left out of prefill and decode, and so it carries neither."""
+    cases = (phase("decode", 1000, 1500), operator("embd", 10, 900), operator("ffn_up", 100, 500))
+    (found,) = phase_attributions(cases)
+    assert [each.role for each in found.carriers] == ["ffn_up"]
+
+
+def test_operators_belong_to_their_own_phase() -> None:
+    """What a prefill lost is not told of the decode."""
+    cases = (
+        phase("prefill", 1000, 1500),
+        phase("decode", 1000, 1001),
+        operator("ffn_up", 100, 500, at="prefill"),
+        operator("ffn_down", 100, 900, at="decode"),
+    )
+    (found,) = phase_attributions(cases)
+    assert [each.case_id for each in found.carriers] == [f"operator/{PREFIX}/prefill/ffn_up"]
+
+
+def test_a_faster_phase_names_what_made_it_faster() -> None:
+    """The signs turn, the order by size stays."""
+    cases = (phase("decode", 1000, 500), operator("a", 300, 200), operator("b", 400, 50), operator("c", 100, 200))
+    (found,) = phase_attributions(cases)
+    assert (found.lost_ns, found.unexplained_ns) == (-500, -50)
+    assert [(each.role, each.lost_ns, each.share_ratio) for each in found.carriers] == [
+        ("b", -350, 0.7),
+        ("a", -100, 0.2),
+    ]
+
+
+def test_at_most_five_are_named() -> None:
+    """The sixth regressed operator is a part of what is unexplained."""
+    cases = (phase("decode", 6000, 6600), *(operator(f"op{at}", 1000, 1100) for at in range(6)))
+    (found,) = phase_attributions(cases)
+    assert len(found.carriers) == MAX_CARRIERS
+    assert found.unexplained_ns == 100
+
+
+def test_where_no_operator_is_sure_the_fewest_that_make_up_half_are_named() -> None:
+    """They are marked as not significant by themselves; a decided operator would have been named alone."""
+    unsure = Outcome.INCONCLUSIVE
+    cases = (
+        phase("decode", 1000, 1100),
+        *(operator(f"op{at}", 100, 100 + lost, unsure) for at, lost in enumerate((10, 40, 30, 10))),
+    )
+    (found,) = phase_attributions(cases)
+    assert [(each.role, each.is_significant) for each in found.carriers] == [("op1", False), ("op2", False)]
+    assert found.unexplained_ns == 30
+
+
+def test_a_loss_that_is_spread_over_many_has_no_carriers() -> None:
+    """Where not even five operators make up half, none is named."""
+    small = [operator(f"op{at}", 100, 104, Outcome.INCONCLUSIVE) for at in range(20)]
+    (found,) = phase_attributions((phase("decode", 2000, 2120), *small))
+    assert (found.carriers, found.unexplained_ns) == ((), 120)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.INVALID, Outcome.IMPOSSIBLE, Outcome.INCOMPARABLE])
+def test_what_was_measured_wrongly_carries_nothing(outcome: Outcome) -> None:
+    """A measurement that cannot be trusted is not reckoned with."""
+    cases = (phase("decode", 1000, 1500), operator("bad", 100, 900, outcome), operator("good", 100, 200))
+    (found,) = phase_attributions(cases)
+    assert [each.role for each in found.carriers] == ["good"]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASS, Outcome.SLOW, Outcome.NEW, Outcome.INCONCLUSIVE, Outcome.INVALID])
+def test_a_phase_that_did_not_change_is_not_attributed(outcome: Outcome) -> None:
+    """Only REGRESSED and IMPROVED say that there is something to explain."""
+    assert phase_attributions((phase("decode", 1000, 1500, outcome), operator("a", 100, 600))) == ()
+
+
+def test_without_operators_there_is_no_tree() -> None:
+    """Phases alone, kernels and cases of one's own have no parts."""
+    cases = (phase("decode", 1000, 1500), moved("kernel/gemv/n8/f32", 10, 20), moved("mine", 10, 20))
+    assert phase_attributions(cases) == ()
+
+
+def test_the_estimated_change_goes_before_the_stored_median() -> None:
+    """Pairs estimate the change beside the case; old and new are then taken from that estimate."""
+    from dataclasses import replace
+
+    paired = replace(phase("decode", 1000, 1500), baseline_ns=None, change_ratio=1.25)
+    assert (paired.old_ns, paired.lost_ns) == (1200.0, 300)
+    stored = replace(paired, baseline_ns=1400, change_ratio=None)
+    assert (stored.old_ns, stored.lost_ns) == (1400, 100)
+    assert replace(stored, baseline_ns=None).lost_ns is None
+
+
+def test_the_carrier_of_a_run_lost_the_most_of_its_phase() -> None:
+    """A prefill is longer than a decode step: what counts is the share of the phase, and only sure losses do."""
+    cases = (
+        operator("long", 10_000, 10_600, at="prefill"),
+        operator("other", 90_000, 90_000, at="prefill"),
+        operator("short", 100, 150, at="decode"),
+        operator("unsure", 800, 2000, Outcome.INCONCLUSIVE, at="decode"),
+    )
+    assert carrier_of(cases) == "short"
+    assert carrier_of(cases[1:2]) is None
+
+
+def test_both_answers_are_given_together() -> None:
+    """A run is attributed by phase, with the shift that everything has in common."""
+    cases = [phase(at, 5000, 6000) for at in ("prefill", "decode")]
+    cases += [operator(f"op{n}", 1000, 1200, at=at) for n in range(5) for at in ("prefill", "decode")]
+    found = attribute(cases, margin_ratio=0.05)
+    assert len(found.phases) == 2
+    assert found.uniform_shift is not None

@@ -1,0 +1,74 @@
+"""Slow creep away from the anchor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.verdict.approval import approve
+from perfsuite.verdict.changes import case_changes
+from perfsuite.verdict.creep import creep_ratio, find_creep
+from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
+
+CASE, OTHER = "phase/a/b/decode", "phase/a/b/prefill"
+
+
+def session(day: int, factor: float, memory_ns: int = 1000) -> StoredSession:
+    """A session of two cases, the first of which takes a factor longer."""
+    return StoredSession(
+        recorded_at=f"2025-01-{day:02}",
+        suite_version="1",
+        samples_ns={CASE: (round(10**6 * factor),) * 3, OTHER: (10**6,) * 3},
+        sentinels_ns={"memory": (memory_ns,)},
+    )
+
+
+def approved(n_approvals: int) -> BaselineEntry:
+    """An entry whose reference was approved again and again, 3 % slower each time."""
+    entry = first_entry({}, session(1, 1.0))
+    for step in range(1, n_approvals + 1):
+        new = session(1 + step, 1.03**step)
+        changes = case_changes(entry, new, weights={}, default_spread_ratio=0.15)
+        entry = approve(entry, new, changes, reason="three percent more", approved_at=f"2025-01-{1 + step:02}")
+    return entry
+
+
+def test_five_small_approvals_are_one_large_change() -> None:
+    """Five approvals of 3 % are reported once they are beyond the margin of the anchor together."""
+    (creep,) = find_creep(approved(5), (CASE, OTHER), margin_ratio=0.05, weights={})
+    assert creep.text == f"creep: {CASE} +15.9 % since the anchor of 2025-01-01 (5 approvals)"
+    assert find_creep(approved(1), (CASE, OTHER), margin_ratio=0.05, weights={}) == ()
+    (creep,) = find_creep(approved(1), (CASE,), margin_ratio=0.02, weights={})
+    assert creep.text.endswith("(1 approval)")
+
+
+def test_only_what_is_asked_for_is_told() -> None:
+    """Cases that were not measured in this run, or are not stored, are left out."""
+    assert find_creep(approved(5), (OTHER, "phase/a/b/copy"), margin_ratio=0.05, weights={}) == ()
+
+
+def test_the_furthest_comes_first() -> None:
+    """Several cases are told in the order of how far they went."""
+    entry = approved(5)
+    new = StoredSession(
+        recorded_at="2025-02-01", suite_version="1", samples_ns={CASE: (1_100_000,), OTHER: (1_300_000,)}
+    )
+    found = find_creep(replace(entry, sessions=(new,)), (CASE, OTHER), margin_ratio=0.05, weights={})
+    assert [each.case_id for each in found] == [OTHER, CASE]
+
+
+def test_approvals_before_the_anchor_do_not_count() -> None:
+    """A pinned anchor starts anew."""
+    entry = approved(5).anchored(recorded_at="2025-01-20", reason="from here on")
+    assert find_creep(entry, (CASE, OTHER), margin_ratio=0.001, weights={}) == ()
+    slower = replace(entry, sessions=(session(21, 1.5),))
+    (creep,) = find_creep(slower, (CASE,), margin_ratio=0.05, weights={})
+    assert creep.n_approvals == 0
+
+
+def test_a_machine_that_slowed_down_is_no_creep() -> None:
+    """What the sentinel says of the machine is divided out."""
+    entry = replace(first_entry({}, session(1, 1.0)), sessions=(session(2, 1.2, memory_ns=1200),))
+    assert creep_ratio(entry, CASE, {"memory": 1.0}) == pytest.approx(1.0)
+    assert creep_ratio(entry, CASE, {}) == pytest.approx(1.2)

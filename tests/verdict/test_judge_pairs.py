@@ -1,0 +1,58 @@
+"""From pairs to a judgement."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.expectation.cases import Case
+from perfsuite.records.events import Phase
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.judge_pairs import judge_pairs
+from perfsuite.verdict.sequential import Pairs, compare_sequentially
+
+CASE = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
+OLD = tuple(1000 + step for step in range(40))
+
+
+def judged(factor: float, n_pairs: int = 40, problems: tuple[str, ...] = ()) -> Judgement:
+    """Judge pairs whose new side takes `factor` as long."""
+    sides = (OLD[:n_pairs], tuple(round(old * factor) for old in OLD[:n_pairs]))
+
+    def collect(n: int) -> Pairs:
+        return {CASE.case_id: (sides[0][:n], sides[1][:n])}
+
+    verdict = compare_sequentially(collect, {CASE.case_id: 0.02}).get(CASE.case_id)
+    return judge_pairs(CASE, sides, verdict, margin_ratio=0.02, problems=problems)
+
+
+@pytest.mark.parametrize(
+    ("factor", "outcome"), [(1.0, Outcome.PASS), (1.2, Outcome.REGRESSED), (0.8, Outcome.IMPROVED)]
+)
+def test_pairs_decide(factor: float, outcome: Outcome) -> None:
+    """A judgement carries what the pairs say, with the samples of both sides."""
+    judgement = judged(factor)
+    assert judgement.outcome is outcome
+    assert judgement.change_ratio == pytest.approx(factor, rel=0.01)
+    assert judgement.baseline_samples_ns == OLD
+    assert (judgement.baseline_ns, judgement.measured_ns) == (1020, round(1020 * factor))
+
+
+def test_too_few_pairs_have_no_bounds() -> None:
+    """Without an interval the bounds are None, and the case is undecided."""
+    judgement = judged(1.2, n_pairs=2)
+    assert judgement.outcome is Outcome.INCONCLUSIVE
+    assert (judgement.lower_ratio, judgement.upper_ratio) == (None, None)
+
+
+def test_a_problem_comes_first() -> None:
+    """Pairs that cannot be trusted decide nothing."""
+    judgement = judged(1.2, problems=("no",))
+    assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "no")
+
+
+def test_a_case_of_one_side_is_incomparable() -> None:
+    """What only one of the sides has cannot be compared."""
+    judgement = judge_pairs(CASE, ((), ()), None, margin_ratio=0.02)
+    assert judgement.outcome is Outcome.INCOMPARABLE
+    assert (judgement.measured_ns, judgement.baseline_ns) == (None, None)

@@ -1,0 +1,86 @@
+"""What baselines need of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import BaselineError
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.run_file import SCHEMA, RunFile, write_run
+from perfsuite.verdict.recorded_run import RUN_SCHEMA, read_run, require_reference
+
+DECODE = Judgement(
+    case_id="phase/a-q8_0/siso/decode",
+    kind="phase",
+    samples_ns=(5, 6, 7),
+    measured_ns=6,
+    floor_ns=1,
+    expected_ns=4,
+    limit_ns=40,
+    baseline_ns=None,
+    change_ratio=None,
+    outcome=Outcome.SLOW,
+    reason="why",
+)
+RUN = RunFile(
+    suite_version="1",
+    started_at="2025-01-01T00:00:00+00:00",
+    device="host",
+    workload="a-q8_0/siso",
+    subjects={},
+    fingerprints={"llama": {"soc": "A"}, "own": {"soc": "B"}},
+    ceilings=None,
+    durations_s={},
+    operator_share_ratio={},
+    n_discarded_replicates={},
+    peak_rss_bytes=None,
+    judgements=(
+        DECODE,
+        replace(DECODE, case_id="mine/x", kind="mine"),
+        replace(DECODE, case_id="phase/a-q8_0/siso/copy", outcome=Outcome.INVALID),
+    ),
+    sentinels_ns={"llama": {"memory": (1, 2)}},
+    covariates={"llama": {"load_average": 0.5, "cpu_mhz": None}},
+)
+
+
+def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
+    """Groups come with their samples, sentinels and covariates; what was not measured properly is left out."""
+    run = read_run(write_run(RUN, tmp_path))
+    assert RUN_SCHEMA == SCHEMA
+    assert (run.device, run.recorded_at, run.is_injected) == ("host", RUN.started_at, False)
+    assert run.rejected == {"phase/a-q8_0/siso/copy": "invalid"}
+    llama, own = run.groups
+    assert (llama.name, own.name) == ("a-q8_0", "own")
+    assert (llama.fingerprint, own.fingerprint) == ({"soc": "A"}, {"soc": "B"})
+    assert llama.session.samples_ns == {DECODE.case_id: (5, 6, 7)}
+    assert llama.session.sentinels_ns == {"memory": (1, 2)}
+    assert llama.session.covariates == {"load_average": 0.5, "cpu_mhz": None}
+    assert own.session.samples_ns == {"mine/x": (5, 6, 7)}
+    assert own.session.sentinels_ns == own.session.covariates == {}
+
+
+def test_a_phase_of_ones_own_is_ones_own(tmp_path: Path) -> None:
+    """A case that is called like the suite's, in a run that measured none of the suite's, belongs to its test."""
+    run = replace(RUN, fingerprints={"own": {"soc": "B"}}, judgements=(DECODE,))
+    assert [group.name for group in read_run(write_run(run, tmp_path)).groups] == ["own"]
+
+
+def test_a_run_that_was_slowed_down_is_no_reference(tmp_path: Path) -> None:
+    """The file says so, and recording refuses it; others are accepted."""
+    require_reference(read_run(write_run(RUN, tmp_path)))
+    run = read_run(write_run(replace(RUN, is_injected=True), tmp_path))
+    assert run.is_injected
+    with pytest.raises(BaselineError, match="slowed down on purpose"):
+        require_reference(run)
+
+
+def test_a_run_in_pairs_is_no_reference(tmp_path: Path) -> None:
+    """The samples of pairs are not those of replicates by themselves."""
+    run = read_run(write_run(replace(RUN, against="/lib/old"), tmp_path))
+    with pytest.raises(BaselineError, match="in pairs against /lib/old, and is no reference; run without --against"):
+        require_reference(run)
