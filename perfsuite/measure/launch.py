@@ -104,7 +104,9 @@ def _pinning(plan: Plan) -> dict[str, str]:
     """
     llama = getattr(plan, "llama", plan)
     usable = sorted(os.sched_getaffinity(0))
-    if not isinstance(llama, LlamaPlan) or llama.n_threads != len(usable) or _PINNING_NAMES & os.environ.keys():
+    if not isinstance(llama, LlamaPlan) or not llama.binds_threads or llama.n_threads != len(usable):
+        return {}
+    if _PINNING_NAMES & os.environ.keys():
         return {}
     return {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in usable)}
 

@@ -21,7 +21,11 @@ def llama_plan(
     backend: str = "cpu",
     n_repetitions: int = 1,
 ) -> LlamaPlan:
-    """Plan one process of `n_repetitions`; operators are recorded on the CPU backend, which alone reports them."""
+    """Plan one process of `n_repetitions`.
+
+    Operators are recorded on the CPU backend, which alone reports them. A build with a BLAS library has threads beside
+    OpenMP's, which would all inherit the processor that the first thread is bound to, so nothing is bound there.
+    """
     scenario, settings = workload.scenario, workload.settings
     on_cpu = backend == "cpu"
     return LlamaPlan(
@@ -41,6 +45,7 @@ def llama_plan(
         type_v=settings.type_v,
         n_gpu_layers=0 if on_cpu else 999,
         recorder="callback" if on_cpu else "none",
+        binds_threads=not any(engine.library_dir.glob("libggml-blas*")),
     )
 
 

@@ -38,6 +38,8 @@ class LlamaPlan:
     type_v: str = "f16"
     n_gpu_layers: int = 0
     recorder: str = "callback"
+    #: Whether each thread gets a processor of its own, where there are as many threads as processors.
+    binds_threads: bool = True
     seed: int = 0
     #: Draws where the engine's buffers come to lie in this process; 0 leaves it to what was allocated before.
     layout_seed: int = 0

@@ -15,6 +15,9 @@ from perfsuite.plugin.options import RunConfig
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
 
+#: What each option names, in words.
+_KINDS = {"against": "build", "against_model": "model", "against_args": "settings"}
+
 _FLAGS = {"1": True, "on": True, "0": False, "off": False}
 
 _ACCEPTED = "threads=N, ubatch=N, flash_attn=0|1, type_k=TYPE, type_v=TYPE"
@@ -38,8 +41,8 @@ def with_old_side(config: RunConfig, option: object) -> RunConfig:
     pytest.UsageError
         A value is not accepted, or what it names is missing or broken.
     """
-    named = {name: getattr(option, name) for name in ("against", "against_model", "against_args")}
-    given = {name.replace("_", "-"): value for name, value in named.items() if value is not None}
+    named = {name: getattr(option, name) for name in _KINDS}
+    given = {name: value for name, value in named.items() if value is not None}
     if not given:
         return config
     if config.baseline_mode == "record":
@@ -47,8 +50,8 @@ def with_old_side(config: RunConfig, option: object) -> RunConfig:
     try:
         old = _old_side(config, named["against"], named["against_model"], named["against_args"])
     except PerfsuiteError as error:
-        raise pytest.UsageError(f"--{next(iter(given))}: {error}") from None
-    told = ", ".join(f"{name}={value}" for name, value in given.items())
+        raise pytest.UsageError(f"--{next(iter(given)).replace('_', '-')}: {error}") from None
+    told = ", ".join(f"{_KINDS[name]} {value}" for name, value in given.items())
     return replace(config, old=replace(old, inject_op=None, inject_phases=()), old_text=told)
 
 

@@ -53,7 +53,7 @@ class Perf:
         self._request.node.user_properties.append(("perf_outcome", judgement.outcome.value))
         if judgement.measured_ns is not None:
             self._request.node.user_properties.append(("perf_measured_ns", judgement.measured_ns))
-        if judgement.outcome is not Outcome.INVALID:
+        if judgement.samples_ns and judgement.outcome is not Outcome.INVALID:
             self._replay(judgement)
         text = f"{judgement.outcome.value}: {judgement.case_id}: {judgement.reason}"
         if judgement.outcome.fails or (self._session.config.strict and not judgement.outcome.decides):

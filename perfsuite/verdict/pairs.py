@@ -6,7 +6,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -116,7 +116,10 @@ class PairRun:
         )
 
     def _drawn(self, side: int) -> TurnsPlan:
-        return TurnsPlan(llama=with_drawn_layout(self.plans[side], self.order))
+        """Return the plan of one process; threads are bound on both sides or on none."""
+        binds_threads = all(plan.binds_threads for plan in self.plans)
+        plan = replace(self.plans[side], binds_threads=binds_threads)
+        return TurnsPlan(llama=with_drawn_layout(plan, self.order))
 
     def _next_leader(self) -> int:
         """Draw who leads the first pair of two; the other one leads the second."""

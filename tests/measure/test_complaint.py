@@ -33,7 +33,8 @@ def test_a_quiet_replicate_is_used() -> None:
 @pytest.mark.parametrize(
     ("seen", "waiting", "others"),
     [
-        (contention(waiting=0.5), "threads waited 50 % of the time (limit 2 %) for a processor", None),
+        (contention(waiting=0.5, others=None), "threads waited 50 % of the time (limit 2 %) for a processor", None),
+        (contention(waiting=0.03, others=0.03), "threads waited 3 % of the time (limit 2 %) for a processor", None),
         (contention(others=0.4), None, "other processes took 40 % of the time (limit 5 %) of the processors"),
         (contention(steal=0.2), "the hypervisor took 20 %", "the hypervisor took 20 %"),
     ],
@@ -45,3 +46,8 @@ def test_competition_is_told_by_its_kind(seen: Contention, waiting: str | None, 
         (others_complaint(seen, PROFILE), others),
     ):
         assert (complaint or "").startswith(expected) if expected else complaint is None
+
+
+def test_threads_that_wait_for_each_other_have_no_competition() -> None:
+    """A build with more threads than processors waits by itself; that is its speed."""
+    assert waiting_complaint(contention(waiting=0.4, others=0.01), PROFILE) is None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OverheadPlan, Plan, ProbePlan, TurnsPlan
-from perfsuite.records.events import EngineRecord, Evaluation, Span
+from perfsuite.records.events import EngineRecord, Evaluation, Node, Span
 
 _QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
 _CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
@@ -55,6 +55,8 @@ class FakeDevice:
     payload: Mapping[str, Any]
     #: Factors on the time of operators, by role; "" is every operator.
     slowdown: dict[str, float] = field(default_factory=dict)
+    #: An operator that the old side of a pair calls by another name.
+    renamed_op: str | None = None
     contended: bool = False
     opencl_error: Exception | None = None
     kernel_error: Exception | None = None
@@ -89,6 +91,8 @@ class FakeDevice:
     def _turns(self, plan: LlamaPlan, *, is_new: bool) -> dict[str, Any]:
         self.plans.append(TurnsPlan(llama=plan))
         record = EngineRecord.from_plain(self.payload["engine"])
+        if not is_new and self.renamed_op:
+            record = replace(record, graphs=tuple(_renamed(graph, self.renamed_op) for graph in record.graphs))
         slowed = stretched(record, self.slowdown if is_new else {}, noise=self._random.uniform(1.0, 1.001))
         return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
 
@@ -127,6 +131,14 @@ class FakeDevice:
     def _circumstances(self) -> dict[str, Any]:
         sentinels = {"sentinels": dict(self.sentinels)} if self.sentinels else {}
         return {"contention": self._contention(), "peak_rss_bytes": 10**8, **sentinels}
+
+
+def _renamed(graph: tuple[Node, ...], op: str) -> tuple[Node, ...]:
+    """Return a graph whose nodes of one operator have another one, under an anonymous name."""
+    return tuple(
+        replace(node, op="ANOTHER", tensor=replace(node.tensor, name="node_1")) if node.op == op else node
+        for node in graph
+    )
 
 
 def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float = 1.0) -> EngineRecord:

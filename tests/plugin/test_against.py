@@ -62,6 +62,17 @@ def test_a_slower_operator_is_confirmed_and_named(pytester: pytest.Pytester, fak
     result.stdout.fnmatch_lines(["*ffn_swiglu*"])
 
 
+def test_an_operator_of_one_side_is_incomparable(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """What the old side does not have is told as such, beside all that both have, and fails nothing."""
+    fake_device.renamed_op = "FLASH_ATTN_EXT"
+    result = _run(pytester, "--against-args=flash_attn=0")
+    assert result.ret == 0
+    cases = _cases(pytester)
+    assert cases["decode/flash_attn_ext"]["outcome"] == "incomparable"
+    assert cases["decode/ffn_up"]["outcome"] == "pass"
+    result.stdout.fnmatch_lines(["*incomparable (2 cases): the two sides do not both measure it"])
+
+
 def test_a_faster_side_is_improved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """The direction is new over old: what got faster passes, and is said to be faster."""
     fake_device.slowdown = {"": 0.8}
@@ -106,8 +117,8 @@ def test_builds_and_models_are_those_of_the_old_side(
     """Another build and another file are what the old side runs."""
     _run(pytester, f"--against={engine.library_dir}", "--against-model=smollm2-135m-l3-q8_0")
     run = json.loads((pytester.path / "run" / "run.json").read_text())
-    assert "against=" in run["subject"]["llama"]
-    assert "against-model=smollm2-135m-l3-q8_0" in run["subject"]["llama"]
+    assert run["against"] == f"build {engine.library_dir}, model smollm2-135m-l3-q8_0"
+    assert f"against {run['against']}" in run["subject"]["llama"]
 
 
 def test_an_injected_phase_is_one_of_the_new_side(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:

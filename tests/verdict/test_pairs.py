@@ -25,7 +25,7 @@ PLAN = LlamaPlan(
     n_gen=24,
 )
 QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
-CONTENDED = {**QUIET, "waiting_ns": 10**9}
+CONTENDED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
 
 
 class Workers:
@@ -35,12 +35,14 @@ class Workers:
         self.payload = payload
         self.contended = contended
         self.leaders: list[int] = []
+        self.plans: list[TurnsPlan] = []
 
     def run(
         self, plans: tuple[TurnsPlan, TurnsPlan], *, n_turns: int, leader: int, **_: object
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return two payloads."""
         assert (len(plans), n_turns) == (2, N_TURNS)
+        self.plans += plans
         contention = CONTENDED if len(self.leaders) in self.contended else QUIET
         self.leaders.append(leader)
         payload = {**self.payload, "contention": contention, "peak_rss_bytes": 5}
@@ -80,6 +82,22 @@ def test_each_side_leads_one_of_two_pairs(workers: Workers) -> None:
     firsts, seconds = workers.leaders[::2], workers.leaders[1::2]
     assert [1 - leader for leader in firsts] == seconds
     assert set(firsts) == {0, 1}
+
+
+def test_each_process_draws_its_layout(workers: Workers) -> None:
+    """No two processes of a run have their buffers in the same place by design."""
+    pair_run().extend(4)
+    seeds = [plan.llama.layout_seed for plan in workers.plans]
+    assert len(set(seeds)) == 8
+    assert min(seeds) > 0
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [(True, True, True), (False, True, False), (True, False, False)])
+def test_threads_are_bound_on_both_sides_or_on_none(workers: Workers, old: bool, new: bool, expected: bool) -> None:
+    """A side whose threads cannot be bound decides for both."""
+    plans = (replace(PLAN, binds_threads=old), replace(PLAN, binds_threads=new))
+    PairRun(plans=plans, profile=find_profile("host")).extend(1)
+    assert [plan.llama.binds_threads for plan in workers.plans] == [expected, expected]
 
 
 def test_pairs_with_competition_are_taken_again(workers: Workers) -> None:
