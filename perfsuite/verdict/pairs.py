@@ -74,9 +74,9 @@ class PairRun:
         return self.pairs[:n_pairs]
 
     def _is_over(self) -> bool:
-        """Whether the budget is spent; enough pairs for a first look are taken in any case."""
-        has_enough = len(self.pairs) >= STANDARD_DESIGN.screen_looks[0]
-        return has_enough and self.budget_s is not None and self.elapsed_s > self.budget_s
+        """Whether the budget is spent; a device that is slow, and not busy, has its first look in any case."""
+        is_first_look = len(self.pairs) < STANDARD_DESIGN.screen_looks[0] and not self.complaints
+        return not is_first_look and self.budget_s is not None and self.elapsed_s > self.budget_s
 
     def may_extend(self, n_pairs: int) -> bool:
         """Whether the budget allows for `n_pairs` in all, at the pace so far."""

@@ -128,6 +128,14 @@ def test_a_budget_ends_a_run_after_its_first_look(workers: Workers) -> None:
     assert generous.may_extend(14)
 
 
+def test_a_budget_ends_a_run_that_has_competition_at_once(workers: Workers) -> None:
+    """A busy machine is not waited for beyond the budget."""
+    workers.contended = frozenset({0})
+    run = pair_run(budget_s=0.0)
+    assert len(run.extend(8)) == 0
+    assert len(run.complaints) == 1
+
+
 def test_samples_are_pairwise_by_case() -> None:
     """A case that one process did not measure, or with a time of nothing, has no pairs."""
     decode = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
