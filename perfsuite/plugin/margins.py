@@ -14,7 +14,8 @@ from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
 MARKER = "perf"
 MARKER_LINE = f"{MARKER}(margin): the change that passes in this test, as a ratio; --perf-margin overrides it"
 
-_EXPECTED = "expected a ratio between 0 and 1, such as 0.05, or ratios by kind, such as 0.05,phase=0.02"
+_EXPECTED_RATIO = "expected a ratio between 0 and 1, such as 0.05"
+_EXPECTED = f"{_EXPECTED_RATIO}, or ratios by kind, such as 0.05,phase=0.02"
 _KIND = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -69,8 +70,25 @@ def parse_margins(name: str, text: str | None) -> KindMargins:
             raise pytest.UsageError(f"{name}{text}: {kind!r} is no kind of case; {_EXPECTED}")
         if kind in found:
             raise pytest.UsageError(f"{name}{text}: {kind or 'the margin of all kinds'} is there twice; {_EXPECTED}")
-        found[kind] = _ratio(value, f"{name}{text}")
+        found[kind] = parse_ratio(value, f"{name}{text}", _EXPECTED)
     return KindMargins(any_ratio=found.pop("", None), by_kind_ratio=MappingProxyType(found))
+
+
+def parse_ratio(text: str, shown: str, expected: str = _EXPECTED_RATIO) -> float:
+    """Read a ratio between 0 and 1, both excluded; a message shows `shown` and says what is `expected`.
+
+    Raises
+    ------
+    pytest.UsageError
+        The text is no number, or one that is not between 0 and 1.
+    """
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0.0 < ratio < 1.0:
+        raise pytest.UsageError(f"{shown}: {expected}")
+    return ratio
 
 
 def marker_margin(item: pytest.Item) -> float | None:
@@ -94,15 +112,5 @@ def _marked(item: pytest.Item, marker: pytest.Mark) -> float | None:
         return None
     margin = marker.kwargs["margin"]
     if isinstance(margin, bool) or not isinstance(margin, (int, float)) or not 0.0 < margin < 1.0:
-        raise pytest.UsageError(f"{where}(margin={margin!r}): expected a ratio between 0 and 1, such as 0.05")
+        raise pytest.UsageError(f"{where}(margin={margin!r}): {_EXPECTED_RATIO}")
     return float(margin)
-
-
-def _ratio(text: str, shown: str) -> float:
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = -1.0
-    if not 0.0 < ratio < 1.0:
-        raise pytest.UsageError(f"{shown}: {_EXPECTED}")
-    return ratio

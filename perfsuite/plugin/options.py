@@ -9,15 +9,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import platformdirs
-import psutil
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile, profile_names
+from perfsuite.device.threads import default_threads
 from perfsuite.errors import EngineError, PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import environment_engine
-from perfsuite.plugin.margins import KindMargins, Margins, parse_margins
+from perfsuite.plugin.margins import KindMargins, Margins, parse_margins, parse_ratio
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import find_scenario, scenario_names
 from perfsuite.workload.weights import resolve
@@ -159,9 +159,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         cache_dir=cache_dir,
         n_replicates=_positive("--perf-replicates", option.perf_replicates),
         margins=_margins(config, profile),
-        session_spread_ratio=_ratio(
-            "perf_session_spread", config.getini("perf_session_spread") or str(profile.session_spread_ratio)
-        ),
+        session_spread_ratio=_session_spread_ratio(config, profile),
         strict=option.perf_strict,
         opencl_platform=option.perf_opencl_platform,
         inject_op=None if injected in _INJECTABLE_PHASES else injected,
@@ -194,10 +192,7 @@ def _positive(name: str, value: int) -> int:
 
 
 def _threads(given: int | None) -> int:
-    if given is not None:
-        return _positive("--threads", given)
-    usable = len(os.sched_getaffinity(0))
-    return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
+    return default_threads() if given is None else _positive("--threads", given)
 
 
 def _margins(config: pytest.Config, profile: Profile) -> Margins:
@@ -208,14 +203,9 @@ def _margins(config: pytest.Config, profile: Profile) -> Margins:
     )
 
 
-def _ratio(name: str, text: str) -> float:
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = -1.0
-    if not 0.0 < ratio < 1.0:
-        raise pytest.UsageError(f"{name} = {text}: expected a ratio between 0 and 1, such as 0.05")
-    return ratio
+def _session_spread_ratio(config: pytest.Config, profile: Profile) -> float:
+    text = config.getini("perf_session_spread") or str(profile.session_spread_ratio)
+    return parse_ratio(text, f"perf_session_spread = {text}")
 
 
 def _seconds(name: str, text: str) -> float:

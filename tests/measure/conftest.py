@@ -1,7 +1,10 @@
-"""The engine that is installed, and a model of two layers, for tests that run workers."""
+"""The engine that is installed, a model of two layers, and a stand-in for the worker, for tests that run workers."""
 
 from __future__ import annotations
 
+import stat
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,8 @@ from perfsuite.workload.weights import materialize, resolve
 
 #: Two layers of the smallest architecture of the catalogue: 38 MB.
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
+
+Child = Callable[[str], None]
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +45,16 @@ def small_plan(engine: Engine, engine_cache: Path, tmp_path_factory: pytest.Temp
         n_prompt=16,
         n_gen=4,
     )
+
+
+@pytest.fixture
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
+    """Return how to replace the worker by a shell script, whose plan is ``$plan`` and whose record is ``$record``."""
+
+    def replaced_by(script: str) -> None:
+        path = tmp_path / "child"
+        path.write_text(f"#!/bin/sh\nfor record; do plan=$last last=$record; done\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(sys, "executable", str(path))
+
+    return replaced_by

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import stat
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,20 +15,7 @@ from perfsuite.measure.turns import run_in_turns, turn_order
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import misaligned_evaluations
 
-Child = Callable[[str], None]
-
-
-@pytest.fixture
-def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
-    """Return how to replace the worker by a shell script."""
-
-    def replaced_by(script: str) -> None:
-        path = tmp_path / "child"
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setattr(sys, "executable", str(path))
-
-    return replaced_by
+from .conftest import Child
 
 
 def decodes(record: EngineRecord) -> list[Span]:

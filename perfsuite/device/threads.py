@@ -1,0 +1,13 @@
+"""How many threads the engine gets where nobody said otherwise."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+
+
+def default_threads() -> int:
+    """Return one for each physical core that this process may use, the default of a run and of its calibration."""
+    usable = len(os.sched_getaffinity(0))
+    return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
