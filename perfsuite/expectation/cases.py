@@ -40,6 +40,13 @@ class CaseCost:
     #: Bytes that pass between writing an activation and reading it back, which decides the level that it is read from;
     #: None where nothing passes but the operator's own.
     activation_set_bytes: int | None = None
+    #: The fewest parameters that any routing reads; None where that is no question of routing.
+    least_parameter_bytes: int | None = None
+
+    @property
+    def floor_parameter_bytes(self) -> int:
+        """Parameters that must be read whatever a router decides."""
+        return self.cost.parameter_bytes if self.least_parameter_bytes is None else self.least_parameter_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +86,7 @@ class LlamaWorkload:
         scenario = self.scenario
         if phase is Phase.DECODE:
             used = scenario.n_depth + scenario.n_prompt + (scenario.n_gen + 1) // 2
-            return (Batch(n_tokens=1, n_outputs=1, n_used=used, n_ctx=self.n_ctx),)
+            return (Batch(n_tokens=1, n_outputs=1, n_used=used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch),)
         starts = range(0, scenario.n_prompt, self.n_ubatch)
         return tuple(
             Batch(
@@ -87,6 +94,7 @@ class LlamaWorkload:
                 n_outputs=1 if start + self.n_ubatch >= scenario.n_prompt else 0,
                 n_used=scenario.n_depth + min(start + self.n_ubatch, scenario.n_prompt),
                 n_ctx=self.n_ctx,
+                n_ubatch=self.n_ubatch,
             )
             for start in starts
         )
@@ -106,13 +114,15 @@ class LlamaWorkload:
         return tuple(phase for phase in GRAPH_PHASES if lengths[phase] > 0)
 
 
-def llama_workload(weights: Weights, scenario: Scenario, *, flash_attn: bool = True) -> LlamaWorkload:
+def llama_workload(
+    weights: Weights, scenario: Scenario, *, flash_attn: bool = True, type_k: str = "f16", type_v: str = "f16"
+) -> LlamaWorkload:
     """Return a workload with the engine's usual settings; flash attention only where the architecture has it."""
     can_flash = weights.architecture.family.flash_attention
     return LlamaWorkload(
         weights=weights,
         scenario=scenario,
-        settings=Settings(flash_attn=can_flash and flash_attn),
+        settings=Settings(flash_attn=can_flash and flash_attn, type_k=type_k, type_v=type_v),
         n_ctx=-(-scenario.n_ctx // 256) * 256,
         n_ubatch=N_UBATCH,
     )
@@ -196,6 +206,7 @@ def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCo
             type=operator.sources[0].type,
             working_set_bytes=parameter_bytes,
             activation_set_bytes=layer_bytes + operator.cost.moved_bytes - operator.cost.parameter_bytes,
+            least_parameter_bytes=_least_parameter_bytes(operator),
         )
         for operator in graph
     )
@@ -213,9 +224,19 @@ def _summed(costs: tuple[CaseCost, ...]) -> tuple[CaseCost, ...]:
             type=type_name,
             working_set_bytes=held,
             activation_set_bytes=passed,
+            least_parameter_bytes=sum(part.floor_parameter_bytes for part in parts),
         )
-        for (type_name, held, passed), parts in groupby(sorted(costs, key=key), key=key)
+        for (type_name, held, passed), group in groupby(sorted(costs, key=key), key=key)
+        for parts in [tuple(group)]
     )
+
+
+def _least_parameter_bytes(operator: Operator) -> int | None:
+    """Return the bytes of as many experts as one token is routed to: a batch may share them all."""
+    if operator.op != "MUL_MAT_ID" or not operator.cost.parameter_bytes:
+        return None
+    experts, _, chosen = operator.sources[:3]
+    return experts.n_bytes // experts.ne[2] * chosen.ne[0]
 
 
 def _parameter_bytes(graph: tuple[Operator, ...]) -> int:

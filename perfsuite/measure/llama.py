@@ -82,6 +82,7 @@ class _Options(ctypes.Structure):
         ("type_k", ctypes.c_char_p),
         ("type_v", ctypes.c_char_p),
         ("inject_op", ctypes.c_char_p),
+        ("lora_path", ctypes.c_char_p),
         ("inject_ratio", ctypes.c_double),
         ("inject_extra_ns", ctypes.c_int64),
         ("inject_phase_ratio", ctypes.c_double),
@@ -95,7 +96,7 @@ class _Options(ctypes.Structure):
         ("seed", ctypes.c_uint32),
         ("layout_seed", ctypes.c_uint32),
         ("inject_phases", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("swa_full", ctypes.c_int32),
     )
 
 
@@ -242,6 +243,7 @@ def _options(plan: LlamaPlan) -> _Options:
         type_k=plan.type_k.encode(),
         type_v=plan.type_v.encode(),
         inject_op=plan.inject_op.encode() if plan.inject_op else None,
+        lora_path=plan.lora_path.encode() if plan.lora_path else None,
         inject_ratio=plan.inject_ratio,
         inject_extra_ns=0,
         inject_phase_ratio=plan.inject_phase_ratio,
@@ -255,6 +257,7 @@ def _options(plan: LlamaPlan) -> _Options:
         seed=plan.seed,
         layout_seed=plan.layout_seed,
         inject_phases=sum(1 << _PHASES.index(Phase(phase)) for phase in plan.inject_phases),
+        swa_full=plan.swa_full,
     )
 
 

@@ -43,10 +43,16 @@ def llama_plan(
         flash_attn=settings.flash_attn,
         type_k=settings.type_k,
         type_v=settings.type_v,
+        swa_full=settings.swa_full,
         n_gpu_layers=0 if on_cpu else 999,
         recorder="callback" if on_cpu else "none",
-        binds_threads=not any(engine.library_dir.glob("libggml-blas*")),
+        binds_threads=binds_threads(engine),
     )
+
+
+def binds_threads(engine: Engine) -> bool:
+    """Tell whether each thread may get a processor of its own: not where a BLAS library has threads beside OpenMP's."""
+    return not any(engine.library_dir.glob("libggml-blas*"))
 
 
 def with_drawn_layout(plan: LlamaPlan, order: random.Random) -> LlamaPlan:

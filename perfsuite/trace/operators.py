@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfsuite.records.events import Node, Tensor
 
 _LAYER = re.compile(r"^(?P<role>.+?)(?:-|_l)(?P<layer>\d+)$")
-_WEIGHT = re.compile(r"^(?:blk\.(?P<layer>\d+)\.)?(?P<role>\w+)\.(?:weight|bias)$")
+_WEIGHT = re.compile(r"^(?:blk\.(?P<layer>\d+)\.)?(?P<role>\w+)\.(?:weight|bias)(?:\.(?P<adapter>lora_[ab]))?$")
+_ROTATIONS = frozenset({"attn_inp_k_rot", "attn_inp_v_rot"})
+#: What an unnamed product with a weight is called where that is not the weight's own name.
+_ROLES_OF_WEIGHTS = {"attn_output": "attn_out", "output": "result_output", "token_embd": "result_output"}
 _DECORATION = re.compile(r"( \((view|reshaped|permuted|transposed|cont|copy|copy of .*)\))+$")
 _UNNAMED = re.compile(r"^node_\d+$")
 
@@ -27,15 +30,24 @@ class RecordedOperator:
 
 
 def timed_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
-    """List the operators that the recorder times, in order; the node that is fused into one is joined to it."""
+    """List the operators that the recorder times, in order, each as the engine computes it.
+
+    The node that is fused into one is joined to it, and a product with a Hadamard matrix is a transform (``FWHT``).
+    """
     namer = _RoleNamer()
     operators = []
     for index, node in enumerate(graph):
         if not node.timed:
             continue
         follower = graph[index + 1] if index + 1 < len(graph) and graph[index + 1].fused else None
-        operators.append(namer.named(_joined(node, follower)))
+        operators.append(namer.named(_joined(_computed(node), follower)))
     return tuple(operators)
+
+
+def _computed(node: Node) -> Node:
+    if node.op == "MUL_MAT" and node.sources[0].name in _ROTATIONS:
+        return replace(node, op="FWHT")
+    return node
 
 
 def _joined(node: Node, follower: Node | None) -> Node:
@@ -51,38 +63,66 @@ def _joined(node: Node, follower: Node | None) -> Node:
     )
 
 
+_Base = tuple[str, int | None]
+
+
 class _RoleNamer:
     """Gives each operator of a graph its role; a second operator of one name in a layer carries its operator."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, int | None], str] = {}
+        self._seen: dict[_Base, str] = {}
+        #: What the unnamed tensors of the graph so far are called.
+        self._unnamed: dict[str, _Base] = {}
         self._layer: int | None = None
+        self._last: _Base = ("", None)
 
     def named(self, node: Node) -> RecordedOperator:
-        role, layer = self._base(node)
+        role, layer = self._last = self._base(node)
         first_op = self._seen.setdefault((role, layer), node.op)
         if first_op != node.op:
             role = f"{role}_{node.op.lower()}"
         return RecordedOperator(role=role, op=node.op, layer=layer, output=node.tensor, sources=node.sources)
 
-    def _base(self, node: Node) -> tuple[str, int | None]:
+    def _base(self, node: Node) -> _Base:
         name = _DECORATION.sub("", node.tensor.name)
         if match := _LAYER.match(name):
             self._layer = int(match["layer"])
-            return match["role"], self._layer
-        if _UNNAMED.match(name):
-            return self._unnamed(node), self._layer
-        return name, None
+        if not _UNNAMED.match(name):
+            return _of_name(name)
+        return self._unnamed.setdefault(name, self._base_of_unnamed(node))
 
-    def _unnamed(self, node: Node) -> str:
-        """Call an unnamed tensor by its weight, by the rows that it gathers, or by its operator."""
+    def _base_of_unnamed(self, node: Node) -> _Base:
+        """Call an unnamed tensor by the rows that it gathers, by its weight, or by the tensor that it is made from."""
         if node.op == "GET_ROWS":
-            return "attn_out_rows" if self._is_attention_output(node.sources[0]) else "residual_rows"
-        weight = _WEIGHT.match(node.sources[0].name) if node.sources else None
-        if weight and node.op == "MUL_MAT":
-            return {"attn_output": "attn_out"}.get(weight["role"], weight["role"])
-        return node.op.lower()
+            return "attn_out_rows" if self._is_attention_output(node.sources[0]) else "residual_rows", self._layer
+        if node.op == "FLASH_ATTN_EXT":
+            return "flash_attn_ext", self._layer
+        if node.op == "FWHT":
+            role, layer = self._of_source(node.sources[1])
+            return f"{role}_rot", layer
+        weights = (match for source in node.sources if (match := _WEIGHT.match(source.name)))
+        if weight := next(weights, None):
+            return _of_weight(weight)
+        return self._of_source(node.sources[0]) if node.sources else (node.op.lower(), self._layer)
+
+    def _of_source(self, source: Tensor) -> _Base:
+        name = _DECORATION.sub("", source.name)
+        if not name:  # a view of a tensor without a name, which is the one before
+            return self._last
+        role, layer = self._unnamed.get(name) or _of_name(name)
+        return role.removesuffix("_rows"), layer
 
     @staticmethod
     def _is_attention_output(source: Tensor) -> bool:
         return source.name.startswith(("attn_out", "node_", "kqv_out"))
+
+
+def _of_name(name: str) -> _Base:
+    match = _LAYER.match(name)
+    return (match["role"], int(match["layer"])) if match else (name, None)
+
+
+def _of_weight(weight: re.Match[str]) -> _Base:
+    role = _ROLES_OF_WEIGHTS.get(weight["role"], weight["role"])
+    layer = None if weight["layer"] is None else int(weight["layer"])
+    return f"{role}_{weight['adapter']}" if weight["adapter"] else role, layer

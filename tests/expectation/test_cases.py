@@ -14,6 +14,7 @@ from perfsuite.expectation.cases import (
     Case,
     LlamaWorkload,
     kernel_cases,
+    llama_workload,
     operator_cases,
     phase_cases,
 )
@@ -21,6 +22,7 @@ from perfsuite.expectation.graph import Settings, total_cost
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
+from perfsuite.workload.catalog import names
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -56,10 +58,12 @@ def test_a_run_has_its_seven_phases_in_order() -> None:
 
 
 @pytest.mark.parametrize("flash_attn", [True, False])
-@pytest.mark.parametrize("model", ["smollm2-135m-q8_0", "llama-3.2-1b-q4_0", "qwen2.5-0.5b-q8_0", "gemma-2-2b-f16"])
-def test_every_case_has_an_id_of_its_own(model: str, flash_attn: bool) -> None:
-    """No two cases of a run share an id, and each id begins with its kind."""
-    of = workload(model, flash_attn=flash_attn)
+@pytest.mark.parametrize("name", names())
+def test_every_case_has_an_id_of_its_own(name: str, flash_attn: bool) -> None:
+    """No two cases of a run share an id, each begins with its kind, and every phase with a graph has operators."""
+    weights = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere"))
+    of = llama_workload(weights, find_scenario("siso"), flash_attn=flash_attn)
+    assert {case.phase for case in operator_cases(of)} == {Phase.PREFILL, Phase.DECODE}
     cases = [*phase_cases(of), *operator_cases(of), *kernel_cases()]
     assert len({case.case_id for case in cases}) == len(cases)
     assert all(case.case_id.startswith(f"{case.kind}/") for case in cases)
@@ -108,6 +112,16 @@ def test_parts_of_one_type_are_one() -> None:
     assert {"q4_k", "q6_k"} <= {part.type for part in parts}
 
 
+def test_a_floor_counts_the_experts_of_one_token() -> None:
+    """A prompt may route all its tokens to the same experts, so its floor reads as many as a single token does."""
+    of = workload("qwen1.5-moe-a2.7b-l2-q8_0")
+    found = {(case.phase, case.role): case for case in operator_cases(of)}
+    prefill, decode = (found[phase, "ffn_moe_gate"].costs for phase in (Phase.PREFILL, Phase.DECODE))
+    least = [sum(part.floor_parameter_bytes for part in parts) for parts in (prefill, decode)]
+    assert least[0] == least[1] == sum(part.cost.parameter_bytes for part in decode)
+    assert sum(part.cost.parameter_bytes for part in prefill) > 5 * least[0]
+
+
 @given(st.integers(1, 2000), st.integers(0, 500))
 def test_batches_make_up_the_prompt(n_prompt: int, n_depth: int) -> None:
     """The micro batches hold every token of the prompt once, and only the last gives logits."""
@@ -125,14 +139,24 @@ def test_decode_is_taken_at_its_middle() -> None:
     assert (batch.n_tokens, batch.n_outputs, batch.n_used) == (1, 1, 176)
 
 
-def test_an_architecture_without_a_graph_is_judged_by_phase() -> None:
+def test_an_architecture_without_a_graph_is_judged_by_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the graph is not known there are phases without a forecast, and no operators."""
+    monkeypatch.setattr("perfsuite.expectation.cases.KNOWN_GRAPHS", frozenset({"llama"}))
     of = workload("gemma-2-2b-f16")
     assert not of.has_known_graph
     assert list(operator_cases(of)) == []
     found = phases(of)
     assert found[Phase.PREFILL].costs == found[Phase.DECODE].costs == found[Phase.END_TO_END].costs == ()
     assert found[Phase.SOFTMAX].costs
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "plm-1.8b"])
+def test_a_workload_asks_for_what_its_architecture_can_run(name: str) -> None:
+    """Flash attention is on where the architecture has it, and the types of the cache are those that are asked for."""
+    weights = resolve(f"{name}-q8_0", cache_dir=Path("/nowhere"))
+    settings = llama_workload(weights, find_scenario("siso"), type_k="q8_0").settings
+    assert settings == Settings(flash_attn=name != "plm-1.8b", type_k="q8_0", type_v="f16")
+    assert llama_workload(weights, find_scenario("siso"), type_v="q4_0").settings.type_v == "q4_0"
 
 
 def test_every_standard_kernel_is_a_case() -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.expectation.forecast import Expectation, expect, expected_part_ns, floor_time_ns
+from perfsuite.expectation.forecast import Expectation, expect, expected_part_ns, floor_time_ns, with_forecast
 from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.timing.engine_times import TimeForecast
 
 
 def level(working_set_bytes: int, rate: float, copy: float | None = None) -> Bandwidth:
@@ -194,3 +195,36 @@ def test_nothing_known_is_nothing_expected() -> None:
     """Without costs, or without ceilings, there is no forecast."""
     assert forecast() == forecast(part(flops=1), ceilings=None) == Expectation()
     assert forecast(part(flops=1), ceilings=None, best=CEILINGS) == Expectation()
+
+
+CALIBRATED = TimeForecast(expected_ns=1000.4, lower_ns=800.2, upper_ns=1250.6)
+
+
+def test_a_calibration_replaces_the_forecast_and_keeps_the_floor() -> None:
+    """Expectation and interval are the calibration's, in whole ns; what physics forbids stays forbidden."""
+    by_ceilings = forecast(part(parameter_bytes=5 * 10**7))
+    assert by_ceilings.lower_ns is by_ceilings.upper_ns is None
+    found = with_forecast(by_ceilings, CALIBRATED, tolerance_ratio=2.0, least_ns=0)
+    assert found == Expectation(
+        floor_ns=by_ceilings.floor_ns, expected_ns=1000, lower_ns=800, upper_ns=1251, limit_ns=2501
+    )
+
+
+@pytest.mark.parametrize(
+    ("tolerance_ratio", "least_ns", "limit_ns"),
+    [(None, 0, None), (1.5, 0, 1876), (1.5, 1000, 1876), (1.5, 1001, None)],
+)
+def test_a_limit_is_the_upper_bound_times_the_tolerance(
+    tolerance_ratio: float | None, least_ns: int, limit_ns: int | None
+) -> None:
+    """Without a tolerance, and below the least, nothing is too slow; the limit of the ceilings is gone."""
+    by_ceilings = forecast(part(parameter_bytes=5 * 10**7), tolerance_ratio=8.0)
+    assert by_ceilings.limit_ns is not None
+    found = with_forecast(by_ceilings, CALIBRATED, tolerance_ratio=tolerance_ratio, least_ns=least_ns)
+    assert found.limit_ns == limit_ns
+
+
+def test_a_calibration_may_know_what_ceilings_do_not() -> None:
+    """A case without a cost, such as what the engine spends beside its operators, is forecast without a floor."""
+    found = with_forecast(Expectation(), CALIBRATED, tolerance_ratio=2.0, least_ns=0)
+    assert (found.floor_ns, found.expected_ns) == (None, 1000)

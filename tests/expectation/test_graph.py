@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -11,53 +12,127 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph, total_cost
-from perfsuite.expectation.op_cost import row_bytes
+from perfsuite.expectation.ggml_cost import row_bytes
+from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph, refusal, total_cost
+from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
+from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import Weights, resolve
 
-LLAMA_LIKE = [name for name in names() if find(name).gguf_architecture in KNOWN_GRAPHS]
 DECODE = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
 SMALL = resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere"))
+
+#: One catalogue entry of each GGUF architecture, cut in depth.
+ONE_OF_EACH = tuple(
+    resolve(f"{name}-l4-q4_0", cache_dir=Path("/nowhere"))
+    for name in {find(name).gguf_architecture: name for name in names()}.values()
+)
 
 
 def graph(weights: Weights, batch: Batch = DECODE, settings: Settings | None = None) -> tuple[Operator, ...]:
     """List the operators of a batch."""
-    return engine_graph(weights.architecture, weights.tensor_types, batch, settings or Settings())
+    return engine_graph(weights.architecture, weights.tensor_types, batch, settings or usual(weights.architecture))
 
 
-@pytest.mark.parametrize("name", LLAMA_LIKE)
+def usual(architecture: Architecture) -> Settings:
+    """Ask for flash attention where the architecture has it."""
+    return Settings(flash_attn=architecture.family.flash_attention)
+
+
+def accepted(weights: Weights) -> Iterator[Settings]:
+    """Yield every combination of a few settings that the engine accepts."""
+    for flash_attn in (True, False):
+        for type_k, type_v in (("f16", "f16"), ("q8_0", "q8_0"), ("q4_0", "q4_0"), ("q8_0", "f16"), ("f32", "f32")):
+            for lora_rank in (None, 8):
+                settings = Settings(flash_attn=flash_attn, type_k=type_k, type_v=type_v, lora_rank=lora_rank)
+                if refusal(weights.architecture, settings) is None:
+                    yield settings
+
+
+def test_every_supported_architecture_has_a_graph() -> None:
+    """There is a graph for each GGUF architecture that weights can be written for."""
+    assert set(FAMILIES) == KNOWN_GRAPHS
+
+
+@pytest.mark.parametrize("name", names())
 def test_a_decode_step_reads_every_weight_once(name: str) -> None:
-    """Each tensor of the file but the biases is the parameter of one operator; of the table one row is read."""
+    """Each tensor of the file is the parameter of one operator; of the table one row is read, of the experts a few."""
     weights = resolve(f"{name}-l2-q8_0", cache_dir=Path("/nowhere"))
+    a = weights.architecture
     n_bytes = {
         spec.name: spec.n_rows * row_bytes(weights.tensor_types[spec.name], spec.ne[0])
-        for spec in tensor_specs(weights.architecture)
-        if not spec.name.endswith(".bias") and spec.name != "rope_freqs.weight"
+        for spec in tensor_specs(a)
+        if not spec.name.startswith("rope_")
     }
     table = n_bytes["token_embd.weight"]
-    read_whole = sum(n_bytes.values()) - (0 if weights.architecture.tied_embeddings else table)
-    assert total_cost(graph(weights)).parameter_bytes == read_whole + table // weights.architecture.n_vocab
+    if a.moe is not None:
+        for tensor in n_bytes:
+            if "_exps." in tensor:
+                n_bytes[tensor] = n_bytes[tensor] // a.moe.n_experts * a.moe.n_experts_used
+    read_whole = sum(n_bytes.values()) - (0 if a.tied_embeddings else table)
+    assert total_cost(graph(weights)).parameter_bytes == read_whole + table // a.n_vocab
 
 
 @pytest.mark.parametrize("flash_attn", [True, False])
-@pytest.mark.parametrize("name", LLAMA_LIKE)
-def test_layers_are_alike(name: str, flash_attn: bool) -> None:
-    """Each layer but the last has the same operators, and the last gathers the rows that give logits as well."""
-    weights = resolve(f"{name}-l4-q4_0", cache_dir=Path("/nowhere"))
-    operators = graph(weights, settings=Settings(flash_attn=flash_attn))
+@pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
+def test_layers_are_alike(weights: Weights, flash_attn: bool) -> None:
+    """Each layer behind the dense ones has the same operators, and the last gathers the rows that give logits too."""
+    settings = Settings(flash_attn=flash_attn and weights.architecture.family.flash_attention)
+    operators = graph(weights, settings=settings)
     layers = [[replace(each, layer=None) for each in operators if each.layer == layer] for layer in range(4)]
-    assert layers[0] == layers[1] == layers[2]
-    assert [each for each in layers[3] if each.op != "GET_ROWS"] == layers[0]
-    assert sum(each.op == "GET_ROWS" for each in layers[3]) == 2
+    assert layers[1] == layers[2]
+    assert (layers[0] == layers[1]) is (weights.architecture.gguf_architecture != "deepseek2")
+    rows = {"attn_out_rows", "residual_rows"}
+    assert [each for each in layers[3] if each.role not in rows] == layers[2]
+    assert {each.role for each in layers[3]} - {each.role for each in layers[2]} == rows
 
 
-def test_roles_name_an_operator_of_a_layer_once() -> None:
-    """No two operators of one layer share a role, so that a case id names one thing."""
-    for settings in (Settings(), Settings(flash_attn=False)):
+def test_a_role_names_an_operator_of_a_layer_once() -> None:
+    """No two operators of a Llama's layer share a role, so that a case id names one thing."""
+    for settings in (Settings(), Settings(flash_attn=False), Settings(type_k="q8_0", type_v="q8_0", lora_rank=8)):
         counted = Counter((each.role, each.layer) for each in graph(SMALL, settings=settings))
         assert max(counted.values()) == 1
+
+
+@pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
+def test_operators_of_one_role_do_the_same(weights: Weights) -> None:
+    """Where operators of a layer share a role, as the sums over experts do, they are of one kind."""
+    for settings in accepted(weights):
+        kinds: dict[tuple[str, int | None], set[str]] = {}
+        for each in graph(weights, settings=settings):
+            kinds.setdefault((each.role, each.layer), set()).add(each.op)
+        assert all(len(kind) == 1 for kind in kinds.values())
+
+
+@pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
+def test_costs_are_counts_that_grow(weights: Weights) -> None:
+    """With any settings every cost is a count of 0 or more, and grows, if at all, with tokens and with context."""
+    few = Batch(n_tokens=7, n_outputs=1, n_used=200, n_ctx=2048)
+    for settings in accepted(weights):
+        operators = graph(weights, few, settings)
+        assert all(isinstance(count, int) and count >= 0 for each in operators for count in astuple(each.cost))
+        for larger in (replace(few, n_tokens=9), replace(few, n_used=1000), replace(few, n_outputs=3)):
+            more = graph(weights, larger, settings)
+            for small, large in zip(operators, more, strict=True):
+                assert (small.role, small.layer) == (large.role, large.layer)
+                assert all(a <= b for a, b in zip(astuple(small.cost), astuple(large.cost), strict=True))
+
+
+@pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
+def test_kv_bytes_are_those_of_the_cache(weights: Weights) -> None:
+    """A batch writes its positions into the cache, and reads all that are visible, in the types of the cache."""
+    a, batch = weights.architecture, Batch(n_tokens=5, n_outputs=1, n_used=300, n_ctx=1024)
+    for settings in accepted(weights):
+        k = row_bytes(settings.type_k, a.n_kv_heads * a.head_dim)
+        v = row_bytes(settings.type_v, a.n_kv_heads * a.v_head_dim)
+        written, read = k + v, k + v
+        if a.mla is not None and a.mla.absorbed:  # the values are a part of the keys, and counted again when read
+            written = row_bytes(settings.type_k, a.mla.kv_lora_rank + a.mla.qk_rope_head_dim)
+            read = written + row_bytes(settings.type_v, a.mla.kv_lora_rank)
+        cost = total_cost(graph(weights, batch, settings))
+        assert cost.kv_written_bytes == a.n_layers * 5 * written
+        assert cost.kv_read_bytes == a.n_layers * 512 * read
 
 
 @given(st.integers(1, 600), st.integers(0, 3000))
@@ -72,15 +147,6 @@ def test_costs_grow_with_the_batch(n_tokens: int, n_past: int) -> None:
     table_row = 576 // 32 * 34
     assert more.parameter_bytes == few.parameter_bytes + table_row
     assert more.n_dispatches == few.n_dispatches
-
-
-@given(st.integers(0, 5000), st.integers(1, 20))
-def test_the_visible_cache_is_padded(n_used: int, n_blocks: int) -> None:
-    """Attention works on a multiple of 256 positions that holds those in use, and no more than there are."""
-    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=256 * n_blocks)
-    assert batch.n_kv % 256 == 0
-    assert 256 <= batch.n_kv <= batch.n_ctx
-    assert batch.n_kv == batch.n_ctx or n_used <= batch.n_kv < n_used + 256 + 256 * (n_used == 0)
 
 
 def test_flash_attention_is_one_operator_instead_of_three() -> None:
@@ -102,19 +168,26 @@ def test_the_graph_begins_with_the_table_and_ends_with_the_logits() -> None:
     assert graph(SMALL)[-1].output.ne == (49152, 1, 1, 1)
 
 
-def test_a_batch_without_logits_computes_none() -> None:
+@pytest.mark.parametrize("weights", ONE_OF_EACH, ids=lambda weights: weights.name)
+def test_a_batch_without_logits_computes_none(weights: Weights) -> None:
     """A batch that gives no logits has its last operators on nothing: no FLOPs of the output matrix."""
     batch = Batch(n_tokens=512, n_outputs=0, n_used=512, n_ctx=1024)
-    last = graph(SMALL, batch)[-1]
-    assert (last.role, last.cost.flops, last.cost.written_bytes) == ("result_output", 0, 0)
+    last = next(each for each in graph(weights, batch) if each.role == "result_output")
+    assert (last.cost.flops, last.cost.written_bytes) == (0, 0)
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in LLAMA_LIKE])
-def test_another_graph_is_refused(name: str) -> None:
+def test_another_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """An architecture whose graph is not known is named together with those that are."""
-    weights = resolve(f"{name}-q8_0" if name != "gemma-2-2b" else "gemma-2-2b-f16", cache_dir=Path("/nowhere"))
-    with pytest.raises(ArchitectureError, match=rf"{name}: the graph of '\w+' is not known; known are llama, qwen2"):
+    monkeypatch.setattr("perfsuite.expectation.graph.KNOWN_GRAPHS", frozenset({"llama", "qwen2"}))
+    weights = resolve("gemma-2-2b-f16", cache_dir=Path("/nowhere"))
+    with pytest.raises(ArchitectureError, match=r"2b: the graph of 'gemma2' is not known; known are llama, qwen2"):
         graph(weights)
+
+
+def test_settings_that_the_engine_refuses_have_no_graph() -> None:
+    """Values are quantised in the cache with flash attention only, which is told with the architecture."""
+    with pytest.raises(ArchitectureError, match=r"smollm2-135m: a quantised cache of values \(type_v is q4_0\) needs"):
+        graph(SMALL, settings=Settings(flash_attn=False, type_v="q4_0"))
 
 
 def test_a_tensor_that_the_file_lacks_is_named() -> None:

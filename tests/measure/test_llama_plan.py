@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.graph import Settings
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.plan import LlamaPlan
@@ -32,6 +34,15 @@ def test_a_plan_runs_the_scenario(engine: Engine, tmp_path: Path) -> None:
     plan = plan_of(engine, tmp_path, "p700-g5-d100")
     assert (plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_batch, plan.n_ubatch) == (700, 5, 100, 700, 512)
     assert (plan.engine_build_id, plan.gguf_path) == (engine.build_id, str(tmp_path / "x.gguf"))
+
+
+def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: Path) -> None:
+    """Attention and cache are those that the graph is expected of."""
+    weights = resolve("gemma-2-2b-q8_0", cache_dir=tmp_path)
+    settings = Settings(flash_attn=False, type_k="q8_0", type_v="bf16", swa_full=False)
+    workload = replace(llama_workload(weights, find_scenario("siso")), settings=settings)
+    plan = llama_plan(workload, engine, gguf_path=tmp_path / "x.gguf", cache_dir=tmp_path, n_threads=2)
+    assert (plan.flash_attn, plan.type_k, plan.type_v, plan.swa_full) == (False, "q8_0", "bf16", False)
 
 
 @pytest.mark.parametrize(("backend", "layers", "recorder"), [("cpu", 0, "callback"), ("opencl", 999, "none")])

@@ -54,6 +54,65 @@ def test_an_unnamed_product_is_called_by_its_weight() -> None:
     assert [operator.role for operator in timed_operators(graph)] == ["attn_out", "a"]
 
 
+def test_a_product_with_a_hadamard_matrix_is_a_transform() -> None:
+    """What is turned for a quantised cache takes its name from what is turned, and the engine's own way to do it."""
+    graph = [
+        _node("Vcur-3", "MUL_MAT", "blk.3.attn_v.weight", "x"),
+        _node("node_7", "MUL_MAT", "attn_inp_v_rot", "Vcur-3 (reshaped)"),
+    ]
+    turned = timed_operators(graph)[1]
+    assert (turned.role, turned.op, turned.layer) == ("Vcur_rot", "FWHT", 3)
+
+
+def test_an_unnamed_tensor_is_called_by_what_it_is_made_from() -> None:
+    """A scale of ``Qcur-0``, what follows from it, and a view of what has no name, are told by their operators."""
+    graph = [
+        _node("Qcur-0", "MUL_MAT", "blk.0.attn_q.weight", "x"),
+        _node("node_2", "SCALE", "Qcur-0"),
+        _node("node_3", "TANH", "node_2"),
+        _node("node_4", "MUL_MAT", "attn_inp_k_rot", " (reshaped)"),
+    ]
+    named = [(each.role, each.layer) for each in timed_operators(graph)]
+    assert named == [("Qcur", 0), ("Qcur_scale", 0), ("Qcur_tanh", 0), ("Qcur_rot", 0)]
+
+
+def test_an_unnamed_sum_with_a_bias_is_called_by_the_bias() -> None:
+    """The bias behind attention's output carries the name of its weight; outside the layers there is no layer."""
+    graph = [
+        _node("kqv_out-1", "CONT", "x"),
+        _node("node_8", "MUL_MAT", "blk.1.attn_output.weight", "kqv_out-1"),
+        _node("node_9", "ADD", "node_8", "blk.1.attn_output.bias"),
+        _node("node_10", "MUL_MAT", "token_embd.weight", "result_norm"),
+    ]
+    named = [(each.role, each.layer) for each in timed_operators(graph)]
+    assert named[1:] == [("attn_out", 1), ("attn_out_add", 1), ("result_output", None)]
+
+
+def test_rows_that_are_gathered_pass_their_name_on() -> None:
+    """A sum of gathered rows is called like the sum of all rows in another layer."""
+    graph = [
+        _node("kqv_out-1", "CONT", "x"),
+        _node("node_1", "MUL_MAT", "blk.1.attn_output.weight", "kqv_out-1"),
+        _node("node_2", "GET_ROWS", "node_1", "out_ids"),
+        _node("node_3", "ADD", "node_2", "l_out-0"),
+    ]
+    assert [each.role for each in timed_operators(graph)][1:] == ["attn_out", "attn_out_rows", "attn_out_add"]
+
+
+def test_an_adapter_is_called_by_its_weight() -> None:
+    """The products of an adapter carry the name of the weight and their own, and the sum that of the adapted tensor."""
+    weight = "blk.2.ffn_down.weight"
+    graph = [
+        _node("node_1", "MUL_MAT", weight, "x"),
+        _node("node_2", "MUL_MAT", f"{weight}.lora_a", "x"),
+        _node("node_3", "MUL_MAT", f"{weight}.lora_b", "node_2"),
+        _node("node_4", "SCALE", "node_3"),
+        _node("ffn_out-2", "ADD", "node_1", "node_4"),
+    ]
+    roles = ["ffn_down", "ffn_down_lora_a", "ffn_down_lora_b", "ffn_down_lora_b_scale", "ffn_out"]
+    assert [(each.role, each.layer) for each in timed_operators(graph)] == [(role, 2) for role in roles]
+
+
 def test_a_stored_graph_names_every_role_once(stored_record: EngineRecord) -> None:
     """Prefill and decode of a Llama share the same 22 roles."""
     prefill, decode = ([each.role for each in timed_operators(graph)] for graph in stored_record.graphs)

@@ -20,6 +20,7 @@ typedef struct ps_options {
     const char *type_k; /* ggml type name of the K cache, such as "f16" */
     const char *type_v;
     const char *inject_op; /* NULL: no slowdown */
+    const char *lora_path; /* an adapter in GGUF, applied at scale 1; NULL: none */
     double inject_ratio;
     int64_t inject_extra_ns;
     double inject_phase_ratio; /* each of `inject_phases` is followed by a busy wait of this share of its own time */
@@ -33,7 +34,7 @@ typedef struct ps_options {
     uint32_t seed;    /* of the prompt's token ids */
     uint32_t layout_seed; /* of the blocks that are put on the heap before anything of the engine's; 0 for none */
     uint32_t inject_phases; /* bits 1 << ps_phase, of prefill and decode; for certifying a device and for tests only */
-    uint32_t reserved;
+    int32_t swa_full; /* 0 or 1: layers with a sliding window keep all positions, llama.cpp's default */
 } ps_options;
 
 typedef struct ps_workload {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <dlfcn.h>
 #include <memory>
 #include <random>
 #include <string>
@@ -93,7 +94,33 @@ model_ptr load(const ps_options &options) {
     return model;
 }
 
+// The function that applies adapters is looked up when it is needed, for it is younger than the rest of what is used.
+void apply_adapter(llama_context *context, llama_adapter_lora *adapter) {
+    using apply_function = int32_t (*)(llama_context *, llama_adapter_lora **, size_t, float *);
+    const auto apply = reinterpret_cast<apply_function>(dlsym(RTLD_DEFAULT, "llama_set_adapters_lora"));
+    if (!apply) {
+        fail("this build of llama.cpp has no llama_set_adapters_lora");
+    }
+    float scale = 1.0f;
+    if (apply(context, &adapter, 1, &scale) != 0) {
+        fail("llama.cpp cannot apply the adapter");
+    }
+}
+
+// An adapter belongs to the model, which frees it, and is loaded before the context, whose buffers it enlarges.
+llama_adapter_lora *load_adapter(llama_model *model, const ps_options &options) {
+    if (!options.lora_path) {
+        return nullptr;
+    }
+    llama_adapter_lora *adapter = llama_adapter_lora_init(model, options.lora_path);
+    if (!adapter) {
+        fail(std::string(options.lora_path) + ": llama.cpp cannot load it as an adapter of " + options.gguf_path);
+    }
+    return adapter;
+}
+
 context_ptr open_context(llama_model *model, const ps_options &options, ps_recorder *recorder) {
+    llama_adapter_lora *adapter = load_adapter(model, options);
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(options.n_ctx);
     params.n_batch = static_cast<uint32_t>(options.n_batch);
@@ -103,6 +130,7 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     params.flash_attn_type = options.flash_attn ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.type_k = type_of(options.type_k);
     params.type_v = type_of(options.type_v);
+    params.swa_full = options.swa_full != 0;
     params.no_perf = true;
     if (recorder) {
         params.cb_eval = ps_recorder_ask;
@@ -112,6 +140,9 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     if (!context) {
         fail(std::string(options.gguf_path) + ": llama.cpp cannot make a context of " +
              std::to_string(options.n_ctx) + " tokens");
+    }
+    if (adapter) {
+        apply_adapter(context.get(), adapter);
     }
     if (recorder && options.recorder == PS_RECORDER_CALLBACK) {
         llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);

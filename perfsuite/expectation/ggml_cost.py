@@ -1,0 +1,83 @@
+"""What one ggml operator costs: FLOPs and bytes by one written convention, from shapes and types alone.
+
+The convention, the same for the analytical graph and for a recorded one:
+
+* 1 multiply-accumulate is 2 FLOPs; an exponential, a hyperbolic tangent, a division, a square root and a comparison
+  are 1 each.
+* Every tensor that an operator reads or writes is counted once, whole, at its stored size (quantised weights with
+  their scales). Views, reshapes, permutations and transpositions cost nothing. Two views of one tensor are two
+  operands: absorbed latent attention reads its values as a part of its keys, and both are counted.
+* A gather or scatter moves only the rows that it touches, and its indices.
+* A product with routed experts reads as many expert matrices as distinct experts are to be expected (`experts_read`);
+  its FLOPs are exact.
+* Attention works on the KV cache as the engine pads it (a multiple of 256 positions), masked positions included.
+* An operator that the engine computes together with its predecessor keeps its FLOPs; the tensor between the two does
+  not move.
+* A product with a Hadamard matrix is what the engine makes of it: a fast Walsh-Hadamard transform, which reads no
+  matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.ggml_rules import RULES, expert_bytes, experts_read, gathered_bytes
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.tensor_shape import Shape, TensorShape, row_bytes
+
+__all__ = ["Shape", "TensorShape", "cost_of", "experts_read", "row_bytes"]
+
+#: Where the weight of an operator stands that has it not in front.
+_WEIGHT_PLACES = {"ADD": 1, "MUL": 1, "RMS_NORM+MUL": 1}
+
+
+def cost_of(
+    op: str,
+    output: TensorShape,
+    sources: Sequence[TensorShape],
+    *,
+    is_weight: bool = False,
+    kv_sources: Sequence[int] = (),
+) -> OpCost:
+    """Cost one ggml operator.
+
+    Parameters
+    ----------
+    op
+        The operator as ``ggml_op_desc`` spells it; ``RMS_NORM+MUL`` for the fused pair, ``FWHT`` for a product with a
+        Hadamard matrix.
+    output, sources
+        Shapes as ggml has them: a matrix product of ``(k, m)`` and ``(k, n)`` gives ``(m, n)``.
+    is_weight
+        Whether the source that can be a parameter of the model is one: the first, or the second of `ADD`, `MUL` and
+        ``RMS_NORM+MUL``.
+    kv_sources
+        Places of the sources that are the KV cache. Their bytes are KV bytes; a `SET_ROWS` writes into it.
+
+    Raises
+    ------
+    ArchitectureError
+        The convention has no rule for the operator.
+    """
+    rule = RULES.get(op)
+    if rule is None:
+        raise ArchitectureError(f"no cost is known for the operator {op}; known are {', '.join(sorted(RULES))}")
+    flops, read, written = rule(output, sources)
+    is_store = op == "SET_ROWS"
+    return OpCost(
+        flops=flops,
+        read_bytes=read,
+        written_bytes=written,
+        parameter_bytes=min(read, _weight_bytes(op, output, sources)) if is_weight else 0,
+        kv_read_bytes=0 if is_store else sum(sources[place].n_bytes for place in kv_sources),
+        kv_written_bytes=written if is_store and kv_sources else 0,
+    )
+
+
+def _weight_bytes(op: str, output: TensorShape, sources: Sequence[TensorShape]) -> int:
+    if op == "GET_ROWS":
+        return gathered_bytes(output, sources)
+    if op == "MUL_MAT_ID":
+        return expert_bytes(sources)
+    return sources[_WEIGHT_PLACES.get(op, 0)].n_bytes

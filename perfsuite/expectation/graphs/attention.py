@@ -1,0 +1,136 @@
+"""Self-attention with queries, keys and values projected directly, from the norm's output to the mixed heads.
+
+*Source*: ``build_qkv`` and ``build_attn`` in ``src/llama-graph.cpp`` of llama-cpp-python 0.3.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfsuite.expectation.ggml_cost import TensorShape
+from perfsuite.expectation.graphs.kv_cache import (
+    KvCache,
+    cache_of,
+    has_window_caches,
+    rotated,
+    store_keys,
+    store_values,
+)
+from perfsuite.expectation.graphs.linear import linear
+from perfsuite.expectation.graphs.norms import rms_norm
+from perfsuite.expectation.graphs.operator import Operator, shape
+from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.graphs.scores import fused_scores, gather_heads, split_scores
+from perfsuite.workload.tensors import rope_factor_names
+
+
+def attention(place: Place, *, scales_queries: bool = False) -> Iterator[Operator]:
+    """Write attention up to the output projection.
+
+    `scales_queries` where the architecture scales queries by an operator of its own, not within the scores.
+    """
+    a, cache = place.architecture, cache_of(place)
+    yield from _queries(place, cache, scales_queries=scales_queries)
+    # A cache for a sliding window has its keys before its values.
+    if has_window_caches(a):
+        yield from _keys(place, cache)
+        yield from _values(place, cache)
+    else:
+        yield from _values(place, cache)
+        yield from _keys(place, cache)
+    yield store_keys(place, cache)
+    if a.fused_qkv and not place.settings.flash_attn:  # a part of each row, copied to lie in one piece
+        yield _copied_values(place, a.n_kv_heads * a.v_head_dim)
+    yield store_values(place, cache)
+    yield from mixed_heads(place, cache)
+
+
+def mixed_heads(place: Place, cache: KvCache) -> Iterator[Operator]:
+    """Write attention over a cache that holds keys and values."""
+    if place.settings.flash_attn:
+        yield from fused_scores(place, cache)
+    else:
+        yield from split_scores(place, cache)
+        yield gather_heads(place, cache.size_v)
+
+
+def output_projection(place: Place) -> Iterator[Operator]:
+    """Write what leads from the heads back to the embedding: a rotation back, the product, and its bias."""
+    a = place.architecture
+    yield from rotated(place, "kqv_out", cache_of(place).rotation_v, a.n_heads * a.v_head_dim)
+    yield from linear(place, "attn_out", "attn_output", a.n_heads * a.v_head_dim, a.n_embd)
+    if a.family.layer_norm_with_bias:
+        yield place.bias("attn_out", "attn_output.bias", a.n_embd)
+
+
+def rope(place: Place, role: str, *heads: int) -> Operator:
+    """Write the rotary embedding of heads."""
+    x = place.activation(*heads)
+    return place.operator(role, "ROPE", x, (x, place.positions(), *_frequency_factors(place)))
+
+
+def _frequency_factors(place: Place) -> tuple[TensorShape, ...]:
+    """Return the factors of the file: those for long contexts first where there are two kinds."""
+    a = place.architecture
+    if not a.rope_freq_factors:
+        return ()
+    names = rope_factor_names(a.gguf_architecture)
+    is_long = place.batch.n_ctx > (a.n_ctx_orig or a.n_ctx_train)
+    return (place.weight_named(names[0] if is_long else names[-1], a.n_rot // 2),)
+
+
+def _queries(place: Place, cache: KvCache, *, scales_queries: bool) -> Iterator[Operator]:
+    a = place.architecture
+    if a.fused_qkv:
+        yield from _fused_projection(place)
+    else:
+        yield from _projection(place, "q", a.n_heads * a.head_dim)
+    yield from _with_position(place, "q", a.n_heads)
+    if scales_queries:
+        yield place.unary("Qcur", "SCALE", place.activation(a.head_dim, a.n_heads))
+    yield from rotated(place, "Qcur", cache.rotation_k, a.head_dim, a.n_heads)
+
+
+def _keys(place: Place, cache: KvCache) -> Iterator[Operator]:
+    a = place.architecture
+    if not a.fused_qkv:
+        yield from _projection(place, "k", a.n_kv_heads * a.head_dim)
+    yield from _with_position(place, "k", a.n_kv_heads)
+    yield from rotated(place, "Kcur", cache.rotation_k, a.head_dim, a.n_kv_heads)
+
+
+def _values(place: Place, cache: KvCache) -> Iterator[Operator]:
+    a = place.architecture
+    if not a.fused_qkv:
+        yield from _projection(place, "v", a.n_kv_heads * a.v_head_dim)
+    elif cache.rotation_v is not None and place.n > 1:  # one token's values lie in one piece already
+        yield _copied_values(place, cache.rotation_v)
+    yield from rotated(place, "Vcur", cache.rotation_v, a.v_head_dim, a.n_kv_heads)
+
+
+def _projection(place: Place, letter: str, width: int) -> Iterator[Operator]:
+    role = f"{letter.upper()}cur"
+    yield from linear(place, role, f"attn_{letter}", place.architecture.n_embd, width)
+    if place.architecture.qkv_bias:
+        yield place.bias(role, f"attn_{letter}.bias", width)
+
+
+def _fused_projection(place: Place) -> Iterator[Operator]:
+    a = place.architecture
+    width = a.n_heads * a.head_dim + a.n_kv_heads * (a.head_dim + a.v_head_dim)
+    yield from linear(place, "wqkv", "attn_qkv", a.n_embd, width)
+    if a.qkv_bias:
+        yield place.bias("wqkv_b", "attn_qkv.bias", width)
+
+
+def _with_position(place: Place, letter: str, n_heads: int) -> Iterator[Operator]:
+    a, role = place.architecture, f"{letter.upper()}cur"
+    if a.qk_norm:
+        yield rms_norm(place, f"{role}_normed", f"attn_{letter}_norm", a.head_dim, n_heads)
+    yield rope(place, role, a.head_dim, n_heads)
+
+
+def _copied_values(place: Place, row: int) -> Operator:
+    a = place.architecture
+    heads = place.activation(a.v_head_dim, a.n_kv_heads)
+    return place.operator("Vcur", "CONT", shape("f32", row, heads.n_elements // row), (heads,))

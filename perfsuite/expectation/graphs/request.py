@@ -1,0 +1,62 @@
+"""What a graph is built for: the tokens of one evaluation, and what the engine was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: The engine pads the visible KV cache to a multiple of this many positions.
+KV_PADDING = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One graph evaluation: how many tokens enter, how many give logits, how much context they see."""
+
+    n_tokens: int
+    n_outputs: int
+    #: Positions of the KV cache in use once the batch is in it.
+    n_used: int
+    #: Cells of the KV cache.
+    n_ctx: int
+    #: Most tokens that the engine evaluates at once, by which it sizes the cache of a sliding window.
+    n_ubatch: int = 512
+
+    @property
+    def n_kv(self) -> int:
+        """Positions that attention works on: `n_used`, padded, and no more than the cache has."""
+        return _visible(self.n_used, self.n_ctx)
+
+    def window_cells(self, window: int) -> int:
+        """Return the cells of a cache that keeps `window` positions: those, a batch, and padding; at most `n_ctx`.
+
+        *Source*: ``llama_kv_cache_iswa`` in ``src/llama-kv-cache-iswa.cpp`` of llama-cpp-python 0.3.36.
+        """
+        return _padded(min(self.n_ctx, window + self.n_ubatch))
+
+    def window_n_kv(self, window: int) -> int:
+        """Return the positions that attention works on in a cache that keeps `window` of them; it is a ring."""
+        cells = self.window_cells(window)
+        return _visible(min(self.n_used, cells), cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the engine is asked for, beside the architecture."""
+
+    flash_attn: bool = True
+    type_k: str = "f16"
+    type_v: str = "f16"
+    #: Whether layers with a sliding window keep all positions in the cache, as the engine does unless told otherwise.
+    swa_full: bool = True
+    #: Rank of a LoRA adapter on every matrix of the layers that the engine adapts; None for no adapter.
+    lora_rank: int | None = None
+    #: Type of the adapter's matrices; llama.cpp's converter writes F32 unless told otherwise.
+    lora_type: str = "f32"
+
+
+def _padded(n_positions: int) -> int:
+    return -(-n_positions // KV_PADDING) * KV_PADDING
+
+
+def _visible(n_used: int, n_cells: int) -> int:
+    return min(n_cells, max(KV_PADDING, _padded(n_used)))

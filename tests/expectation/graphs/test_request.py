@@ -1,0 +1,36 @@
+"""What a graph is built for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.expectation.graphs.request import Batch
+
+
+@given(st.integers(0, 5000), st.integers(1, 20))
+def test_the_visible_cache_is_padded(n_used: int, n_blocks: int) -> None:
+    """Attention works on a multiple of 256 positions that holds those in use, and no more than there are."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=256 * n_blocks)
+    assert batch.n_kv % 256 == 0
+    assert 256 <= batch.n_kv <= batch.n_ctx
+    assert batch.n_kv == batch.n_ctx or n_used <= batch.n_kv < n_used + 256 + 256 * (n_used == 0)
+
+
+@given(st.integers(0, 9000), st.integers(1, 40), st.integers(1, 5000), st.integers(1, 600))
+def test_a_window_never_has_more_than_the_whole_cache(n_used: int, n_blocks: int, window: int, n_ubatch: int) -> None:
+    """A window's cache holds the window and a batch, as far as there are positions, and shows no more than is used."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=256 * n_blocks, n_ubatch=n_ubatch)
+    cells = batch.window_cells(window)
+    assert cells % 256 == 0
+    assert min(batch.n_ctx, window + n_ubatch) <= cells <= batch.n_ctx
+    assert batch.window_n_kv(window) == min(cells, batch.n_kv)
+
+
+@pytest.mark.parametrize(("n_used", "n_kv"), [(100, 256), (257, 512), (4608, 4608), (4609, 4608), (8000, 4608)])
+def test_a_window_of_4096_shows_that_and_a_batch(n_used: int, n_kv: int) -> None:
+    """Beyond 4096 positions and a batch of 512 the cache of Gemma 2's window layers is a ring, and all of it shows."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=8192)
+    assert batch.window_cells(4096) == 4608
+    assert batch.window_n_kv(4096) == n_kv

@@ -1,0 +1,226 @@
+"""What one operator costs, by the written convention."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import ArchitectureError, QuantizationError
+from perfsuite.expectation.ggml_cost import Shape, TensorShape, cost_of, experts_read, row_bytes
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.workload.ggml_types import GGML_TYPES
+
+_BLOCK = {name.lower(): (kind.block_values, kind.block_bytes) for name, kind in GGML_TYPES.items()}
+_WEIGHT_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q6_k")
+
+
+def tensor(type_name: str, *ne: int) -> TensorShape:
+    """A tensor with these dimensions, the rest 1."""
+    shape: Shape = (*ne, 1, 1, 1)[:4]  # type: ignore[assignment]
+    return TensorShape(type=type_name, ne=shape)
+
+
+_SIZE = st.integers(1, 64)
+
+
+@st.composite
+def operators(draw: st.DrawFn) -> tuple[str, TensorShape, tuple[TensorShape, ...]]:
+    """Draw an operator with shapes that ggml would allow."""
+    type_name = draw(st.sampled_from(_WEIGHT_TYPES))
+    k = draw(_SIZE) * _BLOCK[type_name][0]
+    m, n, heads, n_kv = draw(_SIZE), draw(_SIZE), draw(_SIZE), draw(_SIZE)
+    x = tensor("f32", k, n)
+    cache = tensor("f16", k, n_kv, heads)
+    known: dict[str, tuple[TensorShape, tuple[TensorShape, ...]]] = {
+        "MUL_MAT": (tensor("f32", m, n), (tensor(type_name, k, m), x)),
+        "GET_ROWS": (x, (tensor(type_name, k, m), tensor("i32", n))),
+        "SET_ROWS": (tensor("f16", k, n_kv), (x, tensor("i64", n), tensor("f16", k, n_kv))),
+        "RMS_NORM": (x, (x,)),
+        "RMS_NORM+MUL": (x, (x, tensor("f32", k))),
+        "ROPE": (x, (x, tensor("i32", n))),
+        "ADD": (x, (x, x)),
+        "MUL": (x, (x, tensor("f32", k))),
+        "SWIGLU": (x, (x, x)),
+        "SOFT_MAX": (x, (x, x)),
+        "CONT": (x, (x,)),
+        "CPY": (tensor("f16", k, n), (x,)),
+        "MUL_MAT_ID": (
+            tensor("f32", m, heads, n),
+            (tensor(type_name, k, m, n_kv + heads), tensor("f32", k, heads, n), tensor("i32", heads, n)),
+        ),
+        "NORM": (x, (x,)),
+        "SCALE": (x, (x,)),
+        "TANH": (x, (x,)),
+        "GEGLU": (x, (x, x)),
+        "ARGSORT": (tensor("i32", m, n), (tensor("f32", m, n),)),
+        "SUM_ROWS": (tensor("f32", 1, n), (tensor("f32", m, n),)),
+        "CONCAT": (tensor("f32", m + n_kv, n), (tensor("f32", m, n), tensor("f32", n_kv, n))),
+        "REPEAT": (tensor("f32", m, heads, n), (tensor("f32", m, 1, n),)),
+        "FLASH_ATTN_EXT": (
+            tensor("f32", k, heads, n),
+            (tensor("f32", k, n, heads), cache, cache, tensor("f16", n_kv, n)),
+        ),
+    }
+    op = draw(st.sampled_from(sorted(known)))
+    return op, *known[op]
+
+
+def _wider(shape: TensorShape, dimension: int) -> TensorShape:
+    """Double one dimension."""
+    ne = tuple(size * 2 if at == dimension else size for at, size in enumerate(shape.ne))
+    return tensor(shape.type, *ne)
+
+
+@given(operators(), st.booleans())
+def test_costs_are_counts(operator: tuple[str, TensorShape, tuple[TensorShape, ...]], is_weight: bool) -> None:
+    """FLOPs and bytes are integers of 0 or more, something is written, and parameters are part of what is read."""
+    op, output, sources = operator
+    cost = cost_of(op, output, sources, is_weight=is_weight)
+    figures = (cost.flops, cost.read_bytes, cost.written_bytes, cost.parameter_bytes)
+    assert all(isinstance(figure, int) and figure >= 0 for figure in figures)
+    assert cost.written_bytes > 0
+    assert cost.parameter_bytes <= cost.read_bytes
+    assert (cost.parameter_bytes > 0) == is_weight
+    assert cost.moved_bytes == cost.read_bytes + cost.written_bytes
+
+
+@given(operators(), st.integers(0, 3))
+def test_a_larger_operator_costs_no_less(
+    operator: tuple[str, TensorShape, tuple[TensorShape, ...]], dimension: int
+) -> None:
+    """Doubling one dimension of every tensor makes neither FLOPs nor bytes fewer."""
+    op, output, sources = operator
+    small = cost_of(op, output, sources)
+    large = cost_of(op, _wider(output, dimension), [_wider(source, dimension) for source in sources])
+    assert large.flops >= small.flops
+    assert large.read_bytes >= small.read_bytes
+    assert large.written_bytes >= small.written_bytes
+
+
+@pytest.mark.parametrize(
+    ("type_name", "n_bytes"),
+    [("f32", 1024), ("F16", 512), ("q8_0", 272), ("q4_0", 144), ("q4_k", 144), ("q6_k", 210), ("i64", 2048)],
+)
+def test_a_row_has_its_stored_size(type_name: str, n_bytes: int) -> None:
+    """256 elements take what ggml stores for them, scales included, in either case of the name."""
+    assert row_bytes(type_name, 256) == n_bytes
+    assert tensor(type_name, 256, 3, 2).n_bytes == 6 * n_bytes
+
+
+@given(st.sampled_from(sorted(_BLOCK)), st.integers(1, 1000))
+def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
+    """Every ggml type stores n blocks in n times the bytes of one."""
+    elements, n_bytes = _BLOCK[type_name]
+    assert row_bytes(type_name, n_blocks * elements) == n_blocks * n_bytes
+
+
+def test_a_row_that_is_no_whole_number_of_blocks_is_refused() -> None:
+    """A part of a block cannot be stored."""
+    with pytest.raises(QuantizationError, match=r"a row of 33 values is no multiple of Q8_0's 32"):
+        row_bytes("q8_0", 33)
+
+
+@pytest.mark.parametrize("name", ["q9_9", "", "f 32"])
+def test_an_unknown_type_is_refused(name: str) -> None:
+    """A type that ggml does not have is named."""
+    with pytest.raises(ArchitectureError, match=rf"'{name}' is no ggml type"):
+        row_bytes(name, 32)
+
+
+def test_an_unknown_operator_is_refused() -> None:
+    """An operator without a rule is named together with those that have one."""
+    with pytest.raises(ArchitectureError, match=r"the operator SSM_SCAN; known are ADD, .*SWIGLU"):
+        cost_of("SSM_SCAN", tensor("f32", 1), [])
+
+
+def test_a_product_is_two_flops_for_each_pair() -> None:
+    """A Q8_0 matrix of 64 by 128 times 3 columns: 2 x 64 x 128 x 3 FLOPs, both operands read, the product written."""
+    weight, x, y = tensor("q8_0", 64, 128), tensor("f32", 64, 3), tensor("f32", 128, 3)
+    cost = cost_of("MUL_MAT", y, [weight, x], is_weight=True)
+    assert cost == OpCost(
+        flops=49152, read_bytes=128 * 68 + 768, written_bytes=1536, parameter_bytes=128 * 68, n_dispatches=1
+    )
+
+
+def test_a_gather_moves_its_rows_and_not_the_table() -> None:
+    """Three rows of a table of any length cost the same, and each row is a parameter."""
+    costs = {
+        cost_of("GET_ROWS", tensor("f32", 32, 3), [tensor("q8_0", 32, rows), tensor("i32", 3)], is_weight=True)
+        for rows in (10, 10**6)
+    }
+    assert costs == {OpCost(read_bytes=3 * 34 + 12, written_bytes=384, parameter_bytes=3 * 34)}
+
+
+def test_the_copied_tensor_alone_is_read() -> None:
+    """ggml lists the destination of a copy as a source; it is written only."""
+    source, copied = tensor("f32", 64, 3), tensor("f16", 64, 3)
+    assert cost_of("CPY", copied, [source, copied]) == OpCost(read_bytes=768, written_bytes=384)
+
+
+def test_a_hadamard_transform_reads_no_matrix() -> None:
+    """Rows of 64 are halved six times and scaled: 7 FLOPs an element, where a product would have 128."""
+    x = tensor("f32", 64, 10)
+    cost = cost_of("FWHT", x, [tensor("f32", 64, 64), x])
+    assert cost == OpCost(flops=7 * 640, read_bytes=2560, written_bytes=2560)
+
+
+def test_experts_are_multiplied_where_they_were_chosen_and_read_where_they_are_needed() -> None:
+    """One token with 4 of 60 experts reads 4 and multiplies 4; its input and choices are read too."""
+    experts, chosen = tensor("q8_0", 64, 32, 60), tensor("i32", 4, 1)
+    cost = cost_of("MUL_MAT_ID", tensor("f32", 32, 4, 1), [experts, tensor("f32", 64, 1, 1), chosen], is_weight=True)
+    read = 4 * 32 * 68
+    assert cost == OpCost(flops=4 * 2 * 64 * 32, read_bytes=read + 256 + 16, written_bytes=512, parameter_bytes=read)
+
+
+@given(st.integers(1, 256), st.data())
+def test_a_batch_reads_more_experts_the_larger_it_is(n_experts: int, data: st.DataObject) -> None:
+    """One token reads those that it is routed to, more tokens no fewer, never more than there are or were chosen."""
+    n_used = data.draw(st.integers(1, n_experts))
+    counts = [experts_read(n_experts, n_used, n_tokens) for n_tokens in range(20)]
+    assert counts[:2] == [0, n_used]
+    assert counts == sorted(counts)
+    assert all(count <= min(n_experts, n_tokens * n_used) for n_tokens, count in enumerate(counts))
+    assert experts_read(n_experts, n_used, 10**5) == n_experts
+
+
+def test_every_token_of_a_long_prompt_needs_most_experts() -> None:
+    """Of 60 experts, 4 a token, 15 tokens are expected to read 39."""
+    assert experts_read(60, 4, 15) == round(60 * (1 - (14 / 15) ** 15)) == 39
+
+
+def test_the_cache_is_told_from_other_tensors() -> None:
+    """Bytes of sources that are the cache are KV bytes, and so is what is stored into it; other rows are not."""
+    keys, query, scores = tensor("f16", 64, 256, 2), tensor("f32", 64, 1, 2), tensor("f32", 256, 1, 2)
+    assert cost_of("MUL_MAT", scores, [keys, query]).kv_bytes == 0
+    assert cost_of("MUL_MAT", scores, [keys, query], kv_sources=(0,)).kv_read_bytes == keys.n_bytes
+    store = [tensor("f32", 64, 2), tensor("i64", 2), tensor("q8_0", 64, 256)]
+    cost = cost_of("SET_ROWS", store[2], store, kv_sources=(2,))
+    assert (cost.kv_read_bytes, cost.kv_written_bytes) == (0, 2 * 68)
+    assert cost_of("SET_ROWS", store[2], store).kv_bytes == 0
+
+
+def test_a_scatter_moves_its_rows_and_not_the_cache() -> None:
+    """Two rows put into a cache of any length cost the same, written in the cache's type."""
+    costs = {
+        cost_of("SET_ROWS", tensor("f16", 8, cells), [tensor("f32", 8, 2), tensor("i64", 2), tensor("f16", 8, cells)])
+        for cells in (256, 4096)
+    }
+    assert costs == {OpCost(read_bytes=64 + 16, written_bytes=32)}
+
+
+def test_flash_attention_counts_masked_positions() -> None:
+    """Scores over the whole padded cache, for every query head: products with keys and values, and a softmax."""
+    sources = [tensor("f32", 64, 5, 9), tensor("f16", 64, 256, 3), tensor("f16", 64, 256, 3), tensor("f16", 256, 5)]
+    cost = cost_of("FLASH_ATTN_EXT", tensor("f32", 64, 9, 5), sources)
+    assert cost.flops == 9 * 5 * 256 * (2 * (64 + 64) + 6)
+    assert cost.read_bytes == sum(source.n_bytes for source in sources)
+
+
+def test_fusing_saves_the_tensor_between() -> None:
+    """A norm fused with its weight keeps the FLOPs of both and moves one tensor less twice."""
+    x, weight = tensor("f32", 64, 4), tensor("f32", 64)
+    apart = cost_of("RMS_NORM", x, [x]) + cost_of("MUL", x, [x, weight])
+    fused = cost_of("RMS_NORM+MUL", x, [x, weight])
+    assert fused.flops == apart.flops
+    assert fused.moved_bytes == apart.moved_bytes - 2 * x.n_bytes
