@@ -1,0 +1,88 @@
+"""``perfsuite reproduce``: compute the tables of a paper beside what it prints."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from perfsuite.cli.commands import show
+from perfsuite.expectation.paper.reproduction import PAPER_TABLES, ReproducedRow, reproduce
+from perfsuite.expectation.paper.table_row import Inputs
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_PAPERS = ("life",)
+_LEGEND = """error: the largest of the reproducible cells in a line, most of it the rounding of what is printed
+* not reproducible: a misprint, a coarse grid, or another prompt than the line's"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser("reproduce", help="compute the tables of a paper beside what it prints")
+    parser.add_argument("paper", choices=_PAPERS, help="life: 'Forecasting LLM Inference Performance', Tables 4 to 12")
+    parser.add_argument("--table", type=int, metavar="N", help="one table (default: all)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_reproduce)
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    tables = tuple(PAPER_TABLES) if options.table is None else (options.table,)
+    rows = [row for table in tables for row in reproduce(table)]
+    judged = [row.inside for row in rows if row.inside is not None]
+    if options.json:
+        print(json.dumps([_plain(row) for row in rows], indent=1))
+    else:
+        for table in tables:
+            show(_table(table, [row for row in rows if row.row.table == table]))
+            print()
+        print(_LEGEND)
+        print(f"{sum(judged)} of {len(judged)} reproducible cells inside their windows")
+    return 0 if all(judged) else 1
+
+
+def _plain(row: ReproducedRow) -> dict[str, object]:
+    plain: dict[str, object] = {"table": row.row.table, **dict(row.row.inputs)}
+    if row.row.metric is not None:
+        plain["metric"] = row.row.metric
+    plain["value"] = row.row.value
+    if row.cell is not None:
+        names = ("printed", "accept_low", "accept_high", "reproducible")
+        plain |= {name: getattr(row.cell, name) for name in names} | {"relative_error": row.relative_error}
+    return plain
+
+
+def _table(number: int, rows: Sequence[ReproducedRow]) -> Table:
+    """Lay a table out as the paper does: a line for each input, a column for each metric."""
+    metrics = tuple(dict.fromkeys(row.row.metric for row in rows))
+    lines: dict[Inputs, list[ReproducedRow]] = {}
+    for row in rows:
+        lines.setdefault(row.row.inputs, []).append(row)
+    titles = (*dict(rows[0].row.inputs), *(metric or "value" for metric in metrics), "error")
+    title = f"Table {number}: computed \\[printed]"
+    table = Table(*titles, title=title, box=None, pad_edge=False, title_justify="left")
+    for inputs, cells in lines.items():
+        by_metric = {cell.row.metric: cell for cell in cells}
+        values = (_value(by_metric.get(metric)) for metric in metrics)
+        table.add_row(*(str(value) for _, value in inputs), *values, _largest_error(cells))
+    return table
+
+
+def _value(row: ReproducedRow | None) -> str:
+    """The computed value with the printed one, marked where it is outside its window or has none."""
+    if row is None:
+        return "-"
+    text = f"{row.row.value:.6g}"
+    if row.cell is None:
+        return text
+    starred, mark = {True: ("", ""), False: ("", " outside"), None: ("*", "")}[row.inside]
+    return f"{text} \\[{row.cell.printed:g}{starred}]{mark}"
+
+
+def _largest_error(rows: Sequence[ReproducedRow]) -> str:
+    errors = [row.relative_error for row in rows if row.relative_error is not None and row.inside is not None]
+    return f"{max(errors, key=abs) * 100.0:+.2f} %" if errors else ""

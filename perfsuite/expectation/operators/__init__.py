@@ -1,0 +1,1 @@
+"""Operators as pure functions: what each computes and moves, with its formula and source."""

@@ -1,0 +1,21 @@
+"""LIFE's own composition (``conventions="paper"``): passes and tables as the paper counts them, not as an engine runs.
+
+The conventions are recovered from the printed tables. They hold for a generic Llama template; what llama.cpp computes
+and moves is :mod:`perfsuite.expectation.graph`. Formulas that the paper states are in the operators of
+:mod:`perfsuite.expectation`; here is what its totals need beside them.
+"""
+
+from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
+from perfsuite.expectation.paper.rotary import RopeReach
+from perfsuite.expectation.paper.sweep import CostArrays, DecodeSweep, decode_passes
+from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
+
+__all__ = [
+    "DEFAULT_LORA_RANK",
+    "CostArrays",
+    "DecodeSweep",
+    "RopeReach",
+    "decode_pass",
+    "decode_passes",
+    "prefill_pass",
+]

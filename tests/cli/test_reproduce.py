@@ -1,0 +1,99 @@
+"""``perfsuite reproduce``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.expectation.paper.prefill_tables import table_5
+from perfsuite.expectation.paper.printed import TABLES
+
+from .conftest import Refused, Streams
+
+
+def reproduced(capsys: Streams, *arguments: str) -> list[dict[str, Any]]:
+    """What the command prints as JSON, which must succeed."""
+    assert main(["reproduce", "life", "--json", *arguments]) == 0
+    rows: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return rows
+
+
+def test_every_table_is_told_to_people(capsys: Streams) -> None:
+    """Each table has its title, a printed value beside a computed one, and the last line counts the cells."""
+    assert main(["reproduce", "life"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"Table {number}: computed [printed]" in out for number in TABLES)
+    assert "29.2941 [29.2941]" in out
+    assert out.endswith("119 of 119 reproducible cells inside their windows\n")
+
+
+def test_rows_have_the_columns_of_their_table(capsys: Streams) -> None:
+    """Inputs are named as in the paper's tables, metrics where a table has several; values are not rounded."""
+    rows = reproduced(capsys)
+    columns = {
+        row["table"]: set(row) - {"printed", "relative_error", "accept_low", "accept_high", "reproducible"}
+        for row in rows
+    }
+    base = {"table", "value"}
+    assert columns == {
+        4: base | {"prompt", "metric"},
+        5: base | {"variant", "prompt", "metric"},
+        6: base | {"hw", "prompt", "metric"},
+        7: base | {"prompt", "variant", "metric"},
+        8: base | {"model", "layers", "per_layer"},
+        9: base | {"prompt", "variant", "metric"},
+        10: base | {"hw", "prompt", "metric"},
+        11: base | {"mode", "attention", "token"},
+        12: base | {"layer", "rank"},
+    }
+    assert {row["value"] for row in rows} >= {row.value for row in table_5()}
+
+
+def test_a_held_cell_stands_beside_its_value(capsys: Streams) -> None:
+    """Where a value is printed, its window, the relative error and whether it can be reproduced are told."""
+    rows = reproduced(capsys, "--table", "8")
+    first, second = rows[0], rows[1]
+    assert first == {
+        "table": 8,
+        "model": "Llama2-7B-int4",
+        "layers": 32,
+        "per_layer": 19,
+        "value": 611,
+        "printed": 611.0,
+        "accept_low": 610.5,
+        "accept_high": 611.5,
+        "reproducible": True,
+        "relative_error": 0.0,
+    }
+    assert "printed" not in second
+
+
+def test_one_table_can_be_asked_for(capsys: Streams) -> None:
+    """The option limits the rows to it."""
+    assert {row["table"] for row in reproduced(capsys, "--table", "11")} == {11}
+
+
+def test_a_value_outside_its_window_fails(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is 1, the row is marked and the count is told."""
+    monkeypatch.setattr("perfsuite.expectation.paper.lora_table.GIGA", 2e9)
+    assert main(["reproduce", "life", "--table", "12"]) == 1
+    out = capsys.readouterr().out
+    assert "0 of 16 reproducible cells inside their windows" in out
+    assert "0.285213 [0.6] outside" in out
+    assert main(["reproduce", "life", "--table", "12", "--json"]) == 1
+
+
+def test_an_unknown_table_is_one_line(refused: Refused) -> None:
+    """The error lists the tables."""
+    assert "table 13 is not LIFE's; accepted are 4, 5" in refused(["reproduce", "life", "--table", "13"])
+
+
+def test_an_unknown_paper_is_refused(capsys: Streams) -> None:
+    """The usage names the papers."""
+    with pytest.raises(SystemExit) as caught:
+        main(["reproduce", "death"])
+    assert caught.value.code == 2
+    assert "life" in capsys.readouterr().err

@@ -1,0 +1,233 @@
+"""Passes under the paper's conventions."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.paper import RopeReach, decode_pass, prefill_pass
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.variant import find_variant, variant_names
+
+_LLAMA = find("llama-2-7b")
+_H, _I, _V, _LAYERS, _HEADS = 4096, 11008, 32000, 32, 32
+_LAYER_WEIGHTS = 4 * _H * _H + 3 * _H * _I
+_WEIGHTS = _LAYERS * _LAYER_WEIGHTS + _H * _V
+_DENSE = [name for name in names() if find(name).moe is None]
+_VARIANTS = st.sampled_from([find_variant(name) for name in variant_names()])
+
+
+def prefill(variant: str, n_prompt: int) -> OpCost:
+    """All of a prompt of Llama2-7B."""
+    return prefill_pass(_LLAMA, find_variant(variant), n_prompt).total
+
+
+def without_scores(variant: str, n_prompt: int) -> OpCost:
+    """A prompt of Llama2-7B without what grows with its square."""
+    cost = prefill_pass(_LLAMA, find_variant(variant), n_prompt)
+    scores_bytes = 2 * 2 * _HEADS * n_prompt**2 * _LAYERS
+    total = cost.total
+    fused = find_variant(variant).fused
+    return replace(
+        total,
+        flops=total.flops - (4 * _H + 6 * _HEADS) * n_prompt**2 * _LAYERS,
+        read_bytes=total.read_bytes - (0 if fused else scores_bytes),
+        written_bytes=total.written_bytes - (0 if fused else scores_bytes),
+    )
+
+
+@pytest.mark.parametrize("n_prompt", [32, 100, 2048, 65536])
+def test_operations_of_a_prompt_are_the_closed_form(n_prompt: int) -> None:
+    """2N weights, 4h N^2 and 6 heads N^2 a layer, 17h + 3I a token and layer, 4h a token for the last norm."""
+    pointwise = n_prompt * (_LAYERS * (17 * _H + 3 * _I) + 4 * _H)
+    scores = (4 * _H + 6 * _HEADS) * n_prompt**2 * _LAYERS
+    plain = 2 * n_prompt * _WEIGHTS + scores + pointwise
+    assert prefill("bf16-bf16", n_prompt).flops == plain
+    assert prefill("bf16-int4", n_prompt).flops == plain + 2 * _WEIGHTS
+    assert prefill("bf16-int4-kv4", n_prompt).flops == plain + 2 * _WEIGHTS + 2 * _H * n_prompt * _LAYERS
+
+
+@pytest.mark.parametrize(
+    ("variant", "read", "written"),
+    [
+        # Elements of h and of I a token and layer, and bytes of K and of K and V for each element of h.
+        ("bf16-bf16", (19, 4, 0.0), (15, 4, 0.0)),
+        ("bf16-int4", (19, 4, 0.0), (15, 4, 0.0)),
+        ("bf16-int4-kv4", (13, 0, 0.5), (8, 0, 1.0)),
+        ("bf16-int4-fused", (13, 0, 2.0), (8, 0, 4.0)),
+    ],
+)
+def test_a_token_moves_what_the_paper_says(
+    variant: str, read: tuple[int, int, float], written: tuple[int, int, float]
+) -> None:
+    """Between two prompts, traffic beside the scores grows by the paper's elements a token and layer.
+
+    Beside the layers, a token is embedded (h written), normed (h read, h written) and multiplied by the output matrix
+    (h read, V written); RoPE reads the token's rows of its two tables.
+    """
+    less, more = without_scores(variant, 1000), without_scores(variant, 1001)
+    tables = _LAYERS * 2 * 128 * 2
+    assert more.read_bytes - less.read_bytes == _LAYERS * (
+        2 * (read[0] * _H + read[1] * _I) + read[2] * _H
+    ) + tables + 2 * (_H + _H)
+    assert more.written_bytes - less.written_bytes == _LAYERS * (
+        2 * (written[0] * _H + written[1] * _I) + written[2] * _H
+    ) + 2 * (_H + _H + _V)
+
+
+@pytest.mark.parametrize(("variant", "weight_bytes"), [("bf16-bf16", 2.0), ("bf16-int4", 133 / 256)])
+def test_parameters_are_read_once_a_pass(variant: str, weight_bytes: float) -> None:
+    """All matrices at their stored size, the whole embedding in bf16, norms, and tables of activation and RoPE."""
+    n_prompt = 64
+    norms = 2 * _H * (2 * _LAYERS + 1)
+    tables = _LAYERS * 2 * (256 + 2 * n_prompt * 128)
+    expected = weight_bytes * _WEIGHTS + 2 * _V * _H + norms + tables
+    assert prefill(variant, n_prompt).parameter_bytes == expected
+
+
+def test_half_precision_formats_cost_the_same() -> None:
+    """fp16-fp16 and bf16-bf16 differ in name only."""
+    assert prefill("fp16-fp16", 300) == prefill("bf16-bf16", 300)
+
+
+def test_the_cache_of_a_prompt() -> None:
+    """2048 tokens fill 1 GiB in bf16 and a quarter of it in int4; full K and V are cached under MLA."""
+    assert prefill("bf16-bf16", 2048).kv_written_bytes == 1 << 30
+    assert prefill("bf16-int4-kv4", 2048).kv_written_bytes == 1 << 28
+    assert prefill("bf16-int4-mla", 2048).kv_written_bytes == 1 << 30
+
+
+def test_adapters_cost_their_closed_form_in_every_pass() -> None:
+    """(2r + 2)kn FLOPs and A and B for seven matrices of every layer, whatever the tokens."""
+    fused, adapted = find_variant("bf16-int4-fused"), find_variant("bf16-int4-lora")
+    for rank in (8, 16, 256):
+        for bare, with_adapters in (
+            (prefill_pass(_LLAMA, fused, 40), prefill_pass(_LLAMA, adapted, 40, lora_rank=rank)),
+            (decode_pass(_LLAMA, fused, 40), decode_pass(_LLAMA, adapted, 40, lora_rank=rank)),
+        ):
+            added = with_adapters.by_operator["lora"]
+            assert with_adapters.total.flops - bare.total.flops == (2 * rank + 2) * _LAYER_WEIGHTS * _LAYERS
+            assert added.flops == with_adapters.total.flops - bare.total.flops
+            assert added.read_bytes == _LAYERS * 2 * rank * (4 * 2 * _H + 3 * (_H + _I))
+
+
+def test_latent_attention_has_its_own_matrices() -> None:
+    """Ranks of 128 and heads of 192 and 128 make 19.9 million weights of a layer's attention."""
+    attention = _H * 128 + 128 * 32 * 192 + _H * (128 + 64) + 128 * 32 * 256 + _H * _H
+    cost = prefill_pass(_LLAMA, find_variant("bf16-int4-mla"), 10)
+    assert cost.by_operator["gemm"].flops == 2 * 10 * (_LAYERS * (attention + 3 * _H * _I) + _H * _V)
+    assert cost.by_operator["bmm"].flops == 2 * 100 * _HEADS * (192 + 128) * _LAYERS
+
+
+def test_eight_bit_activations_halve_what_moves_between_operators() -> None:
+    """QuaRot computes what int4 weights and cache do, its Hadamard transforms not counted, on narrower activations."""
+    quarot, kv4 = prefill("QuaRot-w4a4kv4", 2000), prefill("bf16-int4-kv4", 2000)
+    assert quarot.flops == kv4.flops
+    assert (
+        2 * (quarot.written_bytes - quarot.kv_written_bytes) == kv4.written_bytes - kv4.kv_written_bytes + 2000 * _H * 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("variant", "gib_per_position"),
+    # Past K and V once, and the operands: K and V and four moves of the scores, or K alone.
+    [("bf16-bf16", 4 * 2 * _H + 4 * 2 * _HEADS), ("bf16-int4-fused", 3 * 2 * _H), ("bf16-int4-kv4", 3 * _H / 2)],
+)
+def test_a_step_is_a_straight_line_in_its_context(variant: str, gib_per_position: float) -> None:
+    """Each further position adds its cache and its operands to every layer."""
+    near, far = (decode_pass(_LLAMA, find_variant(variant), n_past).total for n_past in (100, 1100))
+    assert far.moved_bytes - near.moved_bytes == 1000 * _LAYERS * gib_per_position
+
+
+@pytest.mark.parametrize(
+    ("variant", "evaluations", "bytes_per_evaluation"),
+    [("bf16-bf16", 2, 4), ("bf16-int4-fused", 2, 1), ("bf16-int4-kv4", 3, 1)],
+)
+def test_rope_runs_over_its_whole_table(variant: str, evaluations: int, bytes_per_evaluation: int) -> None:
+    """Table 7 evaluates 4096 x 128 elements for one token twice a layer, and a third time for a quantised cache."""
+    cost = decode_pass(_LLAMA, find_variant(variant), 128).by_operator["rope"]
+    assert cost.flops == 3 * evaluations * 4096 * 128 * _LAYERS
+    assert cost.moved_bytes == 2 * evaluations * bytes_per_evaluation * 4096 * 128 * _LAYERS
+
+
+def test_rope_for_the_token_alone_still_reads_its_tables() -> None:
+    """Table 9 computes 3h for q and for k, and reads 2 MiB of tables a layer."""
+    cost = decode_pass(_LLAMA, find_variant("bf16-bf16"), 128, rope=RopeReach.PER_TOKEN).by_operator["rope"]
+    assert cost.flops == 6 * _H * _LAYERS
+    assert cost.parameter_bytes == _LAYERS * (2 << 20)
+
+
+def test_chunks_multiply_dispatches_and_repeat_the_weights() -> None:
+    """64 chunks of 64 tokens have 64 times the dispatches and read the weights 64 times; products stay."""
+    variant = find_variant("bf16-int4")
+    whole, parts = (prefill_pass(_LLAMA, variant, 4096, chunk=chunk) for chunk in (None, 64))
+    assert parts.total.n_dispatches == 64 * whole.total.n_dispatches
+    assert parts.by_operator["gemm"].flops == whole.by_operator["gemm"].flops
+    assert parts.by_operator["gemm"].parameter_bytes == 64 * whole.by_operator["gemm"].parameter_bytes
+    assert parts.total.kv_written_bytes == whole.total.kv_written_bytes
+    assert prefill_pass(_LLAMA, variant, 4096, chunk=4096).by_operator == whole.by_operator
+
+
+def test_memory_grows_as_chunks_shrink() -> None:
+    """Fused, each halving of the chunk moves more bytes, and computes at most a tenth less than the prompt at once."""
+    costs = [
+        prefill_pass(_LLAMA, find_variant("bf16-int4-kv4"), 4096, chunk=1 << each).total for each in range(12, 4, -1)
+    ]
+    assert [cost.moved_bytes for cost in costs] == sorted(cost.moved_bytes for cost in costs)
+    assert all(0.9 < cost.flops / costs[0].flops <= 1.1 for cost in costs)
+
+
+def test_a_later_prompt_sees_what_came_before() -> None:
+    """Two halves after one another are two chunks of the whole."""
+    variant = find_variant("bf16-int4-fused")
+    halves = (prefill_pass(_LLAMA, variant, 50).total, prefill_pass(_LLAMA, variant, 50, n_past=50).total)
+    assert halves[0] + halves[1] == prefill_pass(_LLAMA, variant, 100, chunk=50).total
+
+
+@settings(max_examples=30)
+@given(st.sampled_from(_DENSE), _VARIANTS, st.integers(1, 4000), st.integers(0, 4000))
+def test_every_dense_architecture_has_a_pass(name: str, variant: object, n_prompt: int, n_past: int) -> None:
+    """More tokens and more context cost no less, every count is a non-negative integer, the cache is written."""
+    architecture = find(name)
+    costs = [
+        (prefill_pass(architecture, variant, n_prompt).total, prefill_pass(architecture, variant, n_prompt + 1).total),
+        (decode_pass(architecture, variant, n_past).total, decode_pass(architecture, variant, n_past + 1).total),
+    ]
+    for less, more in costs:
+        assert all(type(each) is int and each >= 0 for each in astuple(less))
+        assert all(a <= b for a, b in zip(astuple(less), astuple(more), strict=True))
+        assert less.kv_written_bytes > 0
+
+
+@pytest.mark.parametrize("name", [name for name in names() if find(name).moe is not None])
+def test_experts_have_no_place_in_the_template(name: str) -> None:
+    """An architecture with experts is refused by name, with the conventions that count them."""
+    with pytest.raises(ArchitectureError, match=f"architecture '{name}': moe is .*use the conventions 'engine'"):
+        prefill_pass(find(name), find_variant("bf16-bf16"), 32)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_prompt": 0}, "n_prompt is 0, expected a positive integer"),
+        ({"n_prompt": 8, "n_past": -1}, "n_past is -1"),
+        ({"n_prompt": 8, "chunk": 0}, "chunk is 0"),
+        ({"n_prompt": 8, "lora_rank": -2}, "lora_rank is -2"),
+    ],
+)
+def test_impossible_passes_are_refused(arguments: dict[str, int], message: str) -> None:
+    """No tokens, no chunk and a negative past are named."""
+    with pytest.raises(ArchitectureError, match=message):
+        prefill_pass(_LLAMA, find_variant("bf16-int4-lora"), **arguments)
+
+
+def test_a_step_needs_a_past_that_is_none_or_more() -> None:
+    """A negative past is refused, an empty one is the first token."""
+    with pytest.raises(ArchitectureError, match="n_past is -1"):
+        decode_pass(_LLAMA, find_variant("bf16-bf16"), -1)
+    assert decode_pass(_LLAMA, find_variant("bf16-bf16"), 0).total.kv_read_bytes == 0
