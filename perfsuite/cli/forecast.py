@@ -1,0 +1,176 @@
+"""``perfsuite forecast``: what a request should take on a device, before anyone runs it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.forecast_answer import Answer
+from perfsuite.cli.forecast_calibrated import calibrated_forecast
+from perfsuite.cli.forecast_device import add_device_options, device_rates
+from perfsuite.cli.forecast_json import to_plain
+from perfsuite.cli.forecast_table import print_forecast
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.requests.analytic import Conventions
+from perfsuite.expectation.requests.composition import Passes, compose, passes_of
+from perfsuite.expectation.requests.forecast import forecast_request
+from perfsuite.expectation.requests.optimisations import Optimisations
+from perfsuite.expectation.requests.speculative_passes import Speculation, SpeculativePasses
+from perfsuite.expectation.requests.subject import Subject, find_subject
+from perfsuite.workload.variant import find_variant, variant_names
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_DESCRIPTION = """Forecast a request: the prefill of a prompt and the decode steps after it. The decode figures are
+means over all steps of the generation; those of the first and the last generated token stand beside them. KV bytes are
+the size of the cache after the prompt, and what a decode step reads and writes of it."""
+
+#: Longest prompt and longest generation that are counted in a few seconds and a few hundred megabytes.
+_MOST_PROMPT = 1 << 20
+_MOST_NEW_TOKENS = 1 << 17
+#: By how much the vocabularies of draft and target may differ. *Source*: ``common/speculative.cpp`` of llama.cpp.
+_VOCABULARY_DIFFERENCE = 128
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "forecast", help="forecast TTFT and TPOT of a request on a device", description=_DESCRIPTION
+    )
+    parser.add_argument(
+        "--architecture", required=True, metavar="NAME|PATH", help="of the catalogue, a config.json, or a .gguf file"
+    )
+    parser.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
+    parser.add_argument("--prompt", type=int, required=True, metavar="N", help="tokens of the prompt")
+    parser.add_argument("--new-tokens", type=int, required=True, metavar="N", help="tokens to generate")
+    parser.add_argument(
+        "--conventions", default=Conventions.ENGINE.value, help="engine (default: llama.cpp's graph) or paper (LIFE's)"
+    )
+    add_device_options(parser)
+    _add_optimisations(parser)
+    parser.add_argument("--measured-ttft-s", type=float, metavar="S", help="adds MBU and MFU of the prefill")
+    parser.add_argument("--measured-tpot-s", type=float, metavar="S", help="adds MBU and MFU of decode")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_forecast)
+
+
+def _add_optimisations(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("optimisations", "beside those of the variant")
+    group.add_argument("--quantization", metavar="Q", help="weights, such as q4_k_m, in the variant's place")
+    group.add_argument("--kv-type", metavar="T", help="KV cache, such as q8_0, in the variant's place")
+    group.add_argument("--batch", type=int, default=1, metavar="N", help="sequences side by side (default 1)")
+    group.add_argument(
+        "--chunk", type=int, metavar="N", help="tokens of a prompt at once (default 512; paper: the whole prompt)"
+    )
+    group.add_argument("--tile", type=int, default=1, metavar="N", help="pad prompt and context to a multiple of N")
+    group.add_argument("--lora-rank", type=int, metavar="R", help="adapters (default 16 where the variant has them)")
+    group.add_argument("--lora-merged", action="store_true", help="the adapters were merged into the weights before")
+    group.add_argument("--draft", metavar="NAME|PATH", help="architecture of a draft, for speculative decoding")
+    group.add_argument("--acceptance", type=float, metavar="A", help="chance that a draft's token passes (default 0.8)")
+    group.add_argument("--draft-tokens", type=int, metavar="N", help="tokens that a draft proposes (default 4)")
+
+
+def _forecast(options: argparse.Namespace) -> int:
+    answer = _answer(options)
+    if options.json:
+        print(json.dumps(to_plain(answer), indent=1))
+    else:
+        print_forecast(answer)
+    return 0
+
+
+def _answer(options: argparse.Namespace) -> Answer:
+    conventions = _conventions(options.conventions)
+    _check_lengths(options)
+    _check_measurements(options)
+    rates = device_rates(options)
+    optimisations = _optimisations(options)
+    subject = find_subject(options.architecture)
+    passes = _with_draft(options, passes_of(subject, optimisations, conventions), subject, optimisations, conventions)
+    request = compose(passes, options.prompt, options.new_tokens)
+    return Answer(
+        architecture=subject.architecture.name,
+        device=options.device,
+        conventions=conventions,
+        optimisations=optimisations,
+        draft=options.draft,
+        n_prompt=options.prompt,
+        rates=rates,
+        forecast=forecast_request(request, rates, conventions),
+        calibrated=None
+        if options.draft
+        else calibrated_forecast(
+            options.device, subject, optimisations, conventions, n_prompt=options.prompt, n_gen=options.new_tokens
+        ),
+        measured_ttft_s=options.measured_ttft_s,
+        measured_tpot_s=options.measured_tpot_s,
+    )
+
+
+def _check_lengths(options: argparse.Namespace) -> None:
+    lengths = (("--prompt", options.prompt, _MOST_PROMPT), ("--new-tokens", options.new_tokens, _MOST_NEW_TOKENS))
+    for option, value, most in lengths:
+        if not 1 <= value <= most:
+            raise PerfsuiteError(f"{option}={value}: expected an integer from 1 to {most}")
+
+
+def _check_measurements(options: argparse.Namespace) -> None:
+    for option, seconds in (("ttft", options.measured_ttft_s), ("tpot", options.measured_tpot_s)):
+        if seconds is not None and not 0.0 < seconds < math.inf:
+            raise PerfsuiteError(f"--measured-{option}-s={seconds:g}: expected seconds above 0")
+
+
+def _conventions(name: str) -> Conventions:
+    known = [each.value for each in Conventions]
+    if name not in known:
+        raise PerfsuiteError(f"--conventions={name}: unknown; accepted are {', '.join(known)}")
+    return Conventions(name)
+
+
+def _optimisations(options: argparse.Namespace) -> Optimisations:
+    return Optimisations(
+        variant=None if options.variant is None else find_variant(options.variant),
+        quantization=options.quantization,
+        kv_type=options.kv_type,
+        lora_rank=options.lora_rank,
+        lora_merged=options.lora_merged,
+        chunk=options.chunk,
+        n_sequences=options.batch,
+        tile=options.tile,
+    )
+
+
+def _with_draft(
+    options: argparse.Namespace,
+    target: Passes,
+    subject: Subject,
+    optimisations: Optimisations,
+    conventions: Conventions,
+) -> Passes:
+    """Put a draft before the target where one is asked for; it runs like the target, without adapters."""
+    wanted = {"--acceptance": options.acceptance, "--draft-tokens": options.draft_tokens}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if options.draft is None:
+        if given:
+            raise PerfsuiteError(f"{' and '.join(given)}: there is no draft; expected --draft with an architecture")
+        return target
+    draft = _draft(options.draft, subject)
+    variant = optimisations.variant and replace(optimisations.variant, lora=False)
+    bare = replace(optimisations, variant=variant, lora_rank=None, lora_merged=False)
+    speculation = Speculation(
+        n_draft=4 if options.draft_tokens is None else options.draft_tokens,
+        acceptance_ratio=0.8 if options.acceptance is None else options.acceptance,
+    )
+    return SpeculativePasses(target, passes_of(draft, bare, conventions), speculation)
+
+
+def _draft(text: str, target: Subject) -> Subject:
+    draft = find_subject(text)
+    n_draft_vocab, n_vocab = draft.architecture.n_vocab, target.architecture.n_vocab
+    if abs(n_draft_vocab - n_vocab) > _VOCABULARY_DIFFERENCE:
+        raise PerfsuiteError(f"--draft={text}: has a vocabulary of {n_draft_vocab}, expected the target's, {n_vocab}")
+    return draft

@@ -1,0 +1,151 @@
+"""LIFE's formulas: from what passes compute and move, and what a device gives, to seconds.
+
+    t_c = sum ops / (ec TOPS) + sum t_dispatch        t_m = sum bytes / (em BW) + sum t_dispatch
+
+Sums run over the operators of a pass, each with an efficiency of its own where one is known. *Source*: LIFE, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from perfsuite.expectation.requests.rates import DeviceRates
+
+Floats = NDArray[np.float64]
+
+
+class Bound(Enum):
+    """What a pass waits for."""
+
+    COMPUTE = "compute"
+    MEMORY = "memory"
+
+
+class Conventions(Enum):
+    """Who counts: llama.cpp's own graph, or the paper's template."""
+
+    ENGINE = "engine"
+    PAPER = "paper"
+
+
+class Counted(Protocol):
+    """What is counted of an operator or a pass: integers for one, arrays of integers for many."""
+
+    @property
+    def flops(self) -> Any:
+        """Operations."""
+
+    @property
+    def moved_bytes(self) -> Any:
+        """Bytes read and written."""
+
+    @property
+    def n_dispatches(self) -> Any:
+        """Operators issued."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PassTimes:
+    """The times of one pass or of many at once, seconds; arrays of one shape, ``()`` for one pass on one device."""
+
+    #: t_c and t_m; each holds the dispatches as well.
+    compute_s: Floats
+    memory_s: Floats
+    #: The part of either that is dispatches.
+    dispatch_s: Floats
+
+    @property
+    def longer_s(self) -> Floats:
+        """max(t_c, t_m): what a pass takes when computing and moving overlap."""
+        return np.maximum(self.compute_s, self.memory_s)
+
+    @property
+    def ratio(self) -> Floats:
+        """t_c / t_m; above 1 compute bounds."""
+        return self.compute_s / self.memory_s
+
+    @property
+    def bound(self) -> Bound:
+        """What the passes wait for, all together."""
+        return Bound.COMPUTE if self.compute_s.sum() > self.memory_s.sum() else Bound.MEMORY
+
+    def mean(self) -> PassTimes:
+        """Return the mean over all passes."""
+        return self._each(lambda part: part.mean())
+
+    def at(self, place: int) -> PassTimes:
+        """Return one pass of many."""
+        return self._each(lambda part: part[place])
+
+    def _each(self, chosen: Callable[[Floats], Any]) -> PassTimes:
+        compute, memory, dispatch = map(chosen, (self.compute_s, self.memory_s, self.dispatch_s))
+        return PassTimes(compute_s=np.asarray(compute), memory_s=np.asarray(memory), dispatch_s=np.asarray(dispatch))
+
+
+def pass_times(by_operator: Mapping[str, Counted], rates: DeviceRates) -> PassTimes:
+    """Time passes on one device, from the cost of each kind of operator in them.
+
+    The costs are integers (one pass) or arrays of one shape (as many passes), and so are the times.
+    """
+    compute_s, memory_s, dispatch_s = (np.float64(0.0) for _ in range(3))
+    for name, cost in by_operator.items():
+        efficiency = rates.efficiency_of(name)
+        compute_s = compute_s + cost.flops / (efficiency.compute_ratio * rates.peak_flops_per_s)
+        memory_s = memory_s + cost.moved_bytes / (efficiency.memory_ratio * rates.bandwidth_bytes_per_s)
+        dispatch_s = dispatch_s + cost.n_dispatches * rates.dispatch_s
+    return PassTimes(
+        compute_s=np.asarray(compute_s + dispatch_s),
+        memory_s=np.asarray(memory_s + dispatch_s),
+        dispatch_s=np.asarray(dispatch_s),
+    )
+
+
+def forecast_grid(
+    cost: Counted,
+    *,
+    peak_flops_per_s: ArrayLike,
+    bandwidth_bytes_per_s: ArrayLike,
+    compute_efficiency_ratio: ArrayLike = 1.0,
+    memory_efficiency_ratio: ArrayLike = 1.0,
+    dispatch_s: ArrayLike = 0.0,
+) -> PassTimes:
+    """Time one pass on every device of a grid.
+
+    The rates broadcast against each other: peaks of shape (n, 1) and bandwidths of shape (m,) give times of shape
+    (n, m). The formulas are those of `pass_times` with one efficiency for all operators. *Source*: LIFE, Fig. 4 and 5.
+    """
+    dispatch = cost.n_dispatches * np.asarray(dispatch_s, dtype=np.float64)
+    compute = cost.flops / np.multiply(compute_efficiency_ratio, peak_flops_per_s) + dispatch
+    memory = cost.moved_bytes / np.multiply(memory_efficiency_ratio, bandwidth_bytes_per_s) + dispatch
+    compute_s, memory_s, dispatch_s = np.broadcast_arrays(compute, memory, dispatch)
+    return PassTimes(compute_s=compute_s, memory_s=memory_s, dispatch_s=dispatch_s)
+
+
+def ttft_s(times: PassTimes) -> Floats:
+    """Return the time to the first token: max(t_c, t_m) of the prefill. *Source*: LIFE, section 3."""
+    return times.longer_s
+
+
+def tpot_s(times: PassTimes, conventions: Conventions) -> Floats:
+    """Return the time per output token, of each decode step.
+
+    The paper takes t_m alone (it prints the inverse, BW em / MEM). Under the engine's conventions a step takes
+    max(t_c, t_m), as any pass does. *Source*: LIFE, section 3.
+    """
+    return times.memory_s if conventions is Conventions.PAPER else times.longer_s
+
+
+def bandwidth_utilisation_ratio(moved_bytes: int, measured_s: float, rates: DeviceRates) -> float:
+    """Return MBU, bytes / (measured time x peak bandwidth)."""
+    return moved_bytes / (measured_s * rates.bandwidth_bytes_per_s)
+
+
+def flops_utilisation_ratio(flops: int, measured_s: float, rates: DeviceRates) -> float:
+    """Return MFU, operations / (measured time x peak operations a second)."""
+    return flops / (measured_s * rates.peak_flops_per_s)

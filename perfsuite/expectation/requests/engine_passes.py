@@ -1,0 +1,148 @@
+"""Whole passes as llama.cpp computes them: prompts in micro-batches, and decode steps over a padded cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+import numpy as np
+
+from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
+from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
+from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.expectation.operators.tiling import padded
+from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.requests.engine_variant import EngineRequest
+from perfsuite.expectation.requests.layer_pattern import LayerPattern, layer_pattern
+from perfsuite.expectation.requests.operator_kinds import operator_kind
+from perfsuite.expectation.requests.step_costs import StepCosts, expanded
+from perfsuite.records.events import Phase
+from perfsuite.workload.scenario import Scenario
+from perfsuite.workload.weights import Weights
+
+_FIELDS = tuple(each.name for each in fields(OpCost))
+
+
+class EnginePasses:
+    """The passes of one request to the engine.
+
+    Evaluations that cost the same are counted once: those of as many tokens that see as many positions, which the
+    engine pads to 256. Layers that are alike are counted once too, and exactly.
+
+    With several sequences each prompt is evaluated by itself, one after the other. A decode step takes one token of
+    each: parameters are read once, and the attention of each sequence reads the cache of its own.
+    """
+
+    def __init__(
+        self, request: EngineRequest, *, chunk: int | None = None, n_sequences: int = 1, tile: int = 1
+    ) -> None:
+        self._request = request
+        self._chunk = chunk or N_UBATCH
+        self._n_sequences = n_sequences
+        self._tile = tile
+        self._pattern = layer_pattern(request.architecture, request.tensor_types)
+        self._counted: dict[tuple[int, int, int, int], PassCost] = {}
+
+    def prefill(self, n_prompt: int) -> PassCost:
+        """Cost a prompt, all its micro-batches in turn; the last one gives logits, for its last token alone."""
+        passes = [self._pass(batch) for batch in self._batches(padded(n_prompt, self._tile))]
+        return _added([cost for cost in passes for _ in range(self._n_sequences)])
+
+    def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
+        """Cost `n_steps` steps, the first of which sees `n_past` positions and the `n_tokens` of the step.
+
+        Every one of a step's tokens gives logits.
+        """
+        n_seen = n_past + n_tokens + np.arange(n_steps, dtype=np.int64)
+        n_seen = -(-n_seen // self._tile) * self._tile
+        blocks, which = np.unique(-(-n_seen // KV_PADDING), return_inverse=True)
+        visible = [int(block) * KV_PADDING for block in blocks]
+        batches = [Batch(n_tokens=n_tokens, n_outputs=n_tokens, n_used=n_kv, n_ctx=n_kv) for n_kv in visible]
+        return expanded([self._pass(batch, self._n_sequences) for batch in batches], which.reshape(-1))
+
+    def _batches(self, n_prompt: int) -> tuple[Batch, ...]:
+        request = self._request
+        scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=0, source="the forecast's own")
+        weights = Weights(
+            name=request.architecture.name,
+            architecture=request.architecture,
+            tensor_types=request.tensor_types,
+            quantization=None,
+            path=None,
+            identity="",
+        )
+        workload = LlamaWorkload(
+            weights=weights,
+            scenario=scenario,
+            settings=request.settings,
+            n_ctx=padded(n_prompt, KV_PADDING),
+            n_ubatch=self._chunk,
+        )
+        return workload.batches(Phase.PREFILL)
+
+    def _pass(self, batch: Batch, n_sequences: int = 1) -> PassCost:
+        key = (batch.n_tokens, batch.n_outputs, batch.n_kv, n_sequences)
+        if key not in self._counted:
+            visible = Batch(n_tokens=batch.n_tokens, n_outputs=batch.n_outputs, n_used=batch.n_kv, n_ctx=batch.n_kv)
+            self._counted[key] = self._count(visible, n_sequences)
+        return self._counted[key]
+
+    def _count(self, batch: Batch, n_sequences: int) -> PassCost:
+        pattern = self._pattern
+        if pattern is None:
+            return self._graph_cost(None, batch, n_sequences)
+        few, more = (self._graph_cost(depth, batch, n_sequences) for depth in pattern.depths)
+        return _extended(few, more, pattern)
+
+    def _graph_cost(self, n_layers: int | None, batch: Batch, n_sequences: int) -> PassCost:
+        request = self._request
+        architecture = request.architecture if n_layers is None else request.architecture.with_layers(n_layers)
+        graph = engine_graph(architecture, request.tensor_types, batch, request.settings)
+        if n_sequences == 1:
+            return _by_kind((operator_kind(each), each.cost) for each in graph)
+        together = Batch(
+            n_tokens=n_sequences * batch.n_tokens,
+            n_outputs=n_sequences * batch.n_outputs,
+            n_used=batch.n_used,
+            n_ctx=batch.n_ctx,
+        )
+        shared = engine_graph(architecture, request.tensor_types, together, request.settings)
+        pairs = zip(graph, shared, strict=True)
+        return _by_kind((operator_kind(one), _of_sequences(one, all_, n_sequences)) for one, all_ in pairs)
+
+
+def _of_sequences(one: Operator, together: Operator, n_sequences: int) -> OpCost:
+    """Take an operator on all tokens, or, where it reads the cache, as many times as there are caches."""
+    reads_cache = one.cost.kv_read_bytes > 0 or one.op == "FLASH_ATTN_EXT" or one.role == "kqv"
+    if not reads_cache:
+        return together.cost
+    return replace(one.cost * n_sequences, n_dispatches=one.cost.n_dispatches)
+
+
+def _by_kind(costs: Iterable[tuple[str, OpCost]]) -> PassCost:
+    """Add costs up by their kind; in one list of integers a kind, which is what makes sweeps quick."""
+    sums: dict[str, list[int]] = {}
+    for kind, cost in costs:
+        so_far = sums.setdefault(kind, [0] * len(_FIELDS))
+        for at, name in enumerate(_FIELDS):
+            so_far[at] += getattr(cost, name)
+    return PassCost(
+        by_operator={kind: OpCost(**dict(zip(_FIELDS, so_far, strict=True))) for kind, so_far in sums.items()}
+    )
+
+
+def _added(passes: Iterable[PassCost]) -> PassCost:
+    return _by_kind(item for each in passes for item in each.by_operator.items())
+
+
+def _extended(few: PassCost, more: PassCost, pattern: LayerPattern) -> PassCost:
+    """Add the layers that `more` has beyond `few` as often as the pattern repeats."""
+    by_operator = {}
+    for kind, cost in more.by_operator.items():
+        base = few.by_operator.get(kind, NO_COST)
+        values = {
+            name: getattr(base, name) + pattern.n_repeats * (getattr(cost, name) - getattr(base, name))
+            for name in _FIELDS
+        }
+        by_operator[kind] = OpCost(**values)
+    return PassCost(by_operator=by_operator)

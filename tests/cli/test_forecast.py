@@ -1,0 +1,273 @@
+"""``perfsuite forecast``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.workload.catalog import find
+from perfsuite.workload.synthetic import write_synthetic
+
+from .conftest import Refused, Streams
+
+DEVICE = ["--tops", "50", "--bandwidth", "256", "--compute-efficiency", "0.5", "--memory-efficiency", "0.5"]
+REQUEST = ["--prompt", "2048", "--new-tokens", "2000"]
+LLAMA = ["--architecture", "llama-2-7b", "--variant", "bf16-int4-kv4"]
+
+PHASE_KEYS = {
+    *("ops", "bytes", "read_bytes", "written_bytes", "kv_bytes", "dispatches"),
+    *("compute_s", "memory_s", "dispatch_s", "dispatch_share", "bound"),
+}
+STEP_KEYS = PHASE_KEYS | {"tpot_s", "tokens_per_s"}
+COUNTS = ("ops", "bytes", "read_bytes", "written_bytes", "kv_bytes", "dispatches")
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 1000,
+    "max_position_embeddings": 512,
+    "rms_norm_eps": 1e-5,
+}
+
+
+def forecast(capsys: Streams, *arguments: str) -> dict[str, Any]:
+    """Run the command and read its JSON."""
+    capsys.readouterr()
+    assert main(["forecast", *arguments, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    plain: dict[str, Any] = json.loads(out)
+    return plain
+
+
+@pytest.mark.parametrize("conventions", ["engine", "paper"])
+def test_the_json_has_every_figure(capsys: Streams, conventions: str) -> None:
+    """Both phases have all keys, counts are integers, and the first and last token have those of the mean."""
+    plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE, "--conventions", conventions)
+    assert plain["architecture"] == "llama-2-7b"
+    assert plain["variant"] == "bf16-int4-kv4"
+    assert plain["conventions"] == conventions
+    assert (plain["n_prompt"], plain["n_new_tokens"]) == (2048, 2000)
+    prefill, decode = plain["prefill"], plain["decode"]
+    assert prefill.keys() == PHASE_KEYS | {"ttft_s", "shares"}
+    assert decode.keys() == STEP_KEYS | {"first", "last"}
+    assert decode["first"].keys() == decode["last"].keys() == STEP_KEYS
+    for phase in (prefill, decode, decode["first"], decode["last"]):
+        assert all(type(phase[name]) is int for name in COUNTS)
+        assert phase["bytes"] == phase["read_bytes"] + phase["written_bytes"]
+        assert phase["bound"] in ("compute", "memory")
+    assert sum(prefill["shares"].values()) == pytest.approx(1.0)
+    assert plain["energy_j"] is None
+    assert "mbu" not in plain
+
+
+@pytest.mark.parametrize("conventions", ["engine", "paper"])
+def test_the_figures_follow_from_each_other(capsys: Streams, conventions: str) -> None:
+    """TTFT and TPOT are operations over TOPS or bytes over bandwidth, each at its efficiency, and the longer one."""
+    plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE, "--conventions", conventions)
+    prefill, decode = plain["prefill"], plain["decode"]
+    assert prefill["ttft_s"] == pytest.approx(max(prefill["ops"] / 25e12, prefill["bytes"] / 128e9))
+    for step in (decode, decode["first"], decode["last"]):
+        assert step["tpot_s"] == pytest.approx(max(step["ops"] / 25e12, step["bytes"] / 128e9))
+        assert step["tokens_per_s"] == pytest.approx(1 / step["tpot_s"])
+    assert decode["first"]["bytes"] < decode["bytes"] < decode["last"]["bytes"]
+
+
+def test_the_papers_conventions_give_the_papers_figures(capsys: Streams) -> None:
+    """29.2941 TOPs and 1 GiB of cache for 2048 tokens of Llama2-7B in bf16; 14.41 GOPs for the token after."""
+    request = ["--architecture", "llama-2-7b", "--variant", "bf16-bf16", *REQUEST, *DEVICE]
+    plain = forecast(capsys, *request, "--conventions", "paper")
+    assert plain["prefill"]["ops"] / 1e12 == pytest.approx(29.2941, abs=1e-4)
+    assert plain["prefill"]["kv_bytes"] == 2**30
+    assert plain["decode"]["first"]["ops"] / 1e9 == pytest.approx(14.41, abs=1e-2)
+
+
+def test_the_engine_is_the_default(capsys: Streams) -> None:
+    """Without --conventions it is llama.cpp's graph: 4-bit blocks of the cache have scales, unlike the paper's."""
+    plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE)
+    assert plain["conventions"] == "engine"
+    assert plain["prefill"]["kv_bytes"] == 2048 * 32 * 2 * 4096 // 32 * 18
+
+
+def test_dispatches_and_power_count(capsys: Streams) -> None:
+    """A dispatch of 10 microseconds lengthens both parts by as many as there are; energy is power times all time."""
+    plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE, "--dispatch-us", "10", "--power-w", "30")
+    prefill, decode = plain["prefill"], plain["decode"]
+    assert prefill["dispatch_s"] == pytest.approx(prefill["dispatches"] * 1e-5)
+    assert prefill["compute_s"] == pytest.approx(prefill["ops"] / 25e12 + prefill["dispatch_s"])
+    assert decode["dispatch_share"] == pytest.approx(decode["dispatches"] * 1e-5 / decode["tpot_s"])
+    assert plain["energy_j"] == pytest.approx(30 * (prefill["ttft_s"] + 2000 * decode["tpot_s"]))
+
+
+def test_a_measurement_gives_the_utilisation(capsys: Streams) -> None:
+    """MBU and MFU stand in the phase that was measured, and over all of it at the top."""
+    plain = forecast(capsys, *LLAMA, *REQUEST, *DEVICE, "--measured-tpot-s", "0.1")
+    decode = plain["decode"]
+    assert decode["mbu"] == plain["mbu"] == pytest.approx(decode["bytes"] / (0.1 * 256e9))
+    assert decode["mfu"] == plain["mfu"] == pytest.approx(decode["ops"] / (0.1 * 50e12))
+    assert "mbu" not in plain["prefill"]
+    both = forecast(capsys, *LLAMA, *REQUEST, *DEVICE, "--measured-tpot-s", "0.1", "--measured-ttft-s", "4")
+    prefill = both["prefill"]
+    assert prefill["mfu"] == pytest.approx(prefill["ops"] / (4 * 50e12))
+    n_bytes, seconds = prefill["bytes"] + 2000 * decode["bytes"], 4 + 2000 * 0.1
+    assert both["mbu"] == pytest.approx(n_bytes / (seconds * 256e9))
+
+
+def test_a_config_is_forecast(capsys: Streams, tmp_path: Path) -> None:
+    """A Hugging Face config.json is an architecture as good as one of the catalogue."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG))
+    arguments = ["--architecture", str(path), "--variant", "bf16-int4", "--prompt", "64", "--new-tokens", "8", *DEVICE]
+    engine, paper = (forecast(capsys, *arguments, "--conventions", name) for name in ("engine", "paper"))
+    assert engine["prefill"]["kv_bytes"] == paper["prefill"]["kv_bytes"] == 64 * 2 * 2 * 64 * 2
+
+
+def test_a_gguf_file_is_forecast_by_its_own_types(capsys: Streams, tmp_path: Path) -> None:
+    """A file needs no variant; its weights are read at the size that they have in it."""
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(replace(find("smollm2-135m"), n_layers=1, n_vocab=384), "q8_0", path)
+    own = forecast(capsys, "--architecture", str(path), "--prompt", "64", "--new-tokens", "8", *DEVICE)
+    assert own["variant"] is None
+    named = ["--architecture", str(path), "--variant", "bf16-int4-fused", "--prompt", "64", "--new-tokens", "8"]
+    assert forecast(capsys, *named, *DEVICE)["prefill"] == own["prefill"]
+
+
+@pytest.mark.parametrize(
+    ("option", "figure"),
+    [
+        (["--chunk", "128"], ("prefill", "dispatches")),
+        (["--batch", "4"], ("decode", "bytes")),
+        (["--lora-rank", "64"], ("prefill", "ops")),
+        (["--kv-type", "q8_0"], ("prefill", "kv_bytes")),
+        (["--quantization", "q8_0"], ("decode", "bytes")),
+        (["--tile", "4096"], ("prefill", "ops")),
+        (["--draft", "llama-2-7b", "--acceptance", "1", "--draft-tokens", "2"], ("prefill", "ops")),
+    ],
+)
+@pytest.mark.parametrize("conventions", ["engine", "paper"])
+def test_every_optimisation_changes_what_it_should(
+    capsys: Streams, conventions: str, option: list[str], figure: tuple[str, str]
+) -> None:
+    """Each option reaches the figure that it is about, under either convention."""
+    request = [*LLAMA, *REQUEST, *DEVICE, "--conventions", conventions]
+    before, after = forecast(capsys, *request), forecast(capsys, *request, *option)
+    phase, name = figure
+    assert after[phase][name] > before[phase][name]
+
+
+def test_people_read_a_table_and_what_bounds_it(capsys: Streams) -> None:
+    """The table has the phases as columns, and a sentence says what bounds each."""
+    measured = ["--power-w", "20", "--measured-tpot-s", "0.1"]
+    assert main(["forecast", *LLAMA, *REQUEST, *DEVICE, *measured]) == 0
+    out = capsys.readouterr().out
+    for word in ("prefill", "decode, mean", "first token", "last token", "TTFT, TPOT", "tokens/s", "energy of all"):
+        assert word in out
+    for word in ("measured MBU", "operations of the prefill: gemm"):
+        assert word in out
+    assert "the prefill is bound by compute" in out
+    assert "decode is bound by memory" in out
+
+
+BAD = {
+    "prompt-zero": (["--prompt", "0"], "--prompt=0: expected an integer from 1 to 1048576"),
+    "prompt-negative": (["--prompt", "-5"], "--prompt=-5: expected an integer from 1 to 1048576"),
+    "tokens-zero": (["--new-tokens", "0"], "--new-tokens=0: expected an integer from 1 to 131072"),
+    "variant": (["--variant", "bf16-int3"], "variant 'bf16-int3' is unknown; accepted are bf16-bf16, "),
+    "architecture": (["--architecture", "llama-2-8b"], "architecture 'llama-2-8b' is not in the catalogue"),
+    "conventions": (["--conventions", "mine"], "--conventions=mine: unknown; accepted are engine, paper"),
+    "tops-zero": (["--tops", "0"], "--tops=0: expected TOPS above 0"),
+    "bandwidth": (["--bandwidth", "-2"], "--bandwidth=-2: expected GB/s above 0"),
+    "compute-efficiency": (["--compute-efficiency", "1.1"], "--compute-efficiency=1.1: expected a share above 0"),
+    "memory-efficiency": (["--memory-efficiency", "0"], "--memory-efficiency=0: expected a share above 0"),
+    "dispatch": (["--dispatch-us", "-1"], "--dispatch-us=-1: expected microseconds, 0 or more"),
+    "power": (["--power-w", "0"], "--power-w=0: expected watts above 0"),
+    "batch": (["--batch", "0"], "--batch=0: expected an integer from 1 to 4096"),
+    "chunk": (["--chunk", "0"], "--chunk=0: expected an integer from 1 to"),
+    "rank": (["--lora-rank", "0"], "--lora-rank=0: expected an integer from 1 to"),
+    "merged": (["--lora-merged"], "--lora-merged: there is no adapter to merge"),
+    "kv": (["--kv-type", "int3"], "--kv-type=int3: unknown to the engine; accepted are"),
+    "tile": (["--tile", "-64"], "--tile=-64: expected an integer from 1 to"),
+    "quantization": (["--quantization", "q9_0"], "quantisation 'q9_0' is unknown; accepted are"),
+    "acceptance": (["--draft", "llama-2-7b", "--acceptance", "2"], "--acceptance=2: expected a share from 0 to 1"),
+    "draft-tokens": (["--draft", "llama-2-7b", "--draft-tokens", "0"], "--draft-tokens=0: expected an integer from 1"),
+    "no-draft": (["--acceptance", "0.5"], "--acceptance: there is no draft; expected --draft"),
+    "vocabulary": (["--draft", "smollm2-135m"], "--draft=smollm2-135m: has a vocabulary of 49152, expected the target"),
+    "ttft": (["--measured-ttft-s", "0"], "--measured-ttft-s=0: expected seconds above 0"),
+    "tpot": (["--measured-tpot-s", "nan"], "--measured-tpot-s=nan: expected seconds above 0"),
+    "device-and-tops": (["--device", "host"], "--device=host with --tops and --bandwidth: expected one or the other"),
+    "no-file": (["--architecture", "/nowhere/config.json"], "/nowhere/config.json: cannot be read"),
+    "no-gguf": (["--architecture", "/nowhere/x.gguf"], "/nowhere/x.gguf"),
+    "experts": (["--architecture", "qwen1.5-moe-a2.7b", "--conventions", "paper"], "expected None under the paper's"),
+}
+
+
+@pytest.mark.parametrize(("changes", "told"), [pytest.param(*case, id=name) for name, case in BAD.items()])
+def test_bad_input_is_one_line(refused: Refused, changes: list[str], told: str) -> None:
+    """A value that means nothing is refused with its option or field, itself, and what is accepted."""
+    assert told in refused(["forecast", *LLAMA, *REQUEST, *DEVICE, *changes])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"num_hidden_layers": None}, "key 'num_hidden_layers' is missing"),
+        ({"hidden_size": None}, "key 'hidden_size' is missing"),
+        ({"architectures": None}, "key 'architectures' is missing"),
+        ({"architectures": ["SiglipModel"]}, "architecture 'SiglipModel' is not supported; supported are"),
+        ({"num_attention_heads": 4, "num_key_value_heads": 3}, "n_kv_heads is 3, expected a divisor of n_heads (4)"),
+        ({"hidden_size": 66}, "num_attention_heads is 4, expected a divisor of hidden_size (66)"),
+        ({"intermediate_size": -128}, "n_ff is -128, expected a positive integer"),
+        ({"vocab_size": 0}, "n_vocab is 0, expected a positive integer"),
+        ({"hidden_size": "wide"}, "hidden_size is 'wide', expected an integer"),
+        ({"intermediate_size": 2**60}, "a decode step costs more than 64 bits hold; expected an architecture"),
+    ],
+)
+def test_a_bad_config_is_one_line(refused: Refused, tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    """A config.json that lacks or contradicts a key is refused with the key."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG | changes))
+    arguments = ["--architecture", str(path), "--variant", "bf16-int4", *REQUEST, *DEVICE]
+    assert told in refused(["forecast", *arguments])
+
+
+@pytest.mark.parametrize("content", [b"{", b"[1]", b"\xff\xfe\x00"])
+def test_a_broken_config_is_one_line(refused: Refused, tmp_path: Path, content: bytes) -> None:
+    """A file that is no JSON object is refused with its path."""
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    assert str(path) in refused(["forecast", "--architecture", str(path), "--variant", "bf16-int4", *REQUEST, *DEVICE])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([*LLAMA, *REQUEST], "--tops and --bandwidth: missing; expected --tops and --bandwidth, or --device"),
+        ([*LLAMA, *REQUEST, "--tops", "5"], "--bandwidth: missing; expected --tops and --bandwidth, or --device"),
+        (["--architecture", "llama-2-7b", *REQUEST, *DEVICE], "--variant: missing; expected one, or --quantization"),
+        (
+            ["--architecture", "llama-2-7b", *REQUEST, *DEVICE, "--conventions", "paper"],
+            "--variant: missing, and the conventions 'paper' need one",
+        ),
+        ([*LLAMA, *REQUEST, "--device", "abacus"], "--device=abacus: no such device; known are host"),
+    ],
+)
+def test_what_is_missing_is_named(refused: Refused, arguments: list[str], told: str) -> None:
+    """An option without which nothing can be forecast is asked for."""
+    assert told in refused(["forecast", *arguments])
+
+
+@pytest.mark.parametrize("option", ["--prompt", "--tops", "--lora-rank"])
+def test_what_is_no_number_is_told_by_the_usage(option: str, capsys: Streams) -> None:
+    """A word in a number's place ends with 2 and the usage."""
+    with pytest.raises(SystemExit) as caught:
+        main(["forecast", *LLAMA, *REQUEST, *DEVICE, option, "many"])
+    assert caught.value.code == 2
+    assert f"argument {option}: invalid" in capsys.readouterr().err

@@ -1,0 +1,146 @@
+"""LIFE's formulas."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.paper import CostArrays
+from perfsuite.expectation.requests.analytic import (
+    Bound,
+    Conventions,
+    bandwidth_utilisation_ratio,
+    flops_utilisation_ratio,
+    forecast_grid,
+    pass_times,
+    tpot_s,
+    ttft_s,
+)
+from perfsuite.expectation.requests.rates import DeviceRates, Efficiency, rates_of
+
+GEMM = OpCost(flops=8_000_000, read_bytes=3000, written_bytes=1000, n_dispatches=2)
+SOFTMAX = OpCost(flops=1_000_000, read_bytes=5000, written_bytes=1000, n_dispatches=1)
+PASS = {"gemm": GEMM, "softmax": SOFTMAX}
+
+positive = st.floats(0.01, 1000.0)
+shares = st.floats(0.01, 1.0)
+
+
+def test_times_are_sums_over_operators() -> None:
+    """9e6 operations at half of 1e9 a second, 1e4 bytes at a quarter of 1e6 a second, 3 dispatches of 1 ms."""
+    rates = rates_of(
+        tops=1e-3, bandwidth_gb_per_s=1e-3, compute_efficiency=0.5, memory_efficiency=0.25, dispatch_us=1000
+    )
+    times = pass_times(PASS, rates)
+    assert float(times.dispatch_s) == pytest.approx(0.003)
+    assert float(times.compute_s) == pytest.approx(0.018 + 0.003)
+    assert float(times.memory_s) == pytest.approx(0.040 + 0.003)
+    assert float(ttft_s(times)) == pytest.approx(0.043)
+    assert times.bound is Bound.MEMORY
+
+
+def test_each_operator_takes_its_own_efficiency() -> None:
+    """With a tenth for the softmax alone, its 1e6 operations take ten times as long, the others' as ever."""
+    rates = DeviceRates(
+        peak_flops_per_s=1e9,
+        bandwidth_bytes_per_s=1e9,
+        operator_efficiencies={"softmax": Efficiency(compute_ratio=0.1, memory_ratio=0.5)},
+    )
+    times = pass_times(PASS, rates)
+    assert float(times.compute_s) == pytest.approx(0.008 + 0.010)
+    assert float(times.memory_s) == pytest.approx(4e-6 + 12e-6)
+    assert times.bound is Bound.COMPUTE
+
+
+def test_only_the_engine_waits_for_compute_in_decode() -> None:
+    """TPOT is t_m by the paper, and max(t_c, t_m) by the engine's conventions."""
+    times = pass_times(PASS, rates_of(tops=1e-3, bandwidth_gb_per_s=1e-3))
+    assert float(tpot_s(times, Conventions.PAPER)) == float(times.memory_s) == pytest.approx(0.010)
+    slow = pass_times(PASS, rates_of(tops=1e-4, bandwidth_gb_per_s=1e-3))
+    assert float(tpot_s(slow, Conventions.PAPER)) == pytest.approx(0.010)
+    assert float(tpot_s(slow, Conventions.ENGINE)) == pytest.approx(0.090)
+
+
+def test_many_passes_are_timed_at_once() -> None:
+    """Arrays of costs give arrays of times, each as if it were alone; the mean is theirs."""
+    names = [field.name for field in fields(CostArrays)]
+    many = CostArrays(**{name: np.array([getattr(GEMM, name), 3 * getattr(GEMM, name)]) for name in names})
+    rates = rates_of(tops=1, bandwidth_gb_per_s=1, dispatch_us=2)
+    times = pass_times({"gemm": many}, rates)
+    for at, cost in enumerate((GEMM, GEMM * 3)):
+        alone = pass_times({"gemm": cost}, rates)
+        assert float(times.at(at).compute_s) == float(alone.compute_s)
+        assert float(times.at(at).memory_s) == float(alone.memory_s)
+        assert float(times.at(at).dispatch_s) == float(alone.dispatch_s)
+    assert float(times.mean().memory_s) == pytest.approx(float(pass_times({"gemm": GEMM * 2}, rates).memory_s))
+
+
+@given(st.lists(positive, min_size=1, max_size=4), st.lists(positive, min_size=1, max_size=4), shares, shares)
+def test_grids_equal_the_scalar_formula(tops: list[float], bandwidths: list[float], ec: float, em: float) -> None:
+    """Every place of a grid is what the same device gives alone."""
+    grid = forecast_grid(
+        GEMM,
+        peak_flops_per_s=np.array(tops)[:, None] * 1e12,
+        bandwidth_bytes_per_s=np.array(bandwidths) * 1e9,
+        compute_efficiency_ratio=ec,
+        memory_efficiency_ratio=em,
+        dispatch_s=1e-6,
+    )
+    assert grid.longer_s.shape == (len(tops), len(bandwidths))
+    for row, peak in enumerate(tops):
+        for column, bandwidth in enumerate(bandwidths):
+            alone = pass_times(
+                {"gemm": GEMM},
+                rates_of(
+                    tops=peak,
+                    bandwidth_gb_per_s=bandwidth,
+                    compute_efficiency=ec,
+                    memory_efficiency=em,
+                    dispatch_us=1,
+                ),
+            )
+            assert grid.compute_s[row, column] == pytest.approx(float(alone.compute_s))
+            assert grid.memory_s[row, column] == pytest.approx(float(alone.memory_s))
+            assert grid.ratio[row, column] == pytest.approx(float(alone.ratio))
+
+
+def test_grids_reach_over_efficiencies_too() -> None:
+    """Both efficiencies may be axes, and the first token waits twice as long at half of both."""
+    shares_of_peak = np.array([0.25, 0.5, 1.0])
+    grid = forecast_grid(
+        GEMM,
+        peak_flops_per_s=30e12,
+        bandwidth_bytes_per_s=50e9,
+        compute_efficiency_ratio=shares_of_peak[:, None],
+        memory_efficiency_ratio=shares_of_peak,
+    )
+    assert grid.longer_s.shape == (3, 3)
+    assert np.diag(grid.longer_s) == pytest.approx(grid.longer_s[2, 2] / shares_of_peak)
+
+
+@given(st.integers(0, 10**14), st.integers(1, 10**11), st.integers(0, 10**4), positive, positive, st.floats(1.0, 100.0))
+def test_a_faster_device_is_never_slower(
+    flops: int, n_bytes: int, n_dispatches: int, tops: float, bandwidth: float, faster: float
+) -> None:
+    """More TOPS or more bandwidth never lengthens a pass, which takes at least as long as either part."""
+    cost = {"gemm": OpCost(flops=flops, read_bytes=n_bytes, n_dispatches=n_dispatches)}
+    base = pass_times(cost, rates_of(tops=tops, bandwidth_gb_per_s=bandwidth, dispatch_us=1))
+    assert ttft_s(base) >= base.compute_s
+    assert ttft_s(base) >= base.memory_s
+    for more_tops, more_bandwidth in ((faster, 1.0), (1.0, faster)):
+        rates = rates_of(tops=tops * more_tops, bandwidth_gb_per_s=bandwidth * more_bandwidth, dispatch_us=1)
+        better = pass_times(cost, rates)
+        assert ttft_s(better) <= ttft_s(base)
+        assert tpot_s(better, Conventions.PAPER) <= tpot_s(base, Conventions.PAPER)
+
+
+def test_utilisation_is_of_the_peaks() -> None:
+    """5e8 bytes in 0.1 s of 10 GB/s are half; 2e11 operations in 0.1 s of 10 TOPS are a fifth, whatever is reached."""
+    rates = rates_of(tops=10, bandwidth_gb_per_s=10, compute_efficiency=0.5, memory_efficiency=0.9)
+    assert bandwidth_utilisation_ratio(500_000_000, 0.1, rates) == pytest.approx(0.5)
+    assert flops_utilisation_ratio(200_000_000_000, 0.1, rates) == pytest.approx(0.2)

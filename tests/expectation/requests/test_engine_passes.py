@@ -1,0 +1,151 @@
+"""Whole passes as llama.cpp computes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
+from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.expectation.requests.engine_passes import EnginePasses
+from perfsuite.expectation.requests.engine_variant import EngineRequest, engine_request
+from perfsuite.expectation.requests.optimisations import Optimisations
+from perfsuite.expectation.requests.subject import find_subject
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.quantization import tensor_types
+from perfsuite.workload.variant import find_variant, variant_names
+
+LLAMA = find_subject("llama-2-7b")
+N_CTX = 4096
+
+
+def request_of(name: str, quantization: str, **options: object) -> EngineRequest:
+    """A request for an architecture of the catalogue, with the engine's settings."""
+    architecture = find(name)
+    types: Mapping[str, str] = tensor_types(architecture, quantization)
+    return EngineRequest(architecture=architecture, tensor_types=types, settings=Settings(**options))  # type: ignore[arg-type]
+
+
+def by_graph(request: EngineRequest, *batches: Batch) -> OpCost:
+    """Sum the whole graphs of batches."""
+    graphs = (engine_graph(request.architecture, request.tensor_types, batch, request.settings) for batch in batches)
+    return sum((total_cost(graph) for graph in graphs), start=NO_COST)
+
+
+def step(n_used: int, n_tokens: int = 1) -> Batch:
+    """A decode step that sees so many positions of a large cache."""
+    return Batch(n_tokens=n_tokens, n_outputs=n_tokens, n_used=n_used, n_ctx=N_CTX)
+
+
+@pytest.mark.parametrize(
+    ("name", "flash_attn"),
+    [(name, flag) for name in names() for flag in (True, False) if find(name).family.flash_attention or not flag],
+)
+def test_repeated_layers_cost_what_the_whole_graph_does(name: str, flash_attn: bool) -> None:
+    """Prefill and decode equal the graphs of every layer, in every architecture of the catalogue."""
+    request = request_of(name, "q8_0", flash_attn=flash_attn)
+    passes = EnginePasses(request)
+    prefill = (
+        Batch(n_tokens=512, n_outputs=0, n_used=512, n_ctx=N_CTX),
+        Batch(n_tokens=88, n_outputs=1, n_used=600, n_ctx=N_CTX),
+    )
+    assert passes.prefill(600).total == by_graph(request, *prefill)
+    assert passes.decode(600, 1).at(0).total == by_graph(request, step(601))
+
+
+@pytest.mark.parametrize("quantization", ["q4_k_m", "q4_0"])
+def test_mixtures_cost_what_the_whole_graph_does(quantization: str) -> None:
+    """Layers of different types are counted one by one, alike ones together, to the same effect."""
+    request = request_of("llama-3.2-1b", quantization, type_k="q8_0", type_v="q8_0", lora_rank=8)
+    assert EnginePasses(request).decode(900, 1).at(0).total == by_graph(request, step(901))
+
+
+@pytest.mark.parametrize("name", variant_names())
+def test_every_variant_costs_what_its_graph_does(name: str) -> None:
+    """Each of the paper's variants equals the sum over its graph, the derived latent attention included."""
+    request = engine_request(LLAMA, Optimisations(variant=find_variant(name)))
+    batch = Batch(n_tokens=64, n_outputs=1, n_used=64, n_ctx=N_CTX)
+    passes = EnginePasses(request)
+    assert passes.prefill(64).total == by_graph(request, batch)
+    assert passes.decode(64, 1).at(0).total == by_graph(request, step(65))
+
+
+def test_every_step_is_the_graph_of_what_it_sees() -> None:
+    """Over a boundary of 256 positions and beyond, each step is that of its own batch."""
+    request = request_of("smollm2-135m", "q8_0")
+    steps = EnginePasses(request).decode(250, 300)
+    assert steps.n_steps == 300
+    for at in (0, 5, 6, 261, 262, 299):
+        assert steps.at(at).total == by_graph(request, step(251 + at))
+    assert steps.total.flops[5] < steps.total.flops[6]
+
+
+def test_kinds_add_up_to_the_total() -> None:
+    """No operator is lost between the graph and its kinds."""
+    prefill = EnginePasses(request_of("llama-2-7b", "q4_0")).prefill(128)
+    assert sum(prefill.flops_shares.values()) == pytest.approx(1.0)
+    assert {"embedding", "gemm", "attention", "norm", "rope", "kv_store"} <= prefill.by_operator.keys()
+
+
+def test_the_cache_after_the_prompt_is_what_was_written() -> None:
+    """2048 positions of 32 layers, keys and values of 4096 halves: 1 GiB."""
+    prefill = EnginePasses(request_of("llama-2-7b", "q4_0")).prefill(2048)
+    assert prefill.total.kv_written_bytes == 2048 * 32 * 2 * 4096 * 2 == 2**30
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 300))
+def test_smaller_chunks_read_the_weights_more_often(n_prompt: int, chunk: int) -> None:
+    """Dispatches and weights are those of as many evaluations as there are chunks."""
+    request = request_of("smollm2-135m", "q8_0")
+    whole = EnginePasses(request).prefill(n_prompt).total
+    chunked = EnginePasses(request, chunk=chunk).prefill(n_prompt).total
+    assert chunked.n_dispatches == whole.n_dispatches * -(-n_prompt // chunk)
+    assert chunked.parameter_bytes >= whole.parameter_bytes
+    assert chunked.kv_written_bytes == whole.kv_written_bytes
+
+
+def test_sequences_share_the_weights_and_nothing_else() -> None:
+    """Four sequences read the weights once, but the caches and the embeddings of four, however attention runs."""
+    for options in ({}, {"flash_attn": False}, {"type_k": "f32", "type_v": "f32"}):
+        request = request_of("llama-2-7b", "q4_0", **options)
+        one = EnginePasses(request).decode(600, 1).at(0)
+        four = EnginePasses(request, n_sequences=4).decode(600, 1).at(0)
+        assert four.total.n_dispatches == one.total.n_dispatches
+        assert four.total.flops == 4 * one.total.flops
+        assert four.total.kv_bytes == 4 * one.total.kv_bytes
+        assert four.by_operator["gemm"].parameter_bytes == one.by_operator["gemm"].parameter_bytes
+        rest = {name: total.read_bytes - total.parameter_bytes for name, total in four.by_operator.items()}
+        assert rest == {name: 4 * (cost.read_bytes - cost.parameter_bytes) for name, cost in one.by_operator.items()}
+
+
+def test_each_sequence_has_values_of_its_own() -> None:
+    """Values that are copied out of a compressed cache are read by the mix of each sequence."""
+    request = request_of("deepseek-v2-lite", "q8_0", flash_attn=False)
+    one, three = (EnginePasses(request, n_sequences=n).decode(600, 1).at(0).by_operator for n in (1, 3))
+    assert three["bmm"].moved_bytes == 3 * one["bmm"].moved_bytes
+    assert three["copy"].moved_bytes == 3 * one["copy"].moved_bytes
+
+
+def test_prompts_of_a_batch_follow_each_other() -> None:
+    """Three prompts cost three times one."""
+    request = request_of("smollm2-135m", "q8_0")
+    assert EnginePasses(request, n_sequences=3).prefill(100).total == EnginePasses(request).prefill(100).total * 3
+
+
+def test_a_tile_pads_prompt_and_context() -> None:
+    """With tiles of 1024 a prompt of 700 is one of 1024, and a step after it sees 1024 positions."""
+    request = request_of("smollm2-135m", "q8_0")
+    tiled, plain = EnginePasses(request, tile=1024), EnginePasses(request)
+    assert tiled.prefill(700).total == plain.prefill(1024).total
+    assert tiled.decode(700, 1).at(0).total == plain.decode(1023, 1).at(0).total
+
+
+def test_a_step_may_have_several_tokens() -> None:
+    """The check of a draft is one evaluation of which every token gives logits."""
+    request = request_of("smollm2-135m", "q8_0")
+    steps = EnginePasses(request).decode(100, 2, n_tokens=5)
+    assert steps.at(1).total == by_graph(request, step(106, n_tokens=5))

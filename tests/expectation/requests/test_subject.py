@@ -1,0 +1,91 @@
+"""What a forecast is about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import ArchitectureError, GgufError, PerfsuiteError
+from perfsuite.expectation.requests.subject import find_subject
+from perfsuite.workload.catalog import find
+from perfsuite.workload.synthetic import write_synthetic
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 1000,
+    "max_position_embeddings": 512,
+    "rms_norm_eps": 1e-5,
+}
+
+
+def test_a_name_of_the_catalogue_has_no_types() -> None:
+    """The name alone leaves the types of the tensors to the variant."""
+    subject = find_subject("llama-2-7b")
+    assert subject.architecture == find("llama-2-7b")
+    assert subject.tensor_types is None
+
+
+def test_a_name_with_a_quantisation_has_types() -> None:
+    """A quantisation behind the name says what the weights are."""
+    subject = find_subject("smollm2-135m-l2-q8_0")
+    assert subject.architecture == find("smollm2-135m").with_layers(2)
+    assert subject.tensor_types is not None
+    assert subject.tensor_types["blk.1.ffn_up.weight"] == "Q8_0"
+
+
+def test_a_config_is_an_architecture(tmp_path: Path) -> None:
+    """A config.json is read as Hugging Face writes it, and takes its name from the folder."""
+    path = tmp_path / "small" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(CONFIG))
+    subject = find_subject(str(path))
+    assert (subject.architecture.name, subject.architecture.head_dim) == ("small", 16)
+    assert subject.tensor_types is None
+
+
+def test_a_gguf_file_has_its_own_types(tmp_path: Path) -> None:
+    """Architecture and types are those in the file."""
+    tiny = replace(find("smollm2-135m"), n_layers=1, n_vocab=384)
+    path = tmp_path / "tiny.gguf"
+    write_synthetic(tiny, "q4_0", path)
+    subject = find_subject(str(path))
+    assert subject.architecture.n_layers == 1
+    assert subject.tensor_types is not None
+    assert subject.tensor_types["blk.0.attn_q.weight"] == "Q4_0"
+
+
+def test_heads_that_do_not_divide_are_refused(tmp_path: Path) -> None:
+    """Without a head_dim of its own a config must have heads that divide the width."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG | {"hidden_size": 66}))
+    with pytest.raises(ArchitectureError, match=r"num_attention_heads is 4, expected a divisor of hidden_size \(66\)$"):
+        find_subject(str(path))
+    path.write_text(json.dumps(CONFIG | {"hidden_size": 66, "head_dim": 32}))
+    assert find_subject(str(path)).architecture.head_dim == 32
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "told"),
+    [
+        (
+            "llama-2-8b",
+            ArchitectureError,
+            r"architecture 'llama-2-8b' is not in the catalogue; did you mean llama-2-7b",
+        ),
+        ("llama-9-7b-q8_0", ArchitectureError, r"architecture 'llama-9-7b' is not in the catalogue"),
+        ("/nowhere/config.json", ArchitectureError, r"/nowhere/config\.json: cannot be read: No such file"),
+        ("/nowhere/tiny.gguf", GgufError, r"/nowhere/tiny\.gguf"),
+        ("./folder", PerfsuiteError, r"--architecture=\./folder: expected a name, a path of a config\.json, or one of"),
+    ],
+)
+def test_what_is_no_subject_is_refused(text: str, error: type[PerfsuiteError], told: str) -> None:
+    """The message says what was given and what is accepted."""
+    with pytest.raises(error, match=told):
+        find_subject(text)
