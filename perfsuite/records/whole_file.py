@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -19,12 +20,24 @@ def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[Per
     PerfsuiteError
         Of `error_type`, naming the path and why it cannot be written; what was there before stays.
     """
+    with _replacement(path, error_type) as handle, os.fdopen(handle, "w", encoding="utf-8") as out:
+        fill(out)
+
+
+def write_whole_bytes(path: Path, content: bytes, error_type: type[PerfsuiteError]) -> None:
+    """Write bytes as `write_whole` writes text; raises as it does."""
+    with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
+        out.write(content)
+
+
+@contextmanager
+def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
+    """Give the handle of a temporary file, which takes the path's place unless filling it fails."""
     partial: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            fill(out)
+        yield handle
         os.chmod(partial, 0o644)
         os.replace(partial, path)
     except OSError as error:

@@ -8,7 +8,7 @@ from typing import TextIO
 import pytest
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.whole_file import write_whole
+from perfsuite.records.whole_file import write_whole, write_whole_bytes
 
 
 def test_a_file_and_its_folder_are_made(tmp_path: Path) -> None:
@@ -33,3 +33,14 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
         write_whole(path, failing, BaselineError)
     assert path.read_text() == "before"
     assert [each.name for each in tmp_path.iterdir()] == ["file.md"]
+
+
+def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
+    """Line ends and the null stay, the file is readable by all, and a folder in its place is told in one line."""
+    path = tmp_path / "new" / "file.png"
+    write_whole_bytes(path, b"\x89PNG\r\n\x00", BaselineError)
+    assert path.read_bytes() == b"\x89PNG\r\n\x00"
+    assert path.stat().st_mode & 0o777 == 0o644
+    with pytest.raises(BaselineError, match=rf"^{path.parent}: cannot be written \(Is a directory\)$"):
+        write_whole_bytes(path.parent, b"", BaselineError)
+    assert [each.name for each in tmp_path.iterdir()] == ["new"]

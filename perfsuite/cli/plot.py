@@ -1,0 +1,72 @@
+"""``perfsuite plot``: draw a picture into a PNG or SVG file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from perfsuite.cli.commands import show
+from perfsuite.cli.pictures import PICTURES, Picture
+from perfsuite.errors import PerfsuiteError
+from perfsuite.report.plots.formats import FORMATS, format_of
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser("plot", help="draw a picture into a PNG or SVG file")
+    parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="names of pictures; see --list")
+    parser.add_argument("--list", action="store_true", help="list the pictures")
+    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="the file to write (default: PICTURE.png)")
+    parser.add_argument("--format", choices=FORMATS, help="default: as the suffix of the output says, else png")
+    parser.set_defaults(run=_plot)
+
+
+def _plot(options: argparse.Namespace) -> int:
+    if options.list:
+        show(_listing())
+        return 0
+    pictures = {name: _find(name) for name in options.pictures}
+    if not pictures:
+        raise PerfsuiteError(f"PICTURE: none named, expected one of {', '.join(PICTURES)}")
+    if options.output is not None and len(pictures) > 1:
+        raise PerfsuiteError(f"--output={options.output}: one file for {len(pictures)} pictures; name one picture")
+    for name, path in {name: _path(name, options.output, options.format) for name in pictures}.items():
+        _draw(pictures[name], path)
+    return 0
+
+
+def _draw(picture: Picture, path: Path) -> None:
+    from perfsuite.report.plots.picture import write_picture
+
+    chart = picture.chart()
+    write_picture(chart, path)
+    print(f"{path}: {chart.title}")
+
+
+def _listing() -> Table:
+    table = Table("picture", "shows", box=None, pad_edge=False)
+    for name, picture in PICTURES.items():
+        table.add_row(name, picture.shows)
+    return table
+
+
+def _find(name: str) -> Picture:
+    if name not in PICTURES:
+        raise PerfsuiteError(f"picture {name!r} is unknown; accepted are {', '.join(PICTURES)}")
+    return PICTURES[name]
+
+
+def _path(name: str, output: Path | None, file_format: str | None) -> Path:
+    """Return where a picture goes, of which suffix and format must agree."""
+    if output is None:
+        return Path(f"{name}.{file_format or FORMATS[0]}")
+    named = format_of(output)
+    if file_format not in (None, named):
+        raise PerfsuiteError(f"--format={file_format}: the output {output} is .{named}; leave one of them out")
+    return output

@@ -1,0 +1,63 @@
+"""Figure 4: what bounds a prompt, over devices of many peaks and bandwidths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfsuite.expectation.paper.figures.balance import balance_line
+from perfsuite.expectation.paper.figures.long_prompt import N_PROMPT, VARIANTS, long_prompt
+from perfsuite.expectation.paper.figures.wording import percent
+from perfsuite.expectation.paper.table_row import GIGA, TERA
+from perfsuite.expectation.requests.analytic import forecast_grid
+from perfsuite.records.chart import Axis, HeatMap, HeatPanel
+
+#: Peaks in 1e12 operations/s, bandwidths in 1e9 bytes/s, and the efficiencies of compute and memory in percent.
+_TOPS = tuple(float(tops) for tops in range(10, 101, 10))
+_GB_PER_S = tuple(float(gigabytes) for gigabytes in range(10, 101, 10))
+_EFFICIENCIES_PCT = ((100, 100), (50, 80))
+
+
+def figure_4() -> HeatMap:
+    """t_c/t_m of the prefill over 10 to 100 TOPS and 10 to 100 GB/s, without dispatches.
+
+    *Source*: LIFE, Fig. 4.
+    """
+    panels = tuple(_panel(variant, *efficiencies) for efficiencies in _EFFICIENCIES_PCT for variant in VARIANTS)
+    bounds = [_compute_bound_ratio(panel) for panel in panels]
+    return HeatMap(
+        title=(
+            f"Compute bounds {percent(bounds[0])} of the devices with {VARIANTS[0]}, {percent(bounds[1])} with "
+            f"{VARIANTS[1]}; at the lower efficiencies {percent(bounds[2])} and {percent(bounds[3])}"
+        ),
+        note=f"Llama2-7B, prefill of {N_PROMPT} tokens under the paper's conventions; line: t_c = t_m. LIFE, Fig. 4",
+        n_columns=len(VARIANTS),
+        x_axis=Axis(label="bandwidth", unit="GB/s"),
+        y_axis=Axis(label="peak", unit="TOPS"),
+        colour_axis=Axis(label="t_c / t_m, above 1 compute bounds"),
+        centre=1.0,
+        panels=panels,
+    )
+
+
+def _panel(variant: str, compute_pct: int, memory_pct: int) -> HeatPanel:
+    cost = long_prompt(variant)
+    times = forecast_grid(
+        cost,
+        peak_flops_per_s=TERA * np.array(_TOPS)[:, np.newaxis],
+        bandwidth_bytes_per_s=GIGA * np.array(_GB_PER_S),
+        compute_efficiency_ratio=compute_pct / 100.0,
+        memory_efficiency_ratio=memory_pct / 100.0,
+    )
+    slope = cost.flops / compute_pct / TERA / (cost.moved_bytes / memory_pct / GIGA)
+    return HeatPanel(
+        title=f"{variant}: {compute_pct} % of TOPS, {memory_pct} % of bandwidth",
+        x=_GB_PER_S,
+        y=_TOPS,
+        values=tuple(tuple(map(float, row)) for row in times.ratio),
+        boundary=balance_line(slope, _GB_PER_S, _TOPS),
+    )
+
+
+def _compute_bound_ratio(panel: HeatPanel) -> float:
+    values = [value for row in panel.values for value in row]
+    return sum(value > 1.0 for value in values) / len(values)

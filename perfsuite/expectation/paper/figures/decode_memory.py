@@ -1,0 +1,53 @@
+"""Figure 7: what a decode step moves, over the tokens of a generation."""
+
+from __future__ import annotations
+
+from perfsuite.expectation.paper.decode_tables import N_GENERATED
+from perfsuite.expectation.paper.figures.grouping import variants_by
+from perfsuite.expectation.paper.figures.wording import percent
+from perfsuite.expectation.paper.rotary import RopeReach
+from perfsuite.expectation.paper.sweep import decode_passes
+from perfsuite.expectation.paper.table_row import GIB, llama2_7b
+from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Numbers
+from perfsuite.workload.variant import Variant
+
+#: A short, a middling and a long prompt before the generation.
+_PROMPTS = (128, 2048, 16384)
+
+_X_AXIS = Axis(label="token of the answer")
+_Y_AXIS = Axis(label="traffic of the step", unit="GiB", least=0.0)
+_TOKENS = tuple(float(token) for token in range(1, N_GENERATED + 1))
+
+
+def figure_7() -> LineChart:
+    """GiB of each of 2000 steps by variant, after three prompts, with RoPE for the token alone as in Table 9.
+
+    Variants that move the same share a line. *Source*: LIFE, Fig. 7.
+    """
+    panels = tuple(_panel(prompt) for prompt in _PROMPTS)
+    growths = {line.label: line.y[-1] / line.y[0] - 1.0 for line in panels[1].lines}
+    least, most = (chosen(growths, key=growths.__getitem__) for chosen in (min, max))
+    return LineChart(
+        title=(
+            f"{N_GENERATED} tokens behind a prompt of {_PROMPTS[1]}, a step moves {percent(growths[most])} more with "
+            f"{most}, {percent(growths[least])} more with {least}"
+        ),
+        note="Llama2-7B, decode under the paper's conventions; read and written. LIFE, Fig. 7 and Table 9",
+        n_columns=len(panels),
+        panels=panels,
+    )
+
+
+def _panel(prompt: int) -> LinePanel:
+    lines = variants_by(lambda variant: _gib(variant, prompt))
+    return LinePanel(
+        title=f"prompt of {prompt} tokens",
+        x_axis=_X_AXIS,
+        y_axis=_Y_AXIS,
+        lines=tuple(Line(label=names, x=_TOKENS, y=gib) for names, gib in lines),
+    )
+
+
+def _gib(variant: Variant, prompt: int) -> Numbers:
+    steps = decode_passes(llama2_7b(), variant, prompt, N_GENERATED, rope=RopeReach.PER_TOKEN)
+    return tuple(map(float, steps.total.moved_bytes / GIB))

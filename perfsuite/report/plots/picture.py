@@ -1,0 +1,50 @@
+"""A chart as a picture: drawn as its kind is, in a file of one of the known formats."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from matplotlib import style
+from matplotlib.figure import Figure
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.chart import Chart, HeatMap, LineChart
+from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.report.plots.formats import format_of
+from perfsuite.report.plots.heat_map import draw_heat_map
+from perfsuite.report.plots.lines import draw_lines
+from perfsuite.report.plots.stacked_bars import draw_stacked_bars
+from perfsuite.report.plots.style import SETTINGS
+
+#: What a picture's file tells of itself, by format: nothing of the day or the machine.
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": "perfsuite"},
+    "svg": {"Creator": "perfsuite", "Date": None},
+}
+
+
+def write_picture(chart: Chart, path: Path) -> None:
+    """Draw a chart into a file, in the format of its suffix.
+
+    Raises
+    ------
+    PerfsuiteError
+        The suffix is of no known format, or the file cannot be written.
+    """
+    write_whole_bytes(path, picture_bytes(chart, format_of(path)), PerfsuiteError)
+
+
+def picture_bytes(chart: Chart, file_format: str) -> bytes:
+    """Draw a chart as PNG or SVG; the same chart gives the same SVG."""
+    out = io.BytesIO()
+    with style.context(["default", SETTINGS]):
+        draw(chart).savefig(out, format=file_format, metadata=_METADATA[file_format])
+    return out.getvalue()
+
+
+def draw(chart: Chart) -> Figure:
+    """Draw a chart as its kind is drawn."""
+    if isinstance(chart, LineChart):
+        return draw_lines(chart)
+    return draw_heat_map(chart) if isinstance(chart, HeatMap) else draw_stacked_bars(chart)

@@ -1,0 +1,109 @@
+"""``perfsuite plot``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.cli.pictures import PICTURES
+
+from .conftest import Refused, Streams
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_picture_is_written_here_by_default(capsys: Streams, tmp_path: Path) -> None:
+    """As PNG, under its name, and its finding is told."""
+    assert main(["plot", "life-fig8"]) == 0
+    assert (tmp_path / "life-fig8.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out == f"life-fig8.png: {PICTURES['life-fig8'].chart().title}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        (["--format", "svg"], "life-fig8.svg"),
+        (["--output", "new/own.svg"], "new/own.svg"),
+        (["-o", "own.SVG", "--format", "svg"], "own.SVG"),
+    ],
+)
+def test_format_and_place_can_be_chosen(arguments: list[str], written: str, tmp_path: Path) -> None:
+    """By the format, by the suffix, or by both where they agree; folders are made."""
+    assert main(["plot", "life-fig8", *arguments]) == 0
+    assert b"<svg" in (tmp_path / written).read_bytes()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / written]
+
+
+def test_several_pictures_are_written_at_once(tmp_path: Path) -> None:
+    """Each under its own name."""
+    assert main(["plot", "life-fig6", "life-fig8", "--format", "svg"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["life-fig6.svg", "life-fig8.svg"]
+
+
+def test_the_list_tells_every_picture(capsys: Streams) -> None:
+    """Its name and what it shows, a line each."""
+    assert main(["plot", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == len(PICTURES)
+    for line, (name, picture) in zip(lines, PICTURES.items(), strict=True):
+        assert line.startswith(name)
+        assert picture.shows in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "PICTURE: none named, expected one of life-fig3, "),
+        (["life-fig2"], "picture 'life-fig2' is unknown; accepted are life-fig3, "),
+        (["life-fig8", "life-fig2"], "picture 'life-fig2' is unknown"),
+        (["life-fig8", "-o", "x.pdf"], "x.pdf: suffix is '.pdf', accepted are .png and .svg"),
+        (["life-fig8", "-o", "x"], "x: suffix is '', accepted are .png and .svg"),
+        (["life-fig8", "-o", "x.png", "--format", "svg"], "--format=svg: the output x.png is .png"),
+        (["life-fig8", "life-fig9", "-o", "x.png"], "--output=x.png: one file for 2 pictures"),
+        (["life-fig8", "-o", "taken/x.png"], "taken/x.png: cannot be written ("),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refused, tmp_path: Path) -> None:
+    """It says what was seen and what is accepted, and nothing is written."""
+    (tmp_path / "taken").write_text("a file")
+    assert message in refused(["plot", *arguments])
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_an_unknown_format_is_told_by_the_usage(capsys: Streams) -> None:
+    """With the formats that there are."""
+    with pytest.raises(SystemExit) as caught:
+        main(["plot", "life-fig8", "--format", "pdf"])
+    assert caught.value.code == 2
+    assert "png" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import perfsuite.plugin",
+        "from perfsuite.cli import main; main(['architectures'])",
+        "from perfsuite.cli import main; main(['plot', '--list'])",
+        "from perfsuite.cli import main; main(['plot', 'life-fig8', '-o', 'x.pdf'])",
+    ],
+)
+def test_matplotlib_is_imported_only_to_draw(script: str) -> None:
+    """Neither the plugin, nor another command, nor the list pays for it."""
+    script = f"{script}\nimport sys\nsys.exit(3 if 'matplotlib' in sys.modules else 0)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_matplotlib_is_imported_to_draw() -> None:
+    """What the test before this one looks for is there once a picture is drawn."""
+    script = (
+        "from perfsuite.cli import main; main(['plot', 'life-fig8'])\nimport sys\nassert 'matplotlib' in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False).returncode == 0

@@ -1,0 +1,72 @@
+"""Figure 4."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.expectation.paper import prefill_pass
+from perfsuite.expectation.paper.figures import figure_4
+from perfsuite.expectation.paper.table_row import llama2_7b
+from perfsuite.workload.variant import find_variant
+
+
+def test_the_grid_is_the_papers() -> None:
+    """10 to 100 TOPS and GB/s, two variants at full and at lower efficiencies."""
+    chart = figure_4()
+    tens = tuple(range(10, 101, 10))
+    assert [panel.title for panel in chart.panels] == [
+        "bf16-int4: 100 % of TOPS, 100 % of bandwidth",
+        "bf16-int4-kv4: 100 % of TOPS, 100 % of bandwidth",
+        "bf16-int4: 50 % of TOPS, 80 % of bandwidth",
+        "bf16-int4-kv4: 50 % of TOPS, 80 % of bandwidth",
+    ]
+    for panel in chart.panels:
+        assert panel.x == panel.y == tens
+        assert [len(row) for row in panel.values] == [10] * 10
+
+
+@pytest.mark.parametrize(
+    ("place", "variant", "compute_ratio", "memory_ratio"),
+    [(0, "bf16-int4", 1.0, 1.0), (3, "bf16-int4-kv4", 0.5, 0.8)],
+)
+def test_a_cell_is_the_ratio_of_two_times(place: int, variant: str, compute_ratio: float, memory_ratio: float) -> None:
+    """At 20 TOPS and 70 GB/s: operations over compute, over bytes over bandwidth."""
+    cost = prefill_pass(llama2_7b(), find_variant(variant), 4096).total
+    compute_s = cost.flops / (compute_ratio * 20e12)
+    memory_s = (cost.read_bytes + cost.written_bytes) / (memory_ratio * 70e9)
+    assert figure_4().panels[place].values[1][6] == pytest.approx(compute_s / memory_s)
+
+
+def test_the_ratio_is_linear_in_bandwidth_and_inverse_in_peak() -> None:
+    """Every cell times TOPS over GB/s is the same number."""
+    for panel in figure_4().panels:
+        constants = [
+            value * tops / gigabytes
+            for tops, row in zip(panel.y, panel.values, strict=True)
+            for gigabytes, value in zip(panel.x, row, strict=True)
+        ]
+        assert constants == pytest.approx([constants[0]] * 100)
+
+
+def test_lower_efficiencies_scale_the_ratio() -> None:
+    """50 % of compute and 80 % of memory make 1.6 times the ratio."""
+    full, _, lower, _ = figure_4().panels
+    assert lower.values[0][0] / full.values[0][0] == pytest.approx(1.6)
+
+
+def test_the_line_parts_what_compute_bounds_from_the_rest() -> None:
+    """Cells below the line are above 1, those above it below."""
+    for panel in figure_4().panels:
+        assert panel.boundary is not None
+        slope = panel.boundary.y[0] / panel.boundary.x[0]
+        for tops, row in zip(panel.y, panel.values, strict=True):
+            for gigabytes, value in zip(panel.x, row, strict=True):
+                assert (value > 1.0) == (tops < slope * gigabytes)
+
+
+def test_the_finding_is_counted() -> None:
+    """The title tells the share of cells above 1, panel by panel."""
+    chart = figure_4()
+    shares = [sum(value > 1.0 for row in panel.values for value in row) for panel in chart.panels]
+    assert [f"{share} %" in chart.title for share in shares] == [True] * 4
+    assert shares[0] < shares[2] < shares[1] < shares[3]

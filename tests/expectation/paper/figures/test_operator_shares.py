@@ -1,0 +1,51 @@
+"""Figure 3."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.expectation.paper import prefill_pass
+from perfsuite.expectation.paper.figures import figure_3
+from perfsuite.expectation.paper.table_row import PROMPTS, llama2_7b
+from perfsuite.workload.variant import find_variant, variant_names
+
+
+def test_every_variant_is_shown_once() -> None:
+    """Variants of the same operations share a panel, and none is missing or told twice."""
+    titles = [panel.title for panel in figure_3().panels]
+    assert titles[0] == "bf16-bf16, fp16-fp16"
+    assert sorted(", ".join(titles).split(", ")) == sorted(variant_names())
+
+
+def test_a_bar_adds_up_to_its_pass() -> None:
+    """The layers of each bar are all operations of the prefill, in 1e12."""
+    chart = figure_3()
+    assert chart.categories == tuple(str(prompt) for prompt in PROMPTS)
+    for panel in chart.panels:
+        variant = find_variant(panel.title.split(", ")[0])
+        for prompt, total in zip(PROMPTS, panel.totals, strict=True):
+            assert total == pytest.approx(prefill_pass(llama2_7b(), variant, prompt).total.flops / 1e12, rel=1e-12)
+
+
+def test_products_with_weights_are_two_operations_a_weight_and_token() -> None:
+    """32 layers of 4 h^2 + 3 h I weights and the output matrix, times twice the prompt."""
+    weights = 32 * (4 * 4096**2 + 3 * 4096 * 11008) + 4096 * 32000
+    gemm = next(layer for layer in figure_3().panels[0].layers if layer.label == "gemm")
+    assert gemm.heights == pytest.approx([2 * weights * prompt / 1e12 for prompt in PROMPTS], rel=1e-12)
+
+
+def test_what_cannot_be_seen_is_told_together() -> None:
+    """All other operations are less than a percent of every bar, and adapters are where they are used alone."""
+    for panel in figure_3().panels:
+        layers = {layer.label: layer.heights for layer in panel.layers}
+        assert list(layers) == ["gemm", "dequantize", "lora", "bmm", "softmax", "all other"]
+        assert max(other / total for other, total in zip(layers["all other"], panel.totals, strict=True)) < 0.01
+        assert any(layers["lora"]) == (panel.title == "bf16-int4-lora")
+
+
+def test_the_finding_is_computed() -> None:
+    """The title tells the share of the matrix products at the shortest and the longest prompt."""
+    chart = figure_3()
+    panel = chart.panels[0]
+    shares = [100.0 * panel.layers[0].heights[place] / panel.totals[place] for place in (0, -1)]
+    assert f"{shares[0]:.1f} % of the operations at 32 tokens, {shares[1]:.1f} % at 65536" in chart.title

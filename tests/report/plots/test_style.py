@@ -1,0 +1,94 @@
+"""The looks of all pictures."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from perfsuite.records.chart import Axis, Scale
+from perfsuite.report.plots.style import BAR_COLOURS, COLOURS, ink_on, numbered, scale_axes, significant
+
+Matrix = tuple[tuple[float, float, float], ...]
+
+#: What is left of red, green and blue, in linear light, without one kind of cones.
+#: *Source*: Viénot, Brettel and Mollon, 'Digital video colourmaps for checking the legibility of displays by
+#: dichromats', 1999.
+DICHROMATS: dict[str, Matrix] = {
+    "protanope": ((0.11238, 0.88762, 0.0), (0.11238, 0.88762, 0.0), (0.00401, -0.00401, 1.0)),
+    "deuteranope": ((0.29275, 0.70725, 0.0), (0.29275, 0.70725, 0.0), (-0.02234, 0.02234, 1.0)),
+}
+#: sRGB in linear light to CIE XYZ, over the white point.
+TO_XYZ: Matrix = (
+    (0.4124 / 0.9505, 0.3576 / 0.9505, 0.1805 / 0.9505),
+    (0.2126, 0.7152, 0.0722),
+    (0.0193 / 1.089, 0.1192 / 1.089, 0.9505 / 1.089),
+)
+#: Colours as far apart as this in CIE Lab differ at a glance; what can just be told is 2.3.
+AT_A_GLANCE = 15.0
+
+
+def seen(colour: str, eyes: Matrix) -> tuple[float, float, float]:
+    """A colour as a dichromat sees it, in CIE Lab."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    x, y, z = (max(0.0, part) for part in mixed(TO_XYZ, mixed(eyes, linear)))
+    x, y, z = (part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116 for part in (x, y, z))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def mixed(matrix: Matrix, parts: list[float]) -> list[float]:
+    """The product of a matrix and a colour."""
+    return [sum(weight * part for weight, part in zip(row, parts, strict=True)) for row in matrix]
+
+
+@pytest.mark.parametrize("eyes", DICHROMATS)
+def test_colours_differ_for_dichromats(eyes: str) -> None:
+    """Any two of the palette differ at a glance without the red or the green cones, as a brown and a green do not."""
+    for one, other in combinations(COLOURS, 2):
+        assert math.dist(seen(one, DICHROMATS[eyes]), seen(other, DICHROMATS[eyes])) > AT_A_GLANCE, (one, other)
+    brown, green = (seen(colour, DICHROMATS["deuteranope"]) for colour in ("#8C510A", "#4D6B00"))
+    assert math.dist(brown, green) < AT_A_GLANCE
+
+
+def test_areas_have_the_colours_of_lines() -> None:
+    """In another order."""
+    assert sorted(BAR_COLOURS) == sorted(COLOURS)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "written"),
+    [(0.0314, 2, "0.031"), (0.5, 2, "0.50"), (1.04, 2, "1.0"), (22.9, 2, "23"), (3144.4, 3, "3144"), (1.7, 3, "1.70")],
+)
+def test_numbers_have_so_many_digits(value: float, digits: int, written: str) -> None:
+    """Never a power of ten, and whole parts are whole."""
+    assert significant(value, digits) == written
+
+
+def test_labels_are_numbered_by_first_use() -> None:
+    """A label that comes again keeps its number."""
+    assert numbered(["b", "a", "b", "c"]) == {"b": 0, "a": 1, "c": 2}
+
+
+def test_an_axis_ends_where_it_says() -> None:
+    """Both ends, one, or none, then where the series do."""
+    axes = Figure().subplots()
+    axes.plot((1.0, 100.0), (1.0, 1000.0))
+    scale_axes(axes, Axis(label="x", least=0.0, most=50.0), Axis(label="y", scale=Scale.LOG10))
+    assert axes.get_xlim() == (0.0, 50.0)
+    low, high = axes.get_ylim()
+    assert 0.1 < low < 1.0
+    assert 1000.0 < high < 10000.0
+
+
+def test_ink_is_what_stands_out() -> None:
+    """Black on light, white on dark, and the grey where both contrast alike is darker than half."""
+    assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [
+        "black",
+        "black",
+        "white",
+        "white",
+    ]
+    assert [ink_on((grey,) * 3) for grey in (0.45, 0.47)] == ["white", "black"]
