@@ -49,6 +49,13 @@ title 'In pairs: decode 3 % slower on purpose'
 run slower -k 'not kernel' --against-args="threads=$(.venv/bin/python -c 'import psutil; print(psutil.cpu_count(logical=False))')" \
   --perf-inject=decode=0.03 | closing
 
+title 'LIFE: every table, beside the printed values'
+.venv/bin/perfsuite reproduce life | tail -n 4
+
+title 'Calibration, and forecasts of workloads that it never ran'
+.venv/bin/perfsuite calibrate | tail -n 2
+.venv/bin/perfsuite held-out
+
 title 'False alarms and power of verdicts in pairs'
 .venv/bin/perfsuite certify --device host --runs 60 >/dev/null
 .venv/bin/perfsuite certify --device host --runs 20 --inject 0.03 --inject 0.05 --inject 0.1 \

@@ -8,11 +8,22 @@ import sys
 from collections.abc import Sequence
 
 from perfsuite import __version__
-from perfsuite.cli import baseline, catalog, certify, overhead, synthesize
+from perfsuite.cli import (
+    baseline,
+    calibrate,
+    catalog,
+    certify,
+    forecast,
+    held_out,
+    overhead,
+    plot,
+    reproduce,
+    synthesize,
+)
 from perfsuite.errors import PerfsuiteError
 
 #: The subcommands in the order in which the usage lists them.
-_COMMANDS = (synthesize, catalog, overhead, certify, baseline)
+_COMMANDS = (synthesize, catalog, overhead, certify, baseline, reproduce, plot, forecast, calibrate, held_out)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from rich.table import Table
 from perfsuite import __version__
 from perfsuite.cli.commands import show
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_profile
+from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import llama_workload, operator_cases, phase_cases
 from perfsuite.measure.launch import environment_engine
@@ -91,7 +91,7 @@ def _setup(options: argparse.Namespace) -> TrialSetup:
             environment_engine(),
             gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
             cache_dir=cache_dir,
-            n_threads=options.threads or len(os.sched_getaffinity(0)),
+            n_threads=options.threads or default_threads(),
         ),
         profile=profile,
         cases=cases,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from perfsuite.cli.commands import show
 from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.launch import environment_engine, run_worker
@@ -109,7 +109,7 @@ def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
         library_dir=str(engine.library_dir),
         engine_build_id=engine.build_id,
         cache_dir=str(cache_dir),
-        n_threads=options.threads or len(os.sched_getaffinity(0)),
+        n_threads=options.threads or default_threads(),
         n_prompt=64,
         n_gen=128,
         recorder=recorder,

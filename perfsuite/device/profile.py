@@ -31,6 +31,8 @@ class Profile:
     #: By kind of case: how many times the forecast a case may take before it is SLOW. A kind that is left out is not
     #: judged by the forecast.
     forecast_tolerance_ratio: Mapping[str, float]
+    #: The same over the upper bound of a calibrated forecast.
+    calibrated_tolerance_ratio: Mapping[str, float]
     #: By kind of case: the change that passes where nobody said otherwise. A kind that is left out has the default.
     margin_ratio: Mapping[str, float]
     #: By sentinel: how far latencies follow its drift when they are compared with stored ones, 0 not at all, 1 in full.
@@ -71,6 +73,7 @@ def _profile(name: str, plain: Mapping[str, Any]) -> Profile:
             description=plain["description"],
             opencl_platform=plain.get("opencl_platform"),
             forecast_tolerance_ratio=dict(judging["forecast_tolerance_ratio"]),
+            calibrated_tolerance_ratio=dict(judging.get("calibrated_tolerance_ratio", {})),
             margin_ratio=dict(judging.get("margin_ratio", {})),
             sentinel_weight_ratio=dict(judging.get("sentinel_weight_ratio", {})),
             forecast_least_ns=int(judging["forecast_least_ns"]),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.expectation.timing.engine_times import TimeForecast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +17,9 @@ class Expectation:
     floor_ns: int | None = None
     expected_ns: int | None = None
     limit_ns: int | None = None
+    #: The interval that is meant to hold nine measurements of ten; only a calibration gives one.
+    lower_ns: int | None = None
+    upper_ns: int | None = None
 
 
 def expect(
@@ -43,6 +47,23 @@ def expect(
     return Expectation(floor_ns=round(floor_ns), expected_ns=round(expected_ns), limit_ns=limit_ns)
 
 
+def with_forecast(
+    expectation: Expectation, forecast: TimeForecast, *, tolerance_ratio: float | None, least_ns: int
+) -> Expectation:
+    """Replace the forecast of the ceilings by that of a calibration; the floor stays.
+
+    limit = upper bound x tolerance, for forecasts of `least_ns` and more.
+    """
+    has_limit = tolerance_ratio is not None and forecast.expected_ns >= least_ns
+    return replace(
+        expectation,
+        expected_ns=round(forecast.expected_ns),
+        lower_ns=round(forecast.lower_ns),
+        upper_ns=round(forecast.upper_ns),
+        limit_ns=round(forecast.upper_ns * tolerance_ratio) if has_limit and tolerance_ratio else None,
+    )
+
+
 def expected_part_ns(part: CaseCost, ceilings: Ceilings) -> float:
     """Forecast one part at sustained bandwidth and at the multiply-add peak, ns."""
     cost = part.cost
@@ -60,7 +81,7 @@ def floor_time_ns(costs: Sequence[CaseCost], ceilings: Ceilings) -> float:
     """Return the time below which physics forbids, ns: every part on its fastest path, and nothing else to do."""
     compute_s = sum(part.cost.flops / _fastest_flops_per_s(ceilings) for part in costs)
     memory_s = sum(
-        part.cost.parameter_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.working_set_bytes) for part in costs
+        part.floor_parameter_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.working_set_bytes) for part in costs
     )
     return max(compute_s, memory_s) * 1e9
 

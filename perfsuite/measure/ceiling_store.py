@@ -21,8 +21,7 @@ def best_ceilings(measured: Ceilings, fingerprint: Mapping[str, str], cache_dir:
 
     A store that cannot be read or written is left alone: the run goes on with what it measured itself.
     """
-    identity = json.dumps([dict(sorted(fingerprint.items())), measured.n_threads])
-    path = cache_dir / "ceilings" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    path = _path(fingerprint, measured.n_threads, cache_dir)
     stored = _stored(path)
     best = merge_ceilings((stored, measured)) if stored and _are_alike(stored, measured) else measured
     try:
@@ -30,6 +29,16 @@ def best_ceilings(measured: Ceilings, fingerprint: Mapping[str, str], cache_dir:
     except MeasurementError:
         return best
     return best
+
+
+def stored_ceilings(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path) -> Ceilings | None:
+    """Return the best that this machine has shown with so many threads; None where there is nothing to read."""
+    return _stored(_path(fingerprint, n_threads, cache_dir))
+
+
+def _path(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path) -> Path:
+    identity = json.dumps([dict(sorted(fingerprint.items())), n_threads])
+    return cache_dir / "ceilings" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 def _stored(path: Path) -> Ceilings | None:

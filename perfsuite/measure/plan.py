@@ -11,6 +11,7 @@ import msgpack
 
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 
 #: Raised whenever a field of a plan or a record changes its meaning.
 SCHEMA = 1
@@ -36,6 +37,10 @@ class LlamaPlan:
     flash_attn: bool = True
     type_k: str = "f16"
     type_v: str = "f16"
+    #: Whether layers with a sliding window keep all positions in the cache.
+    swa_full: bool = True
+    #: An adapter in GGUF, applied at scale 1.
+    lora_path: str | None = None
     n_gpu_layers: int = 0
     recorder: str = "callback"
     #: Whether each thread gets a processor of its own, where there are as many threads as processors.
@@ -95,13 +100,30 @@ class ProbePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorsPlan:
+    """One round of a calibration: single operators in the order in which they are given."""
+
+    library_dir: str
+    engine_build_id: str
+    cache_dir: str
+    n_threads: int
+    shapes: tuple[OperatorShape, ...]
+    #: Time for the repetitions of each.
+    budget_ns: int
+    #: Parameters that are read before one of them is read again.
+    spread_bytes: int
+    #: As in a `LlamaPlan`.
+    binds_threads: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesPlan:
     """List the OpenCL devices; in a process of its own, for a broken driver may crash."""
 
     platform: str | None
 
 
-Plan = LlamaPlan | TurnsPlan | OverheadPlan | KernelPlan | ProbePlan | DevicesPlan
+Plan = LlamaPlan | TurnsPlan | OverheadPlan | KernelPlan | ProbePlan | OperatorsPlan | DevicesPlan
 
 _TASKS: dict[str, type[Any]] = {
     "llama": LlamaPlan,
@@ -109,6 +131,7 @@ _TASKS: dict[str, type[Any]] = {
     "overhead": OverheadPlan,
     "kernels": KernelPlan,
     "probes": ProbePlan,
+    "operators": OperatorsPlan,
     "devices": DevicesPlan,
 }
 
@@ -132,6 +155,8 @@ def load_plan(text: str) -> Plan:
     arguments = dict(plain["arguments"])
     if "llama" in arguments:
         arguments["llama"] = LlamaPlan(**_with_tuples(arguments["llama"]))
+    if "shapes" in arguments:
+        arguments["shapes"] = [OperatorShape(**shape) for shape in arguments["shapes"]]
     plan: Plan = _TASKS[plain["task"]](**_with_tuples(arguments))
     return plan
 

@@ -21,6 +21,7 @@ from perfsuite.measure.plan import (
     DevicesPlan,
     KernelPlan,
     LlamaPlan,
+    OperatorsPlan,
     OverheadPlan,
     ProbePlan,
     TurnsPlan,
@@ -119,7 +120,22 @@ def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
     return {"plain_ns": plain, "recorded_ns": recorded, "contention": contention.to_plain()}
 
 
-def _engine_library(plan: LlamaPlan) -> Any:
+def _run_operators(plan: OperatorsPlan) -> dict[str, Any]:
+    from perfsuite.measure.operator_bench import operator_time_ns
+
+    library = _engine_library(plan)
+    before = ContentionMark.take()
+    times_ns = [
+        operator_time_ns(
+            library, shape, n_threads=plan.n_threads, budget_ns=plan.budget_ns, spread_bytes=plan.spread_bytes
+        )
+        for shape in plan.shapes
+    ]
+    contention = before.until(ContentionMark.take())
+    return {"times_ns": times_ns, "contention": contention.to_plain()}
+
+
+def _engine_library(plan: LlamaPlan | OperatorsPlan) -> Any:
     from perfsuite.measure.engine import find_engine
     from perfsuite.measure.native import load_engine_library
 
@@ -175,6 +191,7 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     TurnsPlan: _run_turns,
     OverheadPlan: _run_overhead,
     ProbePlan: _run_probes,
+    OperatorsPlan: _run_operators,
     KernelPlan: _run_kernels,
     DevicesPlan: _run_devices,
 }

@@ -74,6 +74,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"governor {host['governor']}, load {os.getloadavg()[0]:.2f}",
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
+        *([] if run.old else [f"perfsuite: forecasts from {session.forecasts.description}"]),
     ]
 
 

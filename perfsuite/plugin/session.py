@@ -14,11 +14,8 @@ from perfsuite import __version__
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case, kernel_cases, operator_cases, phase_cases
-from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
-from perfsuite.expectation.forecast import Expectation, expect
-from perfsuite.measure import launch
-from perfsuite.measure.ceiling_store import best_ceilings
-from perfsuite.measure.plan import ProbePlan
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.plugin.forecasts import Forecasts, open_forecasts
 from perfsuite.plugin.kernel_group import measure_kernels
 from perfsuite.plugin.llama_group import measure_llama
 from perfsuite.plugin.options import RunConfig
@@ -35,8 +32,6 @@ from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
 from perfsuite.verdict.compare import BaselineMatch, judge
 
-_PROBE_BUDGET_MS = 2500
-
 
 @dataclass
 class PerfSession:
@@ -45,9 +40,7 @@ class PerfSession:
     config: RunConfig
     cases: Mapping[str, Case]
     stored: StoredBaselines
-    ceilings: Ceilings | None = None
-    #: The best that this device has shown in any run: what floors rest on.
-    best_ceilings: Ceilings | None = None
+    forecasts: Forecasts
     groups: dict[str, GroupSamples] = field(default_factory=dict)
     #: Why a group could not be measured, by group.
     errors: dict[str, str] = field(default_factory=dict)
@@ -156,7 +149,7 @@ class PerfSession:
             workload=self.config.workload.prefix,
             subjects={name: group.description for name, group in self.groups.items() if group.description},
             fingerprints={name: dict(group.fingerprint) for name, group in self.groups.items()},
-            ceilings=self.ceilings,
+            ceilings=self.forecasts.ceilings,
             durations_s=self.durations_s,
             operator_share_ratio={
                 phase: share for group in self.groups.values() for phase, share in group.operator_share_ratio.items()
@@ -184,12 +177,7 @@ class PerfSession:
     def _probe(self, progress: ProgressLine) -> None:
         started_s = time.monotonic()
         progress.step("ceilings")
-        plan = ProbePlan(
-            cache_dir=str(self.config.cache_dir), n_threads=self.config.n_threads, budget_ms=_PROBE_BUDGET_MS
-        )
-        measured = Ceilings.from_plain(launch.run_worker(plan)["ceilings"])
-        self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
-        self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
+        self.forecasts.probe()
         self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)
 
     def _judge(self, case: Case, marker_margin: float | None) -> Judgement:
@@ -197,18 +185,9 @@ class PerfSession:
             return self.paired[case.case_id]
         group = GROUP_OF_KIND[case.kind]
         samples = self._samples(case, group)
-        tolerance = self.config.profile.forecast_tolerance_ratio.get(case.kind)
-        expectation = expect(
-            case.costs,
-            self.ceilings,
-            self.best_ceilings,
-            tolerance_ratio=tolerance,
-            least_ns=self.config.profile.forecast_least_ns,
-            spread_ratio=self.config.profile.ceiling_spread_ratio,
-        )
-        return self._judged(
-            samples, case.kind, expectation, self.stored.match(case.case_id, group, self.groups), marker_margin
-        )
+        expectation = self.forecasts.expectation(case)
+        baseline = self.stored.match(case.case_id, group, self.groups)
+        return self._judged(samples, case.kind, expectation, baseline, marker_margin)
 
     def _judged(
         self,
@@ -248,7 +227,7 @@ def open_session(config: RunConfig) -> PerfSession:
     Raises
     ------
     PerfsuiteError
-        A baseline file cannot be read, or the folder of the run cannot be written.
+        A baseline file or the calibration cannot be read, or the folder of the run cannot be written.
     """
     cases = [*phase_cases(config.workload)]
     if config.backend == "cpu":
@@ -257,4 +236,9 @@ def open_session(config: RunConfig) -> PerfSession:
         cases = [case for case in cases if case.phase is not Phase.EMBEDDING]
     if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
         cases += kernel_cases()
-    return PerfSession(config=config, cases={case.case_id: case for case in cases}, stored=open_baselines(config))
+    return PerfSession(
+        config=config,
+        cases={case.case_id: case for case in cases},
+        stored=open_baselines(config),
+        forecasts=open_forecasts(config),
+    )

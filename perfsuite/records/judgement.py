@@ -41,6 +41,9 @@ class Judgement:
             return None
         return round(self.measured_ns - self.old_ns)
 
+    #: The forecast's interval, where a calibration gives one.
+    lower_ns: int | None = None
+    upper_ns: int | None = None
     #: Where pairs were compared: the old side's samples, pair by pair with `samples_ns`.
     baseline_samples_ns: tuple[int, ...] = ()
     #: Bounds of `change_ratio` by the same pairs.

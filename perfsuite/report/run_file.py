@@ -88,6 +88,8 @@ def plain_case(judgement: Judgement) -> dict[str, Any]:
         "measured_ns": judgement.measured_ns,
         "floor_ns": judgement.floor_ns,
         "expected_ns": judgement.expected_ns,
+        "expected_lower_ns": judgement.lower_ns,
+        "expected_upper_ns": judgement.upper_ns,
         "limit_ns": judgement.limit_ns,
         "baseline_ns": judgement.baseline_ns,
         "change_ratio": judgement.change_ratio,

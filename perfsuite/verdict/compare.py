@@ -63,6 +63,8 @@ def judge(
         floor_ns=expectation.floor_ns,
         expected_ns=expectation.expected_ns,
         limit_ns=expectation.limit_ns,
+        lower_ns=expectation.lower_ns,
+        upper_ns=expectation.upper_ns,
         baseline_ns=baseline.reference_ns,
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,
@@ -89,9 +91,10 @@ def _physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Find
         reason = f"{format_ns(measured_ns)} is below the floor of {format_ns(expectation.floor_ns)}: measured wrongly"
         yield Finding(outcome=Outcome.IMPOSSIBLE, reason=reason)
     if expectation.limit_ns is not None and measured_ns > expectation.limit_ns:
+        bound = "" if expectation.upper_ns is None else f", at most {format_ns(expectation.upper_ns)}"
         reason = (
-            f"{format_ns(measured_ns)} is beyond the limit of {format_ns(expectation.limit_ns)} "
-            f"(expected {format_ns(expectation.expected_ns)})"
+            f"slower than expected: {format_ns(measured_ns)} is beyond the limit of {format_ns(expectation.limit_ns)} "
+            f"(expected {format_ns(expectation.expected_ns)}{bound})"
         )
         yield Finding(outcome=Outcome.SLOW, reason=reason)
 

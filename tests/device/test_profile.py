@@ -31,6 +31,7 @@ def test_every_profile_that_ships_is_whole(name: str) -> None:
     assert profile.name == name
     assert profile.description
     assert all(ratio > 1.0 for ratio in profile.forecast_tolerance_ratio.values())
+    assert all(ratio > 1.0 for ratio in profile.calibrated_tolerance_ratio.values())
     ratios = (profile.session_spread_ratio, profile.max_waiting_ratio, profile.max_others_ratio)
     assert all(0.0 < ratio < 1.0 for ratio in (*ratios, profile.ceiling_spread_ratio))
     assert all(0.0 < ratio < 1.0 for ratio in profile.margin_ratio.values())
@@ -80,3 +81,17 @@ def test_a_field_that_is_missing_is_named(key: str) -> None:
     (plain if key in plain else plain["judging"]).pop(key)
     with pytest.raises(DeviceError, match=rf"^profile board\.toml: {key} is missing$"):
         _profile("board", plain)
+
+
+def test_tolerances_of_a_calibrated_forecast_may_be_left_out() -> None:
+    """A profile says by kind how far beyond a calibrated forecast's upper bound a case may be, or judges none by it."""
+    assert _profile("board", PLAIN).calibrated_tolerance_ratio == {}
+    judging = {**PLAIN["judging"], "calibrated_tolerance_ratio": {"phase": 1.5}}
+    assert _profile("board", {**PLAIN, "judging": judging}).calibrated_tolerance_ratio == {"phase": 1.5}
+
+
+def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
+    """Every kind that is judged by ceilings is judged by a calibration too, and more strictly."""
+    host = find_profile("host")
+    assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio)
+    assert all(ratio < host.forecast_tolerance_ratio[kind] for kind, ratio in host.calibrated_tolerance_ratio.items())

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,33 +13,20 @@ import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure.launch import environment_engine, run_worker
-from perfsuite.measure.plan import DevicesPlan, LlamaPlan, OverheadPlan, ProbePlan, dump_record
+from perfsuite.measure.launch import _PINNING_NAMES, _pinning, environment_engine, run_worker
+from perfsuite.measure.plan import DevicesPlan, LlamaPlan, OperatorsPlan, OverheadPlan, Plan, ProbePlan, dump_record
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
 
+from .conftest import Child
+
 #: Long enough that no test waits for its end.
 FOREVER_S = 600
-
-Child = Callable[[str], None]
 
 
 def record_of(plan: LlamaPlan, **changes: Any) -> EngineRecord:
     """Run a plan with other arguments in a fresh process and return what its engine recorded."""
     return EngineRecord.from_plain(run_worker(replace(plan, **changes))["engine"])
-
-
-@pytest.fixture
-def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
-    """Return how to replace the worker by a shell script, whose plan is ``$plan`` and whose record is ``$record``."""
-
-    def replaced_by(script: str) -> None:
-        path = tmp_path / "child"
-        path.write_text(f"#!/bin/sh\nfor record; do plan=$last last=$record; done\n{script}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        monkeypatch.setattr(sys, "executable", str(path))
-
-    return replaced_by
 
 
 def test_each_evaluation_has_an_end_for_each_timed_operator(small_plan: LlamaPlan) -> None:
@@ -305,3 +289,38 @@ def test_the_environment_names_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_p
     named = environment_engine()
     monkeypatch.delenv("LLAMA_CPP_LIB_PATH")
     assert environment_engine() == named
+
+
+OPERATORS = OperatorsPlan(
+    library_dir="/lib",
+    engine_build_id="0123456789abcdef",
+    cache_dir="/cache",
+    n_threads=2,
+    shapes=(),
+    budget_ns=1,
+    spread_bytes=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "variables", "pinning"),
+    [
+        (OPERATORS, {}, {"OMP_PROC_BIND": "true", "OMP_PLACES": "{4},{6}"}),
+        (replace(OPERATORS, n_threads=1), {}, {}),
+        (replace(OPERATORS, n_threads=3), {}, {}),
+        (replace(OPERATORS, binds_threads=False), {}, {}),
+        (OPERATORS, {"OMP_PLACES": "cores"}, {}),
+        (PLAN, {}, {}),
+    ],
+    ids=["operators", "fewer", "more", "unbound", "named", "devices"],
+)
+def test_operators_run_with_their_threads_where_the_engine_has_them(
+    monkeypatch: pytest.MonkeyPatch, plan: Plan, variables: dict[str, str], pinning: dict[str, str]
+) -> None:
+    """With as many threads as processors each has its own, as in a run of a whole model, unless a variable says not."""
+    for name in _PINNING_NAMES:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 6})
+    assert _pinning(plan) == pinning

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.plan import (
     SCHEMA,
     DevicesPlan,
     KernelPlan,
     LlamaPlan,
+    OperatorsPlan,
     OverheadPlan,
     Plan,
     ProbePlan,
@@ -51,13 +53,25 @@ PLANS: dict[str, Plan] = {
         n_threads=2,
     ),
     "probes": ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=100),
+    "operators": OperatorsPlan(
+        library_dir="/lib",
+        engine_build_id="0123456789abcdef",
+        cache_dir="/cache",
+        n_threads=2,
+        shapes=(
+            OperatorShape(op="MUL_MAT_ID", type="q4_k", n_inner=256, n_outer=64, n_tokens=8, n_experts=16, n_used=2),
+            OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_heads=8, n_kv_heads=4, n_past=99),
+        ),
+        budget_ns=10**6,
+        spread_bytes=2**20,
+    ),
     "devices": DevicesPlan(platform="Intel"),
 }
 
 HEADER_FAULTS = {
     "schema": (SCHEMA + 1, rf"schema {SCHEMA + 1}, this suite reads {SCHEMA}; use one version on both sides"),
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
-    "task": ("dance", r"names the task 'dance'; known are devices, kernels, llama, overhead, probes"),
+    "task": ("dance", r"names the task 'dance'; known are devices, kernels, llama, operators, overhead, probes"),
 }
 
 
@@ -133,3 +147,11 @@ def test_a_record_that_is_cut_is_refused(data: st.DataObject) -> None:
 def test_the_context_holds_the_workload_in_steps_of_256(n_depth: int, n_prompt: int, n_gen: int, n_ctx: int) -> None:
     """The context is the least multiple of 256 tokens that holds depth, prompt and generation."""
     assert replace(LLAMA, n_depth=n_depth, n_prompt=n_prompt, n_gen=n_gen).n_ctx == n_ctx
+
+
+def test_a_shape_that_no_operator_has_is_refused() -> None:
+    """A plan whose operator has no elements is a MeasurementError that names the field."""
+    plain = json.loads(dump_plan(PLANS["operators"]))
+    plain["arguments"]["shapes"][0]["n_inner"] = 0
+    with pytest.raises(MeasurementError, match="MUL_MAT_ID: n_inner is 0, expected 1 or more"):
+        load_plan(json.dumps(plain))

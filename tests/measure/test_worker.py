@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perfsuite.errors import GgufError
-from perfsuite.measure.launch import FAILURE_MARK
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, dump_plan, load_record
+from perfsuite.errors import GgufError, MeasurementError
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import FAILURE_MARK, run_worker
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OperatorsPlan, dump_plan, load_record
 from perfsuite.measure.sentinel import Sentinels
 from perfsuite.measure.worker import _RUNNERS, main, peak_rss_bytes
 from perfsuite.records.events import EngineRecord
@@ -144,3 +147,60 @@ def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: 
     )
     assert sentinels == ["run", "sentinels on 2 threads of /cache"]
     assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
+
+
+SHAPES = (
+    OperatorShape(op="MUL_MAT", type="q4_k", n_inner=256, n_outer=32, n_tokens=2),
+    OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=256, n_tokens=2),
+    OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_heads=4, n_kv_heads=2, n_past=40),
+)
+
+
+@pytest.fixture
+def operators_plan(engine: Engine, engine_cache: Path) -> OperatorsPlan:
+    """Return the plan of three tiny operators on one thread of the engine that is installed."""
+    return OperatorsPlan(
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(engine_cache),
+        n_threads=1,
+        shapes=SHAPES,
+        budget_ns=10**6,
+        spread_bytes=2**16,
+    )
+
+
+def test_operators_are_timed_in_a_process_of_their_own(operators_plan: OperatorsPlan) -> None:
+    """There is one positive time for each shape, and what the process had of the processors."""
+    payload = run_worker(operators_plan)
+    assert len(payload["times_ns"]) == len(SHAPES)
+    assert min(payload["times_ns"]) > 0.0
+    assert payload["contention"]["wall_ns"] > 0
+
+
+def test_an_operator_that_cannot_be_timed_is_one_line(operators_plan: OperatorsPlan) -> None:
+    """What the engine does not know is the reason of the worker's failure."""
+    unknown = replace(SHAPES[0], op="DANCE")
+    with pytest.raises(MeasurementError, match=r"^the operator DANCE cannot be measured alone$"):
+        run_worker(replace(operators_plan, shapes=(*SHAPES, unknown)))
+
+
+def test_operators_of_another_build_are_refused(operators_plan: OperatorsPlan) -> None:
+    """A calibration is of exactly the engine that it was planned for."""
+    with pytest.raises(MeasurementError, match=r"holds build [0-9a-f]{16}, the plan was made for 0{16}"):
+        run_worker(replace(operators_plan, engine_build_id="0" * 16))
+
+
+def test_operators_are_timed_in_their_order(monkeypatch: pytest.MonkeyPatch, operators_plan: OperatorsPlan) -> None:
+    """Each time is that of the shape at its place, measured as the plan asks for."""
+    asked: list[tuple[OperatorShape, dict[str, int]]] = []
+
+    def timed(library: object, shape: OperatorShape, **options: int) -> float:
+        asked.append((shape, options))
+        return float(shape.n_inner)
+
+    monkeypatch.setattr("perfsuite.measure.worker._engine_library", lambda plan: None)
+    monkeypatch.setattr("perfsuite.measure.operator_bench.operator_time_ns", timed)
+    payload = _RUNNERS[OperatorsPlan](operators_plan)
+    assert payload["times_ns"] == [256.0, 256.0, 64.0]
+    assert asked == [(shape, {"n_threads": 1, "budget_ns": 10**6, "spread_bytes": 2**16}) for shape in SHAPES]

@@ -55,6 +55,8 @@ def test_a_case_has_the_fields_of_the_format() -> None:
         "measured_ns": 6,
         "floor_ns": 1,
         "expected_ns": 4,
+        "expected_lower_ns": None,
+        "expected_upper_ns": None,
         "limit_ns": 40,
         "baseline_ns": 5,
         "change_ratio": 1.2,
@@ -70,6 +72,13 @@ def test_a_case_has_the_fields_of_the_format() -> None:
     bare = replace(JUDGEMENT, samples_ns=(), measured_ns=None, baseline_ns=None, change_ratio=None)
     (case,) = plain_run(replace(RUN, judgements=(bare,)))["cases"]
     assert case["measured_ns"] is case["baseline_ns"] is case["change_ratio"] is None
+
+
+def test_the_interval_of_a_forecast_stands_beside_it() -> None:
+    """Its bounds are under names of their own, apart from those of the change."""
+    (case,) = plain_run(replace(RUN, judgements=(replace(JUDGEMENT, lower_ns=3, upper_ns=6),)))["cases"]
+    assert (case["expected_lower_ns"], case["expected_ns"], case["expected_upper_ns"]) == (3, 4, 6)
+    assert case["lower_ratio"] is case["upper_ratio"] is None
 
 
 def test_where_the_time_went_is_told_by_phase() -> None:

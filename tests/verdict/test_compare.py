@@ -25,12 +25,15 @@ def judged(
     problems: tuple[str, ...] = (),
     floor_ns: int | None = None,
     limit_ns: int | None = None,
+    interval_ns: tuple[int | None, int | None] = (None, None),
 ) -> Judgement:
     """Judge samples with a margin of 5 % and a session spread of 1 %."""
     return judge(
         CaseSamples(case_id=CASE, samples_ns=samples, problems=problems),
         kind="phase",
-        expectation=Expectation(floor_ns=floor_ns, expected_ns=500, limit_ns=limit_ns),
+        expectation=Expectation(
+            floor_ns=floor_ns, expected_ns=500, limit_ns=limit_ns, lower_ns=interval_ns[0], upper_ns=interval_ns[1]
+        ),
         baseline=BaselineMatch(sessions_ns=(old,) if old else (), differences=differences),
         margin_ratio=0.05,
         session_spread_ratio=0.01,
@@ -138,7 +141,17 @@ def test_the_median_is_held_against_floor_and_limit(
 def test_physics_is_told_with_its_figures() -> None:
     """The reason has what was measured and what was allowed, scaled."""
     assert judged(*OLD, floor_ns=2000).reason == "1.00 µs is below the floor of 2.00 µs: measured wrongly"
-    assert judged(*OLD, limit_ns=700).reason == "1.00 µs is beyond the limit of 700 ns (expected 500 ns)"
+    slow = "slower than expected: 1.00 µs is beyond the limit of 700 ns (expected 500 ns"
+    assert judged(*OLD, limit_ns=700).reason == f"{slow})"
+    assert judged(*OLD, limit_ns=700, interval_ns=(400, 600)).reason == f"{slow}, at most 600 ns)"
+
+
+def test_the_interval_of_the_forecast_is_told() -> None:
+    """Its bounds are in the judgement, and None where ceilings alone forecast; they decide nothing by themselves."""
+    found = judged(*OLD, interval_ns=(400, 600))
+    assert (found.expected_ns, found.lower_ns, found.upper_ns) == (500, 400, 600)
+    assert found.outcome is Outcome.NEW
+    assert judged(*OLD).lower_ns is judged(*OLD).upper_ns is None
 
 
 #: For each outcome, circumstances under which it holds; the rest is quiet.

@@ -1,0 +1,448 @@
+// Graphs of one operator; see perfsuite/operator_bench.h.
+
+#include "perfsuite/operator_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ggml-backend.h"
+#include "ggml-cpu.h"
+#include "ggml.h"
+#include "perfsuite/clock.h"
+
+namespace {
+
+struct failure {
+    std::string text;
+};
+
+[[noreturn]] void fail(const std::string &text) { throw failure{text}; }
+
+struct backend_deleter {
+    void operator()(ggml_backend *backend) const { ggml_backend_free(backend); }
+};
+struct buffer_deleter {
+    void operator()(ggml_backend_buffer *buffer) const { ggml_backend_buffer_free(buffer); }
+};
+struct context_deleter {
+    void operator()(ggml_context *context) const { ggml_free(context); }
+};
+
+using backend_ptr = std::unique_ptr<ggml_backend, backend_deleter>;
+using buffer_ptr = std::unique_ptr<ggml_backend_buffer, buffer_deleter>;
+using context_ptr = std::unique_ptr<ggml_context, context_deleter>;
+
+constexpr int64_t kv_padding = 256;           // the engine rounds the visible cache up to this many positions
+constexpr int64_t graph_ns = 10'000'000;      // long enough to bury the start of a graph, short enough for many samples
+constexpr int64_t least_nodes = 64;           // where they are small, or nothing has to be streamed from memory
+constexpr int64_t small_bytes = 1 << 22;
+constexpr int64_t most_nodes = 2048;
+constexpr int64_t drawn_rows = 32; // distinct rows of random weights; the rest repeat them
+
+ggml_type type_of(const char *name) {
+    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
+        const char *known = ggml_type_name(static_cast<ggml_type>(i));
+        if (known && std::strcmp(known, name) == 0) {
+            return static_cast<ggml_type>(i);
+        }
+    }
+    fail(std::string("no ggml type is called '") + name + "'");
+}
+
+context_ptr make_context(size_t n_tensors, size_t n_graph_nodes) {
+    ggml_init_params params{};
+    params.mem_size = ggml_tensor_overhead() * n_tensors;
+    if (n_graph_nodes > 0) {
+        params.mem_size += ggml_graph_overhead_custom(n_graph_nodes, false);
+    }
+    params.no_alloc = true;
+    context_ptr context(ggml_init(params));
+    if (!context) {
+        fail("no memory for a ggml context");
+    }
+    return context;
+}
+
+// One operator with everything that it reads, at any number of copies.
+class bench {
+public:
+    bench(const ps_operator_spec &spec, int32_t n_threads) : spec_(spec), op_(spec.op), type_(type_of(spec.type)) {
+        ggml_log_set([](ggml_log_level, const char *, void *) {}, nullptr); // it tells of each repacked weight
+        device_ = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+        backend_.reset(device_ ? ggml_backend_dev_init(device_, nullptr) : nullptr);
+        if (!backend_) {
+            fail("ggml has no CPU backend");
+        }
+        ggml_backend_cpu_set_n_threads(backend_.get(), n_threads);
+        n_kv_ = (spec.n_past + spec.n_tokens + kv_padding - 1) / kv_padding * kv_padding;
+        make_inputs();
+        make_weights();
+    }
+
+    void measure(int64_t budget_ns, std::vector<double> &samples_ns, size_t max_samples) {
+        const int64_t first_ns = time_graph(graph_of(0, 1));
+        const auto fitting = static_cast<size_t>(std::max<int64_t>(1, graph_ns / std::max<int64_t>(1, first_ns)));
+        const size_t n_nodes = std::min(n_copies_, fitting);
+        std::vector<graph> graphs;
+        for (size_t first = 0; first + n_nodes <= n_copies_; first += n_nodes) {
+            graphs.push_back(graph_of(first, n_nodes));
+        }
+        if (n_nodes > 1) { // one alone has been warmed up already
+            time_graph(graphs.front());
+        }
+        const int64_t end_ns = ps_now_ns() + budget_ns;
+        const size_t least_samples = first_ns < budget_ns ? 3 : 2;
+        for (size_t turn = 1; samples_ns.size() < max_samples; turn++) {
+            const int64_t took_ns = time_graph(graphs[turn % graphs.size()]);
+            samples_ns.push_back(static_cast<double>(took_ns) / static_cast<double>(n_nodes));
+            if (ps_now_ns() >= end_ns && samples_ns.size() >= least_samples) {
+                break;
+            }
+        }
+    }
+
+private:
+    struct graph {
+        context_ptr context;
+        buffer_ptr buffer;
+        ggml_cgraph *nodes;
+    };
+
+    ps_operator_spec spec_;
+    std::string op_;
+    ggml_type type_;
+    int64_t n_kv_ = 0;
+    size_t n_copies_ = 0;
+    ggml_backend_dev_t device_ = nullptr;
+    backend_ptr backend_;
+    context_ptr input_context_, weight_context_;
+    buffer_ptr input_buffer_, weight_buffer_;
+    ggml_tensor *x_ = nullptr, *y_ = nullptr, *mask_ = nullptr;
+    std::vector<ggml_tensor *> ids_; // several where each reads other experts
+    std::vector<ggml_tensor *> weights_, values_;
+    std::mt19937 random_{1};
+
+    bool is(const char *op) const { return op_ == op; }
+
+    int64_t heads() const { return std::max<int64_t>(1, spec_.n_heads); }
+
+    void make_inputs() {
+        const size_t n_choices = is("MUL_MAT_ID") ? choices() : 1;
+        input_context_ = make_context(4 + n_choices, 0);
+        ggml_context *context = input_context_.get();
+        const int64_t k = spec_.n_inner, n = spec_.n_tokens;
+        if (is("FLASH_ATTN_EXT") || is("ROPE")) {
+            x_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, k, heads(), n);
+        } else if (is("MUL_MAT") || is("SOFT_MAX")) {
+            x_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, k, n, heads());
+        } else if (is("MUL_MAT_ID")) {
+            x_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, k, 1, n);
+        } else {
+            x_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, k, n);
+        }
+        y_ = ggml_dup_tensor(context, x_);
+        const int64_t width = is("MUL_MAT_ID") ? spec_.n_used : 1;
+        for (size_t i = 0; i < n_choices; i++) {
+            ids_.push_back(is("SET_ROWS") ? ggml_new_tensor_1d(context, GGML_TYPE_I64, n)
+                           : is("MUL_MAT_ID") ? ggml_new_tensor_2d(context, GGML_TYPE_I32, width, n)
+                                              : ggml_new_tensor_1d(context, GGML_TYPE_I32, n));
+        }
+        const bool in_f16 = is("FLASH_ATTN_EXT");
+        mask_ = ggml_new_tensor_2d(context, in_f16 ? GGML_TYPE_F16 : GGML_TYPE_F32, in_f16 ? n_kv_ : k, n);
+        input_buffer_.reset(ggml_backend_alloc_ctx_tensors(context, backend_.get()));
+        if (!input_buffer_) {
+            fail("no memory for the inputs of " + op_);
+        }
+        fill_floats(x_);
+        fill_floats(y_);
+        for (size_t choice = 0; choice < ids_.size(); choice++) {
+            fill_ids(ids_[choice], choice);
+        }
+        fill_mask();
+    }
+
+    void make_weights() {
+        const size_t bytes = weight_bytes();
+        if (bytes == 0) {
+            n_copies_ = least_nodes;
+            return;
+        }
+        const auto spread = static_cast<size_t>(std::max<int64_t>(small_bytes, spec_.spread_bytes));
+        const size_t n_weights = std::clamp<size_t>((spread + bytes - 1) / bytes, 1, most_nodes);
+        n_copies_ = n_weights * ids_.size();
+        weight_context_ = make_context(2 * n_weights, 0);
+        for (size_t i = 0; i < n_weights; i++) {
+            weights_.push_back(new_weight());
+            if (is("FLASH_ATTN_EXT")) {
+                values_.push_back(new_weight());
+            }
+        }
+        weight_buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(weight_context_.get(), buffer_type()));
+        if (!weight_buffer_) {
+            fail("no memory for " + std::to_string(n_weights) + " weights of " + op_);
+        }
+        const std::vector<char> drawn = draw_weight(weights_.front());
+        for (ggml_tensor *tensor = ggml_get_first_tensor(weight_context_.get()); tensor;
+             tensor = ggml_get_next_tensor(weight_context_.get(), tensor)) {
+            ggml_backend_tensor_set(tensor, drawn.data(), 0, drawn.size());
+        }
+    }
+
+    ggml_tensor *new_weight() {
+        ggml_context *context = weight_context_.get();
+        const int64_t k = spec_.n_inner, m = spec_.n_outer;
+        if (is("MUL_MAT")) {
+            return ggml_new_tensor_3d(context, type_, k, m, std::max<int64_t>(1, spec_.n_kv_heads));
+        }
+        if (is("MUL_MAT_ID")) {
+            return ggml_new_tensor_3d(context, type_, k, m, spec_.n_experts);
+        }
+        if (is("FLASH_ATTN_EXT")) {
+            return ggml_new_tensor_3d(context, type_, k, spec_.n_kv_heads, n_kv_);
+        }
+        if (is("RMS_NORM+MUL")) {
+            return ggml_new_tensor_1d(context, type_, k);
+        }
+        return ggml_new_tensor_2d(context, type_, k, m); // GET_ROWS, SET_ROWS
+    }
+
+    size_t weight_bytes() const {
+        const auto row = ggml_row_size(type_, spec_.n_inner);
+        const auto m = static_cast<size_t>(spec_.n_outer);
+        if (is("MUL_MAT")) {
+            return row * m * static_cast<size_t>(std::max<int64_t>(1, spec_.n_kv_heads));
+        }
+        if (is("MUL_MAT_ID")) {
+            return row * m * static_cast<size_t>(spec_.n_experts);
+        }
+        if (is("FLASH_ATTN_EXT")) {
+            return 2 * row * static_cast<size_t>(n_kv_ * spec_.n_kv_heads);
+        }
+        if (is("RMS_NORM+MUL")) {
+            return row;
+        }
+        return is("GET_ROWS") || is("SET_ROWS") ? row * m : 0;
+    }
+
+    // Where llama.cpp puts such a weight: the first of the CPU's own layouts that can compute it, else plain memory.
+    ggml_backend_buffer_type_t buffer_type() {
+        ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(device_);
+        auto extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
+            ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts"));
+        const bool is_parameter = (is("MUL_MAT") && spec_.n_heads == 0) || is("MUL_MAT_ID");
+        ggml_backend_buffer_type_t *types = extra && is_parameter ? extra(device_) : nullptr;
+        for (; types && *types; types++) {
+            if (computes_from(*types)) {
+                return *types;
+            }
+        }
+        return ggml_backend_dev_buffer_type(device_);
+    }
+
+    bool computes_from(ggml_backend_buffer_type_t type) {
+        buffer_ptr nothing(ggml_backend_buft_alloc_buffer(type, 0));
+        context_ptr context = make_context(4, 0);
+        weights_.front()->buffer = nothing.get();
+        const bool supported = ggml_backend_dev_supports_op(device_, node(context.get(), 0));
+        weights_.front()->buffer = nullptr;
+        return supported;
+    }
+
+    ggml_tensor *node(ggml_context *context, size_t at) {
+        ggml_tensor *weight = weights_.empty() ? nullptr : weights_[at % weights_.size()];
+        ggml_tensor *ids = ids_[weights_.empty() ? 0 : at / weights_.size() % ids_.size()];
+        if (is("MUL_MAT")) {
+            return ggml_mul_mat(context, weight, x_);
+        }
+        if (is("MUL_MAT_ID")) {
+            return ggml_mul_mat_id(context, weight, x_, ids);
+        }
+        if (is("FLASH_ATTN_EXT")) {
+            ggml_tensor *q = ggml_permute(context, x_, 0, 2, 1, 3);
+            ggml_tensor *k = ggml_permute(context, weight, 0, 2, 1, 3);
+            ggml_tensor *v = ggml_permute(context, values_[at % values_.size()], 0, 2, 1, 3);
+            const float scale = 1.0f / std::sqrt(static_cast<float>(spec_.n_inner));
+            ggml_tensor *attention = ggml_flash_attn_ext(context, q, k, v, mask_, scale, 0.0f, 0.0f);
+            ggml_flash_attn_ext_set_prec(attention, GGML_PREC_F32);
+            return attention;
+        }
+        if (is("RMS_NORM+MUL")) {
+            return ggml_mul(context, ggml_rms_norm(context, x_, 1e-5f), weight);
+        }
+        if (is("ROPE")) {
+            return ggml_rope_ext(context, x_, ids, nullptr, static_cast<int>(spec_.n_inner), 0, 4096, 10000.0f, 1.0f,
+                                 0.0f, 1.0f, 32.0f, 1.0f);
+        }
+        if (is("SOFT_MAX")) {
+            return ggml_soft_max_ext(context, x_, mask_, 1.0f, 0.0f);
+        }
+        if (is("ADD")) {
+            return ggml_add(context, x_, y_);
+        }
+        if (is("MUL")) {
+            return ggml_mul(context, x_, y_);
+        }
+        if (is("SWIGLU")) {
+            return ggml_swiglu_split(context, x_, y_);
+        }
+        if (is("GEGLU")) {
+            return ggml_geglu_split(context, x_, y_);
+        }
+        if (is("GET_ROWS")) {
+            return ggml_get_rows(context, weight, ids);
+        }
+        if (is("SET_ROWS")) {
+            return ggml_set_rows(context, weight, x_, ids);
+        }
+        if (is("CPY")) {
+            return ggml_cpy(context, x_, y_);
+        }
+        fail("the operator " + op_ + " cannot be measured alone");
+    }
+
+    // Nobody reads the outputs, so all of them share one place, as they nearly do in the engine.
+    graph graph_of(size_t first, size_t n_nodes) {
+        graph made{make_context(6 * n_nodes + 2, 6 * n_nodes), nullptr, nullptr};
+        made.nodes = ggml_new_graph_custom(made.context.get(), 6 * n_nodes, false);
+        size_t largest = 0;
+        for (size_t i = 0; i < n_nodes; i++) {
+            ggml_build_forward_expand(made.nodes, node(made.context.get(), first + i));
+        }
+        const int count = ggml_graph_n_nodes(made.nodes);
+        ggml_backend_buffer_type_t plain = ggml_backend_dev_buffer_type(device_);
+        for (int i = 0; i < count; i++) {
+            largest = std::max(largest, ggml_backend_buft_get_alloc_size(plain, ggml_graph_node(made.nodes, i)));
+        }
+        made.buffer.reset(ggml_backend_buft_alloc_buffer(plain, largest));
+        if (!made.buffer) {
+            fail("no memory for the output of " + op_);
+        }
+        for (int i = 0; i < count; i++) {
+            ggml_tensor *tensor = ggml_graph_node(made.nodes, i);
+            const ggml_status status =
+                tensor->view_src ? ggml_backend_view_init(tensor)
+                                 : ggml_backend_tensor_alloc(made.buffer.get(), tensor,
+                                                             ggml_backend_buffer_get_base(made.buffer.get()));
+            if (status != GGML_STATUS_SUCCESS) {
+                fail("the output of " + op_ + " cannot be placed");
+            }
+        }
+        return made;
+    }
+
+    int64_t time_graph(const graph &timed) {
+        const int64_t start_ns = ps_now_ns();
+        if (ggml_backend_graph_compute(backend_.get(), timed.nodes) != GGML_STATUS_SUCCESS) {
+            fail("ggml cannot compute " + op_);
+        }
+        return ps_now_ns() - start_ns;
+    }
+
+    void fill_floats(ggml_tensor *tensor) {
+        std::vector<float> values(static_cast<size_t>(ggml_nelements(tensor)));
+        std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+        for (float &value : values) {
+            value = uniform(random_);
+        }
+        ggml_backend_tensor_set(tensor, values.data(), 0, values.size() * sizeof(float));
+    }
+
+    // Until every expert has been read once, so that none is found in a cache.
+    size_t choices() const {
+        const int64_t chosen = std::max<int64_t>(1, spec_.n_used * spec_.n_tokens);
+        return static_cast<size_t>(std::max<int64_t>(1, spec_.n_experts / chosen));
+    }
+
+    void fill_ids(ggml_tensor *ids_tensor, size_t choice) {
+        const auto n = static_cast<size_t>(spec_.n_tokens);
+        if (is("SET_ROWS")) {
+            std::vector<int64_t> places(n);
+            std::iota(places.begin(), places.end(), spec_.n_past);
+            ggml_backend_tensor_set(ids_tensor, places.data(), 0, n * sizeof(int64_t));
+            return;
+        }
+        std::vector<int32_t> ids;
+        for (size_t token = 0; token < n; token++) {
+            if (is("MUL_MAT_ID")) {
+                std::vector<int32_t> experts(static_cast<size_t>(spec_.n_experts));
+                std::iota(experts.begin(), experts.end(), 0);
+                if (ids_.size() > 1) { // in turn, so that no two choices share one
+                    std::rotate(experts.begin(), experts.begin() + first_expert(choice, token), experts.end());
+                } else {
+                    std::shuffle(experts.begin(), experts.end(), random_);
+                }
+                ids.insert(ids.end(), experts.begin(), experts.begin() + spec_.n_used);
+            } else if (is("GET_ROWS")) {
+                ids.push_back(static_cast<int32_t>(random_() % static_cast<uint32_t>(spec_.n_outer)));
+            } else {
+                ids.push_back(static_cast<int32_t>(spec_.n_past) + static_cast<int32_t>(token));
+            }
+        }
+        ggml_backend_tensor_set(ids_tensor, ids.data(), 0, ids.size() * sizeof(int32_t));
+    }
+
+    std::ptrdiff_t first_expert(size_t choice, size_t token) const {
+        const auto used = static_cast<size_t>(spec_.n_used), n = static_cast<size_t>(spec_.n_tokens);
+        return static_cast<std::ptrdiff_t>((choice * n + token) * used % static_cast<size_t>(spec_.n_experts));
+    }
+
+    void fill_mask() {
+        const int64_t width = mask_->ne[0];
+        std::vector<float> row(static_cast<size_t>(width));
+        std::vector<char> stored(ggml_row_size(mask_->type, width));
+        for (int64_t token = 0; token < spec_.n_tokens; token++) {
+            for (int64_t at = 0; at < width; at++) {
+                row[static_cast<size_t>(at)] =
+                    at <= spec_.n_past + token ? 0.0f : -std::numeric_limits<float>::infinity();
+            }
+            ggml_quantize_chunk(mask_->type, row.data(), stored.data(), 0, 1, width, nullptr);
+            ggml_backend_tensor_set(mask_, stored.data(), static_cast<size_t>(token) * stored.size(), stored.size());
+        }
+    }
+
+    std::vector<char> draw_weight(const ggml_tensor *tensor) {
+        if (ggml_quantize_requires_imatrix(type_)) {
+            fail(std::string("weights of type ") + spec_.type + " cannot be drawn: they need an importance matrix");
+        }
+        const int64_t width = tensor->ne[0], n_rows = ggml_nrows(tensor), n_drawn = std::min(n_rows, drawn_rows);
+        std::vector<float> values(static_cast<size_t>(width * n_drawn));
+        std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+        for (float &value : values) {
+            value = uniform(random_);
+        }
+        std::vector<char> drawn(ggml_nbytes(tensor));
+        const size_t chunk = ggml_row_size(type_, width) * static_cast<size_t>(n_drawn);
+        ggml_quantize_chunk(type_, values.data(), drawn.data(), 0, n_drawn, width, nullptr);
+        for (size_t at = chunk; at < drawn.size(); at += chunk) {
+            std::memcpy(drawn.data() + at, drawn.data(), std::min(chunk, drawn.size() - at));
+        }
+        return drawn;
+    }
+};
+
+} // namespace
+
+extern "C" int32_t ps_operator_bench(const ps_operator_spec *spec, int32_t n_threads, int64_t budget_ns,
+                                     double *samples_ns, int32_t max_samples, int32_t *n_samples, char *error,
+                                     size_t error_bytes) {
+    try {
+        std::vector<double> samples;
+        bench(*spec, n_threads).measure(budget_ns, samples, static_cast<size_t>(max_samples));
+        *n_samples = std::min(max_samples, static_cast<int32_t>(samples.size()));
+        std::copy_n(samples.begin(), *n_samples, samples_ns);
+        return 0;
+    } catch (const failure &caught) {
+        std::snprintf(error, error_bytes, "%s", caught.text.c_str());
+    } catch (const std::exception &caught) {
+        std::snprintf(error, error_bytes, "%s", caught.what());
+    }
+    return -1;
+}

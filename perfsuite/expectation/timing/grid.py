@@ -1,0 +1,130 @@
+"""Which operators a calibration measures: enough shapes to tell what a time grows with, chosen by size alone.
+
+No model's list is among them, though models share some of their squares, such as 2048 x 2048.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from perfsuite.expectation.timing.features import family
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+
+#: Weight types that the catalogue's usual quantisations hold.
+STANDARD_TYPES = ("f32", "f16", "q8_0", "q4_0", "q4_k", "q5_0", "q6_k")
+#: Types whose experts are measured too.
+EXPERT_TYPES = ("f16", "q8_0", "q4_0", "q4_k", "q6_k")
+
+#: Rows of activations at which everything is measured; between them times are interpolated.
+TOKEN_LEVELS = (1, 8, 32, 128, 512)
+_ATTENTION_LEVELS = (1, 8, 32, 64, 128, 512)
+_ROW_LEVELS = (1, 8, 64, 512)
+
+#: Columns and rows of the weights: square, wide and tall, from less than a cache to a feed-forward block of a billion.
+_WEIGHT_SHAPES = (
+    *((512, 512), (2048, 512), (1024, 1024), (768, 3072)),
+    *((2560, 768), (2048, 2048), (1280, 5120), (6144, 2048)),
+)
+#: Columns, rows, experts, experts a token.
+_EXPERT_SHAPES = ((1024, 1024, 16, 2), (2048, 1024, 32, 4), (1024, 1536, 48, 8), (1536, 1536, 24, 6))
+#: Elements of a head, heads, heads of the cache, positions before.
+_ATTENTION_SHAPES = (
+    *((64, 8, 4, 0), (64, 16, 16, 192), (64, 24, 8, 960), (64, 12, 2, 300)),
+    *((128, 8, 8, 64), (128, 16, 4, 448), (128, 12, 2, 1400), (128, 20, 20, 200)),
+    (96, 12, 6, 700),
+)
+_ROW_SIZES = (256, 1024, 2048, 6144)
+#: Norms of heads have short rows, one for each token and head.
+_HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
+_HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
+_ELEMENTWISE = ("ADD", "MUL", "CPY", "SWIGLU")
+
+
+def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:
+    """List the operators of a calibration for weights of these ggml types, in lower case; each once."""
+    return tuple(dict.fromkeys((*_products(types), *_experts(types), *_attention(), *_rows(), *_gathers())))
+
+
+def _products(types: Sequence[str]) -> Iterator[OperatorShape]:
+    for type_name in types:
+        for k, m in _WEIGHT_SHAPES:
+            for n in TOKEN_LEVELS:
+                yield OperatorShape(op="MUL_MAT", type=type_name, n_inner=k, n_outer=m, n_tokens=n)
+
+
+def _experts(types: Sequence[str]) -> Iterator[OperatorShape]:
+    for type_name in types:
+        if type_name not in EXPERT_TYPES:
+            continue
+        for k, m, n_experts, n_used in _EXPERT_SHAPES:
+            for n in TOKEN_LEVELS:
+                yield OperatorShape(
+                    op="MUL_MAT_ID",
+                    type=type_name,
+                    n_inner=k,
+                    n_outer=m,
+                    n_tokens=n,
+                    n_experts=n_experts,
+                    n_used=n_used,
+                )
+
+
+def _attention() -> Iterator[OperatorShape]:
+    for size, n_heads, n_kv_heads, n_past in _ATTENTION_SHAPES:
+        for n in _ATTENTION_LEVELS:
+            yield OperatorShape(
+                op="FLASH_ATTN_EXT",
+                type="f16",
+                n_inner=size,
+                n_tokens=n,
+                n_heads=n_heads,
+                n_kv_heads=n_kv_heads,
+                n_past=n_past,
+            )
+    for size, n_heads, n_kv_heads, n_past in _ATTENTION_SHAPES[::2]:
+        for n in TOKEN_LEVELS:
+            yield from _eager(size, n_heads, n_kv_heads, -(-(n_past + n) // 256) * 256, n)
+
+
+def _eager(size: int, n_heads: int, n_kv_heads: int, n_kv: int, n: int) -> Iterator[OperatorShape]:
+    """Scores, softmax and mix, as attention does them one after the other."""
+    for k, m in ((size, n_kv), (n_kv, size)):
+        yield OperatorShape(
+            op="MUL_MAT", type="f16", n_inner=k, n_outer=m, n_tokens=n, n_heads=n_heads, n_kv_heads=n_kv_heads
+        )
+    yield OperatorShape(op="SOFT_MAX", type="f32", n_inner=n_kv, n_tokens=n, n_heads=n_heads)
+
+
+def _rows() -> Iterator[OperatorShape]:
+    for n_inner in _ROW_SIZES:
+        for op in ("RMS_NORM+MUL", *_ELEMENTWISE):
+            for n in _ROW_LEVELS:
+                yield OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=n)
+    for size in _HEAD_SIZES:
+        yield OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=size, n_tokens=_HEAD_ROWS)
+    for size, n_heads in _HEADS:
+        for n in _ROW_LEVELS:
+            yield OperatorShape(op="ROPE", type="f32", n_inner=size, n_tokens=n, n_heads=n_heads)
+
+
+def _gathers() -> Iterator[OperatorShape]:
+    for n_inner in _ROW_SIZES:
+        for n in _ROW_LEVELS:
+            yield OperatorShape(op="GET_ROWS", type="f32", n_inner=n_inner, n_outer=1024, n_tokens=n)
+            yield OperatorShape(op="SET_ROWS", type="f16", n_inner=n_inner, n_outer=1024, n_tokens=n)
+
+
+def typical_shapes(shapes: Iterable[OperatorShape]) -> tuple[OperatorShape, ...]:
+    """Pick two shapes for each kind and type: the one in the middle at the fewest and at the most rows."""
+    by_family: dict[tuple[str, str], list[OperatorShape]] = {}
+    for shape in shapes:
+        by_family.setdefault(family(shape), []).append(shape)
+    return tuple(
+        _middle([shape for shape in members if shape.n_tokens == rows])
+        for members in by_family.values()
+        for rows in sorted({min(each.n_tokens for each in members), max(each.n_tokens for each in members)})
+    )
+
+
+def _middle(shapes: Sequence[OperatorShape]) -> OperatorShape:
+    return sorted(shapes, key=lambda shape: shape.n_inner * max(1, shape.n_outer))[len(shapes) // 2]

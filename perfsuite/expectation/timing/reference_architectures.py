@@ -1,0 +1,37 @@
+"""Small architectures of the calibration's own, from which it learns what the engine adds to its operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find
+
+#: Layers, width, width of the feed-forward block, heads, heads of the cache, vocabulary; with the quantisation.
+_SIZES = (
+    (20, 768, 2304, 12, 4, 24576, "q8_0"),
+    (12, 1280, 3584, 20, 4, 32768, "q4_0"),
+    (8, 896, 3072, 14, 14, 16384, "f16"),
+    (8, 1536, 4608, 24, 8, 20480, "q4_k_m"),
+)
+
+
+def reference_architectures() -> tuple[tuple[Architecture, str], ...]:
+    """List the architectures, each with its quantisation; their weights exceed the caches of small machines."""
+    base = find("smollm2-135m")
+    return tuple(
+        (
+            replace(
+                base,
+                name=f"calibration-{n_embd}x{n_layers}",
+                n_layers=n_layers,
+                n_embd=n_embd,
+                n_ff=n_ff,
+                n_heads=n_heads,
+                n_kv_heads=n_kv_heads,
+                n_vocab=n_vocab,
+            ),
+            quantization,
+        )
+        for n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_vocab, quantization in _SIZES
+    )

@@ -1,0 +1,178 @@
+"""Runs a calibration: rounds of single operators, and the compositions among them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from statistics import median
+
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.profile import Profile
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoint, Composition, TokenPhase
+from perfsuite.expectation.timing.engine_times import phase_shapes
+from perfsuite.expectation.timing.grid import standard_shapes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
+from perfsuite.measure.plan import OperatorsPlan
+from perfsuite.measure.undisturbed import run_undisturbed
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.scenario import Scenario
+from perfsuite.workload.weights import materialize, synthetic_weights
+
+#: Rounds by default, each in a fresh process and in another order: a neighbour who stays for seconds spoils no median.
+N_ROUNDS = 3
+#: Time for the repetitions of one operator in one round.
+_BUDGET_NS = 15_000_000
+#: Parameters that are read before one of them is read again: several times the caches of small machines.
+_SPREAD_BYTES = 96 << 20
+#: The prompts of the compositions in turn, their generation, and how often a process runs both.
+_PROMPTS = (96, 320)
+_N_GEN = 12
+_REPETITIONS = 3
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRun:
+    """What a calibration is run with."""
+
+    engine: Engine
+    #: Says what counts as a disturbance.
+    profile: Profile
+    n_threads: int
+    cache_dir: Path
+    types: tuple[str, ...]
+    n_rounds: int = N_ROUNDS
+    seed: int = 0
+
+
+def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
+    """Measure every operator of the grid in each round, and every composition once a round.
+
+    Raises
+    ------
+    MeasurementError
+        A worker failed, ran past its limit, or was disturbed each time that it was tried.
+    EngineError
+        The engine cannot compute one of the operators.
+    """
+    shapes = standard_shapes(run.types)
+    compositions = [
+        _workload(run, architecture, quantization, _PROMPTS[at % len(_PROMPTS)])
+        for at, (architecture, quantization) in enumerate(reference_architectures())
+    ]
+    order = random.Random(run.seed)
+    operator_rounds: list[dict[OperatorShape, float]] = []
+    composed: list[list[EngineRecord]] = [[] for _ in compositions]
+    version = ""
+    for at in range(run.n_rounds):
+        progress(f"round {at + 1} of {run.n_rounds}: {len(shapes)} operators")
+        operator_rounds.append(_operator_round(run, shapes, order))
+        for records, workload in zip(composed, compositions, strict=True):
+            progress(f"round {at + 1} of {run.n_rounds}: {workload.weights.name}")
+            records.append(_composition_record(run, workload, order))
+            version = records[-1].engine_version
+    return Calibration(
+        n_threads=run.n_threads,
+        engine=f"{version}, build {run.engine.build_id}",
+        recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        fingerprint=host_fingerprint(),
+        points=tuple(
+            CalibrationPoint(shape=shape, rounds_ns=tuple(times[shape] for times in operator_rounds))
+            for shape in shapes
+        ),
+        compositions=tuple(
+            _composition(workload, phase, records)
+            for workload, records in zip(compositions, composed, strict=True)
+            for phase in (Phase.PREFILL, Phase.DECODE)
+        ),
+        token_phases=tuple(
+            _token_phase(workload, phase, records)
+            for workload, records in zip(compositions, composed, strict=True)
+            for phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
+        ),
+    )
+
+
+def _operator_round(
+    run: CalibrationRun, shapes: Sequence[OperatorShape], order: random.Random
+) -> dict[OperatorShape, float]:
+    shuffled = list(shapes)
+    order.shuffle(shuffled)
+    plan = OperatorsPlan(
+        library_dir=str(run.engine.library_dir),
+        engine_build_id=run.engine.build_id,
+        cache_dir=str(run.cache_dir),
+        n_threads=run.n_threads,
+        shapes=tuple(shuffled),
+        budget_ns=_BUDGET_NS,
+        spread_bytes=_SPREAD_BYTES,
+        binds_threads=binds_threads(run.engine),
+    )
+    times_ns = run_undisturbed(plan, run.profile)["times_ns"]
+    return dict(zip(shuffled, times_ns, strict=True))
+
+
+def _workload(run: CalibrationRun, architecture: Architecture, quantization: str, n_prompt: int) -> LlamaWorkload:
+    weights = synthetic_weights(architecture, quantization, cache_dir=run.cache_dir / "models")
+    name, source = f"calibration-p{n_prompt}", "of the calibration's own"
+    return llama_workload(weights, Scenario(name=name, n_prompt=n_prompt, n_gen=_N_GEN, source=source))
+
+
+def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: random.Random) -> EngineRecord:
+    plan = llama_plan(
+        workload,
+        run.engine,
+        gguf_path=materialize(workload.weights, cache_dir=run.cache_dir / "models"),
+        cache_dir=run.cache_dir,
+        n_threads=run.n_threads,
+        n_repetitions=_REPETITIONS,
+    )
+    return EngineRecord.from_plain(run_undisturbed(with_drawn_layout(plan, order), run.profile)["engine"])
+
+
+def _composition(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> Composition:
+    shapes = phase_shapes(workload, phase)
+    times = [_operators_and_rest_ns(record, phase) for record in records]
+    return Composition(
+        name=workload.weights.name,
+        phase=phase.value,
+        shapes=tuple(shapes),
+        counts=tuple(shapes.values()),
+        operators_ns=tuple(operators_ns for operators_ns, _ in times),
+        rest_ns=tuple(rest_ns for _, rest_ns in times),
+    )
+
+
+def _token_phase(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> TokenPhase:
+    return TokenPhase(
+        name=workload.weights.name,
+        phase=phase.value,
+        n_vocab=workload.weights.architecture.n_vocab,
+        rounds_ns=tuple(
+            float(median(span.duration_ns for span in record.spans if span.phase is phase)) for record in records
+        ),
+    )
+
+
+def _operators_and_rest_ns(record: EngineRecord, phase: Phase) -> tuple[float, float]:
+    """Split the phase, in the median over its occurrences, at the start of its first operator and the end of its last.
+
+    Operators follow each other without a gap, so what lies between is theirs.
+    """
+    operators: list[int] = []
+    rest: list[int] = []
+    for span in (span for span in record.spans if span.phase is phase):
+        within = [each for each in record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
+        spent = sum(each.ends_ns[-1] - (each.first_start_ns or each.launch_ns) for each in within if each.ends_ns)
+        operators.append(spent)
+        rest.append(span.duration_ns - spent)
+    return float(median(operators)), float(median(rest))

@@ -1,0 +1,48 @@
+"""Keeps one calibration for each device, engine and number of threads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.records.json_file import write_json
+
+
+def store_calibration(calibration: Calibration, build_id: str, cache_dir: Path) -> Path:
+    """Write a calibration whole, in place of an older one; return its path."""
+    path = calibration_path(calibration.fingerprint, build_id, calibration.n_threads, cache_dir)
+    write_json(path, calibration.to_plain(), MeasurementError)
+    return path
+
+
+def find_calibration(
+    fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path
+) -> Calibration | None:
+    """Return the calibration of exactly this device, build and number of threads; None where there is none.
+
+    Raises
+    ------
+    MeasurementError
+        The file is there and cannot be read; the message names it.
+    """
+    path = calibration_path(fingerprint, build_id, n_threads, cache_dir)
+    try:
+        plain = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise MeasurementError(f"{path}: cannot be read ({error}); run 'perfsuite calibrate' again") from error
+    try:
+        return Calibration.from_plain(plain)
+    except MeasurementError as error:
+        raise MeasurementError(f"{path}: {error}") from error
+
+
+def calibration_path(fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path) -> Path:
+    """Return where the calibration of a device, a build and a number of threads is kept."""
+    identity = json.dumps([dict(sorted(fingerprint.items())), build_id, n_threads])
+    return cache_dir / "calibrations" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"

@@ -1,0 +1,73 @@
+"""Measures single ggml operators of the loaded engine, in graphs of nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import fields
+from statistics import median
+
+from perfsuite.errors import EngineError
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+
+_ERROR_BYTES = 2048
+_MOST_SAMPLES = 200
+#: From this many rows on arithmetic takes far longer than the weights' way from memory, and fewer of them do.
+_MANY_TOKENS = 128
+_FEWER = 4
+_COUNTS = tuple(field.name for field in fields(OperatorShape) if field.name not in ("op", "type"))
+
+
+class _Spec(ctypes.Structure):
+    """``ps_operator_spec`` of ``native/include/perfsuite/operator_bench.h``."""
+
+    _fields_ = (
+        ("op", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        *((name, ctypes.c_int64) for name in _COUNTS),
+        ("spread_bytes", ctypes.c_int64),
+    )
+
+
+def operator_time_ns(
+    library: ctypes.CDLL, shape: OperatorShape, *, n_threads: int, budget_ns: int, spread_bytes: int
+) -> float:
+    """Return the median time of an operator within a graph of its like, ns, its dispatch included.
+
+    Parameters
+    ----------
+    library
+        The engine library, as ``perfsuite.measure.native`` loads it.
+    budget_ns
+        Time for the repetitions; at least two are made.
+    spread_bytes
+        Parameters that are read before one of them is read again: more than the caches hold, as in a whole model.
+
+    Raises
+    ------
+    EngineError
+        ggml has no such operator or type, or no memory for it.
+    """
+    counts = {name: getattr(shape, name) for name in _COUNTS}
+    spread = spread_bytes if shape.n_tokens < _MANY_TOKENS else spread_bytes // _FEWER
+    spec = _Spec(op=shape.op.encode(), type=_ggml_name(shape.type), spread_bytes=spread, **counts)
+    samples, n_samples = (ctypes.c_double * _MOST_SAMPLES)(), ctypes.c_int32()
+    error = ctypes.create_string_buffer(_ERROR_BYTES)
+    status = library.ps_operator_bench(
+        ctypes.byref(spec),
+        ctypes.c_int32(n_threads),
+        ctypes.c_int64(budget_ns),
+        samples,
+        ctypes.c_int32(_MOST_SAMPLES),
+        ctypes.byref(n_samples),
+        error,
+        ctypes.c_size_t(_ERROR_BYTES),
+    )
+    if status != 0:
+        raise EngineError(error.value.decode(errors="replace") or f"ggml cannot measure {shape.op}")
+    return median(samples[: n_samples.value])
+
+
+def _ggml_name(type_name: str) -> bytes:
+    """Return a type as ``ggml_type_name`` spells it: the k of k-quants is a capital."""
+    name = type_name.lower()
+    return (f"{name[:-1]}K" if name.endswith("_k") else name).encode()

@@ -1,0 +1,34 @@
+"""Runs a worker again where somebody else had the processors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perfsuite.device.profile import Profile
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.complaint import waiting_complaint
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.plan import Plan, task_of
+
+#: How often a worker is run at most until one run was undisturbed.
+N_TRIES = 3
+
+
+def run_undisturbed(plan: Plan, profile: Profile, *, n_tries: int = N_TRIES) -> dict[str, Any]:
+    """Run a plan in fresh processes until one had the processors for itself; return its payload.
+
+    Raises
+    ------
+    MeasurementError
+        None of `n_tries` had them, with what the last one met; or a worker failed.
+    """
+    complaint: str | None = None
+    for _ in range(n_tries):
+        payload = run_worker(plan)
+        complaint = waiting_complaint(Contention.from_plain(payload["contention"]), profile)
+        if complaint is None:
+            return payload
+    raise MeasurementError(
+        f"{task_of(plan)}: disturbed in each of {n_tries} tries, at last {complaint}; run it when nothing else runs"
+    )

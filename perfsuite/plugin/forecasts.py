@@ -1,0 +1,91 @@
+"""What the cases of a run are expected to take: ceilings probed in the run, and a calibration where one is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
+from perfsuite.expectation.forecast import Expectation, expect, with_forecast
+from perfsuite.expectation.timing.case_times import case_forecasts
+from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
+from perfsuite.measure import launch
+from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.ceiling_store import best_ceilings
+from perfsuite.measure.plan import ProbePlan
+from perfsuite.plugin.options import RunConfig
+
+_PROBE_BUDGET_MS = 2500
+
+
+@dataclass
+class Forecasts:
+    """The expectations of one run."""
+
+    config: RunConfig
+    #: By case id, from the calibration; empty without one.
+    calibrated: Mapping[str, TimeForecast]
+    #: When the calibration was recorded.
+    calibrated_at: str | None = None
+    ceilings: Ceilings | None = None
+    #: The best that this device has shown in any run: what floors rest on.
+    best_ceilings: Ceilings | None = field(default=None)
+
+    def probe(self) -> None:
+        """Measure the ceilings, or once more: the best of every rate counts."""
+        plan = ProbePlan(
+            cache_dir=str(self.config.cache_dir), n_threads=self.config.n_threads, budget_ms=_PROBE_BUDGET_MS
+        )
+        measured = Ceilings.from_plain(launch.run_worker(plan)["ceilings"])
+        self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
+        self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
+
+    def expectation(self, case: Case) -> Expectation:
+        """Forecast a case: by the calibration where it knows the case, else by the ceilings alone."""
+        profile = self.config.profile
+        expectation = expect(
+            case.costs,
+            self.ceilings,
+            self.best_ceilings,
+            tolerance_ratio=profile.forecast_tolerance_ratio.get(case.kind),
+            least_ns=profile.forecast_least_ns,
+            spread_ratio=profile.ceiling_spread_ratio,
+        )
+        forecast = self.calibrated.get(case.case_id)
+        if forecast is None:
+            return expectation
+        return with_forecast(
+            expectation,
+            forecast,
+            tolerance_ratio=profile.calibrated_tolerance_ratio.get(case.kind),
+            least_ns=profile.forecast_least_ns,
+        )
+
+    @property
+    def description(self) -> str:
+        """Say on what the forecasts stand, for the header of a run."""
+        if self.calibrated_at is None:
+            return "ceilings alone; 'perfsuite calibrate' makes them many times sharper"
+        return f"calibration of {self.calibrated_at}"
+
+
+def open_forecasts(config: RunConfig) -> Forecasts:
+    """Read the calibration of this device, engine and number of threads, where one is stored.
+
+    Raises
+    ------
+    MeasurementError
+        The stored calibration cannot be read.
+    """
+    on_cpu = config.backend == "cpu" and config.old is None
+    calibration = (
+        find_calibration(host_fingerprint(), config.engine.build_id, config.n_threads, config.cache_dir)
+        if on_cpu
+        else None
+    )
+    if calibration is None:
+        return Forecasts(config=config, calibrated={})
+    calibrated = case_forecasts(config.workload, EngineTimes(calibration))
+    return Forecasts(config=config, calibrated=calibrated, calibrated_at=calibration.recorded_at)

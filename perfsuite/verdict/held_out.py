@@ -1,0 +1,167 @@
+"""How wrong the forecast is, on workloads that no calibration ever ran."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from perfsuite.device.profile import Profile
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
+from perfsuite.measure.undisturbed import run_undisturbed
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import materialize, resolve
+
+#: Weights and prompt lengths: 135 M to 1.7 B parameters, dense and with experts, four quantisations, 32 to 1024 tokens.
+HELD_OUT: tuple[tuple[str, int], ...] = (
+    ("smollm2-135m-q8_0", 64),
+    ("smollm2-135m-q4_0", 512),
+    ("smollm2-135m-f16", 256),
+    ("smollm2-360m-q4_0", 32),
+    ("smollm2-360m-q8_0", 1024),
+    ("smollm2-360m-f16", 128),
+    ("qwen2.5-0.5b-q4_k_m", 64),
+    ("qwen2.5-0.5b-q4_0", 256),
+    ("qwen2.5-0.5b-f16", 512),
+    ("qwen3-0.6b-q8_0", 128),
+    ("qwen3-0.6b-q4_k_m", 1024),
+    ("llama-3.2-1b-q4_0", 128),
+    ("llama-3.2-1b-q8_0", 32),
+    ("llama-3.2-1b-q4_k_m", 512),
+    ("tinyllama-1.1b-q4_k_m", 256),
+    ("qwen2.5-1.5b-q4_0", 64),
+    ("smollm2-1.7b-q4_0", 256),
+    ("smollm2-1.7b-q4_k_m", 128),
+    ("qwen1.5-moe-a2.7b-l3-q4_0", 128),
+    ("qwen1.5-moe-a2.7b-l2-q8_0", 64),
+    ("deepseek-v2-lite-l3-q4_0", 256),
+)
+
+#: Tokens that are generated after each prompt.
+N_GEN = 16
+#: Fresh processes for each workload.
+N_PROCESSES = 2
+
+#: What is forecast, and the phase of the engine that it is: one evaluation of the prompt, one of a token.
+LATENCIES = (("ttft", Phase.PREFILL), ("tpot", Phase.DECODE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutRow:
+    """One latency of one workload, forecast and measured."""
+
+    weights: str
+    n_prompt: int
+    #: ``ttft`` or ``tpot``.
+    latency: str
+    expected_ns: float
+    lower_ns: float
+    upper_ns: float
+    measured_ns: float
+
+    @property
+    def error_ratio(self) -> float:
+        """Forecast less measurement, over the measurement."""
+        return self.expected_ns / self.measured_ns - 1.0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the measurement lies in the forecast's interval."""
+        return self.lower_ns <= self.measured_ns <= self.upper_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutSummary:
+    """The errors of one latency over all workloads."""
+
+    latency: str
+    n_rows: int
+    mean_absolute_error_ratio: float
+    #: Mean of the signed errors: above 0, the forecast is too slow.
+    bias_ratio: float
+    worst_error_ratio: float
+    inside_ratio: float
+
+
+def measure_held_out(
+    times: EngineTimes,
+    workloads: Sequence[tuple[str, int]],
+    *,
+    engine: Engine,
+    profile: Profile,
+    n_threads: int,
+    cache_dir: Path,
+    progress: Callable[[str], None],
+) -> tuple[HeldOutRow, ...]:
+    """Forecast each workload first and measure it then; a name that is unknown ends it before anything runs.
+
+    Raises
+    ------
+    PerfsuiteError
+        A workload is unknown, or its worker failed or was disturbed each time that it was tried.
+    """
+    order = random.Random()
+    rows: list[HeldOutRow] = []
+    models_dir = cache_dir / "models"
+    described = [
+        llama_workload(resolve(name, cache_dir=models_dir), find_scenario(f"p{n_prompt}-g{N_GEN}"))
+        for name, n_prompt in workloads
+    ]
+    for at, ((name, n_prompt), workload) in enumerate(zip(workloads, described, strict=True)):
+        progress(f"{at + 1} of {len(workloads)}: {name}, {n_prompt} tokens")
+        forecasts = {latency: times.phase(phase_shapes(workload, phase), phase.value) for latency, phase in LATENCIES}
+        plan = llama_plan(
+            workload,
+            engine,
+            gguf_path=materialize(workload.weights, cache_dir=models_dir),
+            cache_dir=cache_dir,
+            n_threads=n_threads,
+            n_repetitions=2,
+        )
+        payloads = [run_undisturbed(with_drawn_layout(plan, order), profile) for _ in range(N_PROCESSES)]
+        records = [EngineRecord.from_plain(payload["engine"]) for payload in payloads]
+        rows += (_row(name, n_prompt, latency, forecasts[latency], records, phase) for latency, phase in LATENCIES)
+    return tuple(rows)
+
+
+def summarize(rows: Sequence[HeldOutRow]) -> tuple[HeldOutSummary, ...]:
+    """Summarise the rows of each latency."""
+    found = {latency: [row for row in rows if row.latency == latency] for latency, _ in LATENCIES}
+    return tuple(
+        HeldOutSummary(
+            latency=latency,
+            n_rows=len(members),
+            mean_absolute_error_ratio=_mean([abs(row.error_ratio) for row in members]),
+            bias_ratio=_mean([row.error_ratio for row in members]),
+            worst_error_ratio=max((row.error_ratio for row in members), key=abs),
+            inside_ratio=_mean([float(row.is_inside) for row in members]),
+        )
+        for latency, members in found.items()
+        if members
+    )
+
+
+def _row(
+    name: str, n_prompt: int, latency: str, forecast: TimeForecast, records: Sequence[EngineRecord], phase: Phase
+) -> HeldOutRow:
+    per_process = [median(span.duration_ns for span in record.spans if span.phase is phase) for record in records]
+    return HeldOutRow(
+        weights=name,
+        n_prompt=n_prompt,
+        latency=latency,
+        expected_ns=forecast.expected_ns,
+        lower_ns=forecast.lower_ns,
+        upper_ns=forecast.upper_ns,
+        measured_ns=median(per_process),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

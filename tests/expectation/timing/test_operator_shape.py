@@ -1,0 +1,167 @@
+"""The sizes by which an operator of a graph is found among the unit tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.timing.features import features
+from perfsuite.expectation.timing.operator_shape import OperatorShape, shape_of
+from perfsuite.workload.catalog import names
+from perfsuite.workload.weights import resolve
+
+PREFILL = Batch(n_tokens=48, n_outputs=1, n_used=80, n_ctx=512)
+DECODE = Batch(n_tokens=1, n_outputs=1, n_used=300, n_ctx=512)
+
+#: Role of fused attention.
+FLASH = "flash_attn_ext"
+
+
+def graph(model: str, batch: Batch, settings: Settings | None = None) -> tuple[Operator, ...]:
+    """List the operators of a model of the catalogue."""
+    weights = resolve(model, cache_dir=Path("/nowhere"))
+    return engine_graph(weights.architecture, weights.tensor_types, batch, settings or Settings())
+
+
+def shape_by_role(model: str, role: str, batch: Batch, settings: Settings | None = None) -> OperatorShape:
+    """Return the shape of the first operator with this role."""
+    operator = next(each for each in graph(model, batch, settings) if each.role == role)
+    return shape_of(operator, batch)
+
+
+@pytest.mark.parametrize("flash_attn", [True, False])
+@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+@pytest.mark.parametrize("name", names())
+def test_every_operator_of_a_graph_has_a_shape(name: str, batch: Batch, flash_attn: bool) -> None:
+    """Each operator of each architecture has sizes that a forecast can be made of, whatever attention does."""
+    architecture = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere")).architecture
+    settings = Settings(flash_attn=flash_attn and architecture.family.flash_attention)
+    for operator in graph(f"{name}-l2-q4_0", batch, settings):
+        found = shape_of(operator, batch)
+        assert found.op == operator.op
+        assert all(term > 0.0 for term in features(found, found.n_tokens, 2)), operator
+        assert found.n_past < batch.n_used
+
+
+@pytest.mark.parametrize("flash_attn", [True, False])
+@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+@pytest.mark.parametrize("name", names())
+def test_products_keep_their_arithmetic(name: str, batch: Batch, flash_attn: bool) -> None:
+    """The sizes of a product make 2 k m n FLOPs over all heads or experts, which are those of the operator."""
+    architecture = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere")).architecture
+    settings = Settings(flash_attn=flash_attn and architecture.family.flash_attention)
+    products = [each for each in graph(f"{name}-l2-q4_0", batch, settings) if each.op.startswith("MUL_MAT")]
+    assert products
+    for operator in products:
+        found = shape_of(operator, batch)
+        times = max(1, found.n_heads) * max(1, found.n_used)
+        assert 2 * found.n_inner * found.n_outer * found.n_tokens * times == operator.cost.flops, operator
+
+
+def test_a_product_with_weights_has_no_heads() -> None:
+    """The feed-forward block of SmolLM2-135M is 576 columns and 1536 rows of its type, for each token."""
+    found = shape_by_role("smollm2-135m-q8_0", "ffn_gate", PREFILL)
+    assert found == OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536, n_tokens=48)
+
+
+def test_the_logits_are_of_the_rows_that_are_wanted() -> None:
+    """A prompt of 48 tokens has one row of logits."""
+    found = shape_by_role("smollm2-135m-q8_0", "result_output", PREFILL)
+    assert (found.n_inner, found.n_outer, found.n_tokens) == (576, 49152, 1)
+
+
+def test_a_product_of_attention_has_heads() -> None:
+    """Scores are one product for each of 9 heads over the padded cache of 3, and the mix after them turns them back."""
+    settings = Settings(flash_attn=False)
+    scores, mix = (shape_by_role("smollm2-135m-q8_0", role, DECODE, settings) for role in ("kq", "kqv"))
+    heads = {"n_tokens": 1, "n_heads": 9, "n_kv_heads": 3}
+    assert scores == OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=512, **heads)
+    assert mix == OperatorShape(op="MUL_MAT", type="f16", n_inner=512, n_outer=64, **heads)
+
+
+@pytest.mark.parametrize(("n_used", "n_past"), [(1, 0), (2, 1), (100, 99), (256, 255), (300, 299), (512, 511)])
+def test_decode_counts_the_positions_that_are_used(n_used: int, n_past: int) -> None:
+    """The engine skips what is masked, so that padding of the cache counts nothing."""
+    found = shape_by_role("smollm2-135m-q8_0", FLASH, replace(DECODE, n_used=n_used))
+    assert found == OperatorShape(
+        op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_tokens=1, n_heads=9, n_kv_heads=3, n_past=n_past
+    )
+
+
+def test_a_prompt_attends_to_what_was_before() -> None:
+    """Of 80 used positions 48 are the batch itself."""
+    assert shape_by_role("smollm2-135m-q8_0", FLASH, PREFILL).n_past == 32
+
+
+def test_a_sliding_window_holds_no_more_than_its_cells() -> None:
+    """Where the cache keeps a window only, what was before it does not count."""
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=7000, n_ctx=8192, n_ubatch=512)
+    whole, window = (
+        shape_by_role("gemma-2-2b-l2-q8_0", FLASH, batch, Settings(swa_full=full)) for full in (True, False)
+    )
+    assert whole.n_past == 6999
+    assert window.n_past == 4096 + 512 - 1
+
+
+def test_the_type_of_the_cache_is_that_of_attention() -> None:
+    """A quantised cache is another fit, as is what is stored into it."""
+    settings = Settings(type_k="q8_0", type_v="q8_0")
+    stored = [each for each in graph("smollm2-135m-l2-q8_0", PREFILL, settings) if each.op == "SET_ROWS"]
+    assert shape_by_role("smollm2-135m-l2-q8_0", FLASH, PREFILL, settings).type == "q8_0"
+    assert {shape_of(each, PREFILL) for each in stored} == {
+        OperatorShape(op="SET_ROWS", type="q8_0", n_inner=192, n_outer=1, n_tokens=48)
+    }
+
+
+def test_a_gather_is_of_the_rows_that_it_gathers() -> None:
+    """The size of the table does not count, its type and the rows do."""
+    found = shape_by_role("smollm2-135m-q8_0", "embd", PREFILL)
+    assert found == OperatorShape(op="GET_ROWS", type="q8_0", n_inner=576, n_outer=1, n_tokens=48)
+
+
+def test_experts_are_told_with_those_that_a_token_uses() -> None:
+    """A product with experts has how many there are, and how many of them are routed to."""
+    found = shape_by_role("qwen1.5-moe-a2.7b-l2-q4_0", "ffn_moe_gate", PREFILL)
+    assert (found.op, found.n_experts, found.n_used, found.n_tokens) == ("MUL_MAT_ID", 60, 4, 48)
+    assert (found.n_inner, found.n_outer, found.n_heads) == (2048, 1408, 0)
+
+
+def test_a_norm_of_heads_has_a_row_for_each() -> None:
+    """Qwen3 normalises each of 16 heads of a token for itself."""
+    found = shape_by_role("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL)
+    assert found == OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=128, n_tokens=48 * 16)
+
+
+@pytest.mark.parametrize("op", ["ROPE", "SOFT_MAX"])
+def test_heads_are_told_apart_from_tokens(op: str) -> None:
+    """RoPE and softmax have their heads in other dimensions, and the same number of tokens."""
+    operator = next(
+        each for each in graph("smollm2-135m-l2-q8_0", PREFILL, Settings(flash_attn=False)) if each.op == op
+    )
+    found = shape_of(operator, PREFILL)
+    assert (found.n_heads, found.n_tokens) == (9, 48)
+    assert found.n_inner == {"ROPE": 64, "SOFT_MAX": 256}[op]
+
+
+def test_other_operators_are_work_on_rows() -> None:
+    """What no rule knows has the elements of a token."""
+    operator = next(each for each in graph("smollm2-135m-l2-q8_0", PREFILL) if each.op == "SWIGLU")
+    found = shape_of(operator, PREFILL)
+    assert found == OperatorShape(op="SWIGLU", type="f32", n_inner=1536, n_tokens=48)
+    assert found.n_inner * found.n_tokens == prod(operator.output.ne)
+
+
+@pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])
+def test_a_size_that_no_operator_has_is_refused(name: str) -> None:
+    """A negative size, and a row of nothing, are told with the operator, the field and the value."""
+    sizes = {"n_inner": 64, name: -1}
+    with pytest.raises(MeasurementError, match=rf"^operator ADD: {name} is -1, expected [01] or more$"):
+        OperatorShape(op="ADD", type="f32", **sizes)
+    if name in ("n_inner", "n_tokens"):
+        with pytest.raises(MeasurementError, match=rf"{name} is 0, expected 1 or more"):
+            OperatorShape(op="ADD", type="f32", **{**sizes, name: 0})

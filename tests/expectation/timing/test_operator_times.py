@@ -1,0 +1,252 @@
+"""Forecasts of single operators from those that were measured."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.calibration import CalibrationPoint
+from perfsuite.expectation.timing.features import ELSE, family
+from perfsuite.expectation.timing.grid import TOKEN_LEVELS, standard_shapes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.operator_times import LEAST_SPREAD_RATIO, STAND_IN_SPREAD_RATIO, OperatorTimes
+
+from ...synthetic_calibration import N_THREADS, Law, lawful_ns, points_of
+
+#: Operators of models of the catalogue, of sizes that the grid has not.
+UNSEEN = (
+    OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536),
+    OperatorShape(op="MUL_MAT", type="q4_k", n_inner=896, n_outer=151936),
+    OperatorShape(op="MUL_MAT", type="f16", n_inner=8192, n_outer=2048),
+    OperatorShape(op="MUL_MAT", type="f16", n_inner=96, n_outer=640, n_heads=10, n_kv_heads=5),
+    OperatorShape(op="MUL_MAT_ID", type="q4_0", n_inner=2048, n_outer=1408, n_experts=60, n_used=4),
+    OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=80, n_heads=14, n_kv_heads=2, n_past=777),
+    OperatorShape(op="SOFT_MAX", type="f32", n_inner=768, n_heads=9),
+    OperatorShape(op="ROPE", type="f32", n_inner=96, n_heads=14),
+    OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=896),
+    OperatorShape(op="ADD", type="f32", n_inner=576),
+    OperatorShape(op="SWIGLU", type="f32", n_inner=8960),
+    OperatorShape(op="CPY", type="f32", n_inner=192),
+    OperatorShape(op="GET_ROWS", type="f32", n_inner=3072),
+    OperatorShape(op="SET_ROWS", type="f16", n_inner=320),
+)
+
+
+@pytest.fixture(scope="module")
+def times() -> OperatorTimes:
+    """Return the fits to the standard grid on a device that follows the law."""
+    return OperatorTimes(points_of(standard_shapes()), n_threads=N_THREADS)
+
+
+def products(count: int = 12, levels: Iterable[int] = TOKEN_LEVELS, *, type: str = "q8_0") -> list[OperatorShape]:
+    """Return products with weights of many sizes, at each level of rows."""
+    draw = random.Random(3)
+    sizes = [(256 * draw.randint(1, 24), 64 * draw.randint(2, 96)) for _ in range(count)]
+    return [OperatorShape(op="MUL_MAT", type=type, n_inner=k, n_outer=m, n_tokens=n) for k, m in sizes for n in levels]
+
+
+def fitted(shapes: Iterable[OperatorShape], law: Law = lawful_ns) -> OperatorTimes:
+    """Fit a device that follows a law."""
+    return OperatorTimes(points_of(shapes, law), n_threads=N_THREADS)
+
+
+@pytest.mark.parametrize("shape", UNSEEN, ids=lambda shape: "/".join(family(shape)))
+def test_a_law_is_recovered_at_the_levels(times: OperatorTimes, shape: OperatorShape) -> None:
+    """Where times follow the terms, any shape of the kind is forecast exactly at rows that were measured."""
+    levels = {known.n_tokens for known in standard_shapes() if family(known) == family(shape)}
+    for n_tokens in levels:
+        wanted = replace(shape, n_tokens=n_tokens)
+        assert times.time(wanted).time_ns == pytest.approx(lawful_ns(wanted), rel=0.01), n_tokens
+
+
+@pytest.mark.parametrize("n_tokens", [2, 5, 20, 64, 100, 300, 511])
+@pytest.mark.parametrize("shape", [each for each in UNSEEN if "ATTN" not in each.op and "_ID" not in each.op], ids=str)
+def test_a_law_is_recovered_between_the_levels(times: OperatorTimes, shape: OperatorShape, n_tokens: int) -> None:
+    """Where times grow by a power of the rows, rows between two levels are forecast exactly too."""
+    wanted = replace(shape, n_tokens=n_tokens)
+    assert times.time(wanted).time_ns == pytest.approx(lawful_ns(wanted), rel=0.01)
+
+
+@pytest.mark.parametrize("n_tokens", [600, 1024, 4096])
+def test_beyond_the_last_level_it_goes_on_alike(n_tokens: int) -> None:
+    """The power of the rows between the last two levels is that beyond them, and before the first two too."""
+    times = fitted(products(levels=(8, 128)))
+    shape = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=2048, n_outer=8192, n_tokens=n_tokens)
+    assert times.time(shape).time_ns == pytest.approx(lawful_ns(shape), rel=0.01)
+    single = replace(shape, n_tokens=1)
+    assert times.time(single).time_ns == pytest.approx(lawful_ns(single), rel=0.01)
+
+
+def test_the_last_two_levels_decide_what_is_beyond() -> None:
+    """A kind that takes 4 times as long from 128 to 512 rows takes another 4 times as long at 2048."""
+    per_level = {1: 1.0, 128: 3.0, 512: 12.0}
+    times = fitted(products(levels=per_level), lambda shape: 1e4 * per_level[shape.n_tokens])
+    shape = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=2048, n_outer=512)
+    expected = {1: 1e4, 128: 3e4, 256: 6e4, 512: 12e4, 2048: 48e4}
+    found = {n: times.time(replace(shape, n_tokens=n)).time_ns for n in expected}
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("shape", UNSEEN, ids=lambda shape: "/".join(family(shape)))
+def test_more_rows_take_longer(times: OperatorTimes, shape: OperatorShape) -> None:
+    """Where every level takes longer than the one before, so does every number of rows between."""
+    found = [times.time(replace(shape, n_tokens=n)).time_ns for n in range(1, 700)]
+    assert all(fewer < more for fewer, more in pairwise(found))
+
+
+def test_one_level_alone_grows_with_the_rows() -> None:
+    """Without a second level, twice the rows take twice as long."""
+    times = fitted(products(levels=(8,)))
+    shape = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=1024, n_outer=4096, n_tokens=8)
+    assert times.time(shape).time_ns == pytest.approx(lawful_ns(shape), rel=0.01)
+    for n_tokens in (1, 4, 16, 800):
+        found = times.time(replace(shape, n_tokens=n_tokens)).time_ns
+        assert found == pytest.approx(lawful_ns(shape) * n_tokens / 8, rel=0.01)
+
+
+def test_a_law_without_noise_has_the_least_spread(times: OperatorTimes) -> None:
+    """No fit is believed to be better than what one process of the same work differs from the next by."""
+    assert {fit.spread_ratio for fit in times.fits.values()} == {LEAST_SPREAD_RATIO}
+    assert {times.time(shape).spread_ratio for shape in UNSEEN} == {LEAST_SPREAD_RATIO}
+
+
+@pytest.mark.parametrize("noise_ratio", [0.05, 0.1, 0.2])
+def test_the_spread_is_near_the_noise(noise_ratio: float) -> None:
+    """With many points, what is wrong with those that are left out is the noise of a single one."""
+    draw = random.Random(7)
+    times = fitted(products(120), lambda shape: lawful_ns(shape) * math.exp(draw.gauss(0.0, noise_ratio)))
+    (fit,) = times.fits.values()
+    assert fit.spread_ratio == pytest.approx(noise_ratio, rel=0.2)
+    assert fit.n_points == 120 * len(TOKEN_LEVELS)
+
+
+def test_the_spread_is_of_points_that_the_fit_did_not_see() -> None:
+    """As many terms as points fit anything, and yet four points that follow no law have a large spread."""
+    shapes = [
+        OperatorShape(op="MUL_MAT", type="f16", n_inner=k, n_outer=m) for k, m in ((64, 64), (512, 64), (64, 512))
+    ]
+    last = OperatorShape(op="MUL_MAT", type="f16", n_inner=512, n_outer=512)
+    taken = dict(zip([*shapes, last], (1e4, 2e4, 3e4, 1e5), strict=True))
+    times = fitted(taken, taken.__getitem__)
+    assert times.time(last).time_ns == pytest.approx(1e5, rel=0.01)
+    assert times.time(last).spread_ratio > 0.3
+
+
+def test_a_round_that_was_disturbed_spoils_nothing() -> None:
+    """The median of the rounds counts."""
+    shapes = products()
+    rounds = [CalibrationPoint(shape=each, rounds_ns=(lawful_ns(each), 1e12, lawful_ns(each))) for each in shapes]
+    found = OperatorTimes(rounds, n_threads=N_THREADS).time(shapes[5])
+    assert found.time_ns == pytest.approx(lawful_ns(shapes[5]), rel=0.01)
+
+
+def test_too_few_points_to_leave_one_out_are_not_trusted() -> None:
+    """Two points at a level say nothing about the spread."""
+    found = fitted(products(2)).time(UNSEEN[0])
+    assert found.spread_ratio == STAND_IN_SPREAD_RATIO
+
+
+def test_a_forecast_is_at_least_a_nanosecond() -> None:
+    """What no term explains still takes time, so that it has a logarithm."""
+    times = fitted(products(levels=(1,)), lambda _: 1e-6)
+    assert times.time(UNSEEN[0]).time_ns == 1.0
+
+
+@pytest.mark.parametrize(
+    ("type", "stands_in"),
+    [
+        ("q5_k", "q5_0"),
+        ("q5_1", "q5_0"),
+        ("q4_1", "q5_0"),
+        ("iq4_nl", "q4_0"),
+        ("q2_k", "q4_0"),
+        ("bf16", "f16"),
+        ("iq1_s", "q4_0"),
+    ],
+)
+def test_a_type_that_was_not_measured_takes_the_nearest_in_bytes(
+    times: OperatorTimes, type: str, stands_in: str
+) -> None:
+    """The type nearest in the bytes of an element stands in, and is not believed as much."""
+    shape = OperatorShape(op="MUL_MAT", type=type, n_inner=1024, n_outer=512, n_tokens=8)
+    found = times.time(shape)
+    assert found.family == ("MUL_MAT", stands_in)
+    assert found.time_ns == times.time(replace(shape, type=stands_in)).time_ns
+    assert found.spread_ratio == STAND_IN_SPREAD_RATIO
+
+
+@pytest.mark.parametrize(
+    ("op", "stands_in"),
+    [
+        ("GEGLU", "SWIGLU"),
+        ("SILU", "SWIGLU"),
+        ("NORM", "RMS_NORM+MUL"),
+        ("CONT", "CPY"),
+        ("SCALE", ELSE),
+        ("TANH", "SWIGLU"),
+    ],
+)
+def test_an_operator_that_was_not_measured_takes_its_stand_in(times: OperatorTimes, op: str, stands_in: str) -> None:
+    """What works alike stands in, for others a multiplication, and is not believed as much."""
+    shape = OperatorShape(op=op, type="f32", n_inner=1024, n_tokens=8)
+    found = times.time(shape)
+    assert found.family == (stands_in, "f32")
+    assert found.time_ns == times.time(replace(shape, op=stands_in)).time_ns
+    assert found.spread_ratio == STAND_IN_SPREAD_RATIO
+
+
+def test_a_table_of_another_type_is_gathered_alike(times: OperatorTimes) -> None:
+    """A gather moves rows of floats whatever the table holds, so that its type is no stand-in."""
+    shape = OperatorShape(op="GET_ROWS", type="q4_k", n_inner=1024, n_tokens=8)
+    found = times.time(shape)
+    assert found.spread_ratio == LEAST_SPREAD_RATIO
+    assert found.time_ns == times.time(replace(shape, type="f32")).time_ns
+
+
+def test_a_stand_in_that_is_worse_keeps_its_own_spread() -> None:
+    """The larger of both spreads counts."""
+    draw = random.Random(1)
+    times = fitted(products(20), lambda shape: lawful_ns(shape) * math.exp(draw.gauss(0.0, 2.0)))
+    (fit,) = times.fits.values()
+    assert fit.spread_ratio > STAND_IN_SPREAD_RATIO
+    assert times.time(replace(UNSEEN[0], type="q4_0")).spread_ratio == fit.spread_ratio
+
+
+def test_no_points_are_an_error() -> None:
+    """A calibration without an operator says what to run."""
+    with pytest.raises(MeasurementError, match="no operator was measured; run 'perfsuite calibrate' again"):
+        OperatorTimes([], n_threads=N_THREADS)
+
+
+def test_what_nothing_stands_in_for_is_an_error() -> None:
+    """Where neither an operator, nor its stand-in, nor a multiplication was measured, the operator is named."""
+    times = fitted(products())
+    with pytest.raises(MeasurementError, match="nothing stands in for GEGLU; run 'perfsuite calibrate' again"):
+        times.time(OperatorShape(op="GEGLU", type="f32", n_inner=64))
+
+
+def test_weights_are_never_negative() -> None:
+    """More of a term never makes a forecast shorter, however noisy the points are."""
+    draw = random.Random(2)
+    times = fitted(products(8), lambda _: draw.uniform(1e3, 1e6))
+    (fit,) = times.fits.values()
+    assert all(weight >= 0.0 for _, weights in fit.levels for weight in weights)
+    assert [level for level, _ in fit.levels] == sorted(TOKEN_LEVELS)
+
+
+def test_all_points_count_alike() -> None:
+    """Relative errors are least, so that operators of microseconds are fitted as well as those of milliseconds."""
+    draw = random.Random(11)
+    shapes = products(40, levels=(1,))
+    times = fitted(shapes, lambda shape: lawful_ns(shape) * math.exp(draw.gauss(0.0, 0.05)))
+    smallest, largest = sorted(shapes, key=lawful_ns)[:8], sorted(shapes, key=lawful_ns)[-8:]
+    for members in (smallest, largest):
+        errors = [abs(times.time(shape).time_ns / lawful_ns(shape) - 1.0) for shape in members]
+        assert median(errors) < 0.03

@@ -1,0 +1,52 @@
+"""The architectures from which a calibration learns what the engine adds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.timing.engine_times import phase_shapes
+from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.records.events import Phase
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import synthetic_weights
+
+REFERENCES = reference_architectures()
+
+#: Caches that the weights must not fit into, or a calibration learns nothing of memory.
+CACHE_BYTES = 48 << 20
+
+
+def dimensions(of: Architecture) -> tuple[int, ...]:
+    """Return what makes an architecture's time."""
+    return of.n_layers, of.n_embd, of.n_ff, of.n_heads, of.n_kv_heads
+
+
+def test_none_is_of_the_catalogue() -> None:
+    """A forecast of a workload of the catalogue rests on no measurement of it: names and sizes are others."""
+    known = {dimensions(find(name)) for name in names()}
+    assert not {dimensions(architecture) for architecture, _ in REFERENCES} & known
+    assert not {architecture.name for architecture, _ in REFERENCES} & set(names())
+
+
+def test_they_differ_in_name_and_type() -> None:
+    """Each has a name of its own, and each a quantisation that no other has."""
+    assert len({architecture.name for architecture, _ in REFERENCES}) == len(REFERENCES) >= 3
+    assert {quantization for _, quantization in REFERENCES} == {"q8_0", "q4_0", "f16", "q4_k_m"}
+
+
+@pytest.mark.parametrize(("architecture", "quantization"), REFERENCES, ids=lambda each: getattr(each, "name", each))
+def test_each_is_a_graph_beyond_the_caches(architecture: Architecture, quantization: str) -> None:
+    """Its weights can be written and run, and are read from memory."""
+    weights = synthetic_weights(architecture, quantization, cache_dir=Path("/nowhere"))
+    workload = llama_workload(weights, find_scenario("p96-g12"))
+    shapes = phase_shapes(workload, Phase.DECODE)
+    products = [each for each in shapes.elements() if each.op == "MUL_MAT"]
+    n_bytes = sum(GGML_TYPES[each.type.upper()].row_bytes(each.n_inner) * each.n_outer for each in products)
+    assert n_bytes > CACHE_BYTES
+    assert len(products) == 7 * architecture.n_layers + 1

@@ -1,0 +1,224 @@
+"""A whole calibration, with its workers replaced: nothing is measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.engine_times import EngineTimes
+from perfsuite.expectation.timing.grid import standard_shapes
+from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.measure.calibrate import CalibrationRun, _operators_and_rest_ns, calibrate
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
+from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+
+from ..synthetic_calibration import lawful_ns
+
+TYPES = ("q8_0", "q4_0")
+
+
+class Machine:
+    """Answers every plan: operators by the law, each round a little longer; architectures by a stored record."""
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        self._payload = payload
+        self.plans: list[Plan] = []
+        #: Raised instead of an answer from this plan on.
+        self.fails_at: int | None = None
+
+    def run(self, plan: Plan, profile: Profile) -> dict[str, Any]:
+        """Return what a worker would send."""
+        self.plans.append(plan)
+        if self.fails_at is not None and len(self.plans) >= self.fails_at:
+            raise MeasurementError("disturbed")
+        if isinstance(plan, OperatorsPlan):
+            n_rounds = len(self.operator_plans)
+            return {"times_ns": [lawful_ns(shape) * (1.0 + 0.01 * n_rounds) for shape in plan.shapes]}
+        return {"engine": self._payload["engine"]}
+
+    @property
+    def operator_plans(self) -> list[OperatorsPlan]:
+        """The rounds over single operators."""
+        return [plan for plan in self.plans if isinstance(plan, OperatorsPlan)]
+
+    @property
+    def llama_plans(self) -> list[LlamaPlan]:
+        """The runs of whole architectures."""
+        return [plan for plan in self.plans if isinstance(plan, LlamaPlan)]
+
+
+@pytest.fixture
+def machine(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Replace workers, and the files of the architectures."""
+    found = Machine(stored_payload)
+    monkeypatch.setattr("perfsuite.measure.calibrate.run_undisturbed", found.run)
+    monkeypatch.setattr(
+        "perfsuite.measure.calibrate.materialize", lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf"
+    )
+    return found
+
+
+@pytest.fixture
+def run(engine: Engine, tmp_path: Path) -> CalibrationRun:
+    """Return three rounds on the host."""
+    return CalibrationRun(
+        engine=engine, profile=find_profile("host"), n_threads=2, cache_dir=tmp_path, types=TYPES, n_rounds=3
+    )
+
+
+def quiet(text: str) -> None:
+    """Tell nobody."""
+
+
+def test_every_round_measures_every_operator_in_another_order(machine: Machine, run: CalibrationRun) -> None:
+    """Each round is one fresh process with all shapes of the grid, shuffled anew."""
+    calibrate(run, quiet)
+    orders = [plan.shapes for plan in machine.operator_plans]
+    assert len(orders) == 3
+    assert all(Counter(order) == Counter(standard_shapes(TYPES)) for order in orders)
+    assert len(set(orders)) == 3
+    assert standard_shapes(TYPES) not in orders
+    assert {(plan.n_threads, plan.engine_build_id) for plan in machine.operator_plans} == {(2, run.engine.build_id)}
+
+
+def test_the_times_are_those_of_their_shape(machine: Machine, run: CalibrationRun) -> None:
+    """Whatever the order was, a point has its own time of each round."""
+    found = calibrate(run, quiet)
+    assert [point.shape for point in found.points] == list(standard_shapes(TYPES))
+    for point in found.points:
+        assert point.rounds_ns == pytest.approx([lawful_ns(point.shape) * by for by in (1.01, 1.02, 1.03)])
+
+
+def test_every_round_runs_every_architecture_once(machine: Machine, run: CalibrationRun) -> None:
+    """Operators first, then each architecture in a fresh process whose memory lies elsewhere; so in each round."""
+    calibrate(run, quiet)
+    kinds = [type(plan).__name__ for plan in machine.plans]
+    assert kinds == ["OperatorsPlan", *["LlamaPlan"] * len(reference_architectures())] * 3
+    assert len({plan.layout_seed for plan in machine.llama_plans}) == len(machine.llama_plans)
+    assert 0 not in {plan.layout_seed for plan in machine.llama_plans}
+    names = [Path(plan.gguf_path).stem for plan in machine.llama_plans]
+    assert (
+        names == [f"{architecture.name}-{quantization}" for architecture, quantization in reference_architectures()] * 3
+    )
+    assert all(plan.n_threads == 2 and plan.recorder == "callback" for plan in machine.llama_plans)
+
+
+def test_there_is_a_composition_for_each_architecture_and_phase(machine: Machine, run: CalibrationRun) -> None:
+    """Each has one time a round, its operators with their number, and the token phases their vocabulary."""
+    found = calibrate(run, quiet)
+    names = [f"{architecture.name}-{quantization}" for architecture, quantization in reference_architectures()]
+    expected = [(name, phase) for name in names for phase in ("prefill", "decode")]
+    assert [(each.name, each.phase) for each in found.compositions] == expected
+    assert all(len(each.operators_ns) == len(each.rest_ns) == 3 for each in found.compositions)
+    assert {len(each.shapes) for each in found.compositions} != {0}
+    token_phases = [(each.name, each.phase) for each in found.token_phases]
+    assert token_phases == [(name, phase) for name in names for phase in ("copy", "softmax", "sampling")]
+    vocabularies = {architecture.n_vocab for architecture, _ in reference_architectures()}
+    assert {each.n_vocab for each in found.token_phases} == vocabularies
+
+
+def test_the_compositions_have_prompts_of_two_lengths(machine: Machine, run: CalibrationRun) -> None:
+    """One learns of short prompts, the other of long ones, and none of a length that is held out alone."""
+    calibrate(run, quiet)
+    assert len({plan.n_prompt for plan in machine.llama_plans}) == 2
+    assert {plan.n_repetitions for plan in machine.llama_plans} == {3}
+
+
+def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun, stored_record: EngineRecord) -> None:
+    """Device, threads, engine and build, by which it is found again."""
+    found = calibrate(run, quiet)
+    assert found.n_threads == 2
+    assert found.fingerprint == host_fingerprint()
+    assert found.engine == f"{stored_record.engine_version}, build {run.engine.build_id}"
+    assert set(EngineTimes(found).factors) == {"prefill", "decode"}
+
+
+def test_the_orders_follow_from_the_seed(machine: Machine, run: CalibrationRun) -> None:
+    """The same seed measures in the same orders, another in others."""
+    calibrate(replace(run, n_rounds=1), quiet)
+    calibrate(replace(run, n_rounds=1), quiet)
+    calibrate(replace(run, n_rounds=1, seed=1), quiet)
+    first, second, other = (plan.shapes for plan in machine.operator_plans)
+    assert first == second != other
+
+
+def test_progress_is_told(machine: Machine, run: CalibrationRun) -> None:
+    """There is a line for the operators and for each architecture of each round."""
+    lines: list[str] = []
+    calibrate(replace(run, n_rounds=2), lines.append)
+    assert len(lines) == 2 * (1 + len(reference_architectures()))
+    assert lines[0] == f"round 1 of 2: {len(standard_shapes(TYPES))} operators"
+    assert lines[-1].startswith("round 2 of 2: calibration-")
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 7])
+def test_a_disturbance_ends_it(machine: Machine, run: CalibrationRun, fails_at: int) -> None:
+    """What could not be measured undisturbed makes no calibration."""
+    machine.fails_at = fails_at
+    with pytest.raises(MeasurementError, match=r"^disturbed$"):
+        calibrate(run, quiet)
+    assert len(machine.plans) == fails_at
+
+
+def record(*evaluations: Evaluation, spans: tuple[tuple[Phase, int, int], ...]) -> EngineRecord:
+    """Return a record of spans from start to end, and of evaluations."""
+    return EngineRecord(
+        engine_version="1",
+        spans=tuple(
+            Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=start, end_ns=end)
+            for phase, start, end in spans
+        ),
+        graphs=(),
+        evaluations=evaluations,
+        thread_starts=(),
+        n_dropped=0,
+    )
+
+
+def evaluation(launch_ns: int, *ends_ns: int, first_start_ns: int | None = None) -> Evaluation:
+    """Return an evaluation whose operators end at these times."""
+    return Evaluation(graph=0, launch_ns=launch_ns, first_start_ns=first_start_ns, ends_ns=ends_ns)
+
+
+def test_operators_last_from_the_first_start_to_the_last_end() -> None:
+    """Of a phase of 100 ns in which operators run from 30 to 90, 40 ns are the engine's own."""
+    whole = record(evaluation(20, 50, 90, first_start_ns=30), spans=((Phase.DECODE, 10, 110),))
+    assert _operators_and_rest_ns(whole, Phase.DECODE) == (60.0, 40.0)
+
+
+def test_without_an_entry_operators_start_at_the_launch() -> None:
+    """Where the start of the first operator was not recorded, its launch stands for it."""
+    whole = record(evaluation(20, 50, 90), spans=((Phase.DECODE, 10, 110),))
+    assert _operators_and_rest_ns(whole, Phase.DECODE) == (70.0, 30.0)
+
+
+def test_the_batches_of_a_phase_add_up() -> None:
+    """A prompt of two evaluations has the operators of both, and the gap between them is the engine's."""
+    whole = record(
+        evaluation(10, 40, first_start_ns=20), evaluation(60, 90, first_start_ns=65), spans=((Phase.PREFILL, 0, 100),)
+    )
+    assert _operators_and_rest_ns(whole, Phase.PREFILL) == (45.0, 55.0)
+
+
+def test_the_median_of_the_occurrences_counts() -> None:
+    """Of three steps the one in the middle is taken, operators and rest each by themselves; other phases are not."""
+    spans = ((Phase.DECODE, 0, 100), (Phase.DECODE, 100, 250), (Phase.COPY, 250, 900), (Phase.DECODE, 1000, 1080))
+    whole = record(evaluation(10, 60), evaluation(110, 240), evaluation(300, 800), evaluation(1010, 1040), spans=spans)
+    assert _operators_and_rest_ns(whole, Phase.DECODE) == (50.0, 50.0)
+
+
+def test_operators_and_rest_make_up_a_recorded_phase(stored_record: EngineRecord) -> None:
+    """In a real record both are positive, and operators take most of the time."""
+    spans = [span.duration_ns for span in stored_record.spans if span.phase is Phase.PREFILL]
+    operators, rest = _operators_and_rest_ns(stored_record, Phase.PREFILL)
+    assert operators > rest > 0.0
+    assert operators + rest == pytest.approx(median(spans), rel=0.05)

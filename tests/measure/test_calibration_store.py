@@ -1,0 +1,117 @@
+"""Where calibrations are kept, and for what they are found again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.measure.calibration_store import calibration_path, find_calibration, store_calibration
+
+from ..synthetic_calibration import calibration
+
+BUILD = "0123456789abcdef"
+FINGERPRINT = {"soc": "A", "governor": "performance"}
+CALIBRATION = calibration(fingerprint=FINGERPRINT)
+
+
+def find(
+    folder: Path, fingerprint: dict[str, str] = FINGERPRINT, build_id: str = BUILD, n_threads: int = 2
+) -> Calibration | None:
+    """Look for the calibration that the tests store, or for another one."""
+    return find_calibration(fingerprint, build_id, n_threads, folder)
+
+
+def test_a_calibration_is_found_again(tmp_path: Path) -> None:
+    """What was stored is read as it was, whatever the order of the fingerprint's fields."""
+    path = store_calibration(CALIBRATION, BUILD, tmp_path)
+    assert path.is_relative_to(tmp_path)
+    assert find(tmp_path) == CALIBRATION
+    assert find(tmp_path, dict(reversed(FINGERPRINT.items()))) == CALIBRATION
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"fingerprint": {**FINGERPRINT, "governor": "powersave"}},
+        {"fingerprint": {"soc": "A"}},
+        {"build_id": "f" * 16},
+        {"n_threads": 1},
+        {"n_threads": 22},
+    ],
+    ids=str,
+)
+def test_another_device_build_or_number_of_threads_has_none(tmp_path: Path, other: dict[str, object]) -> None:
+    """A calibration says nothing about another fingerprint, another engine or other threads."""
+    store_calibration(CALIBRATION, BUILD, tmp_path)
+    assert find(tmp_path, **other) is None  # type: ignore[arg-type]
+
+
+def test_without_a_calibration_there_is_none(tmp_path: Path) -> None:
+    """An empty cache, or one that is not there, is no error."""
+    assert find(tmp_path) is None
+    assert find(tmp_path / "nowhere") is None
+
+
+def test_a_later_calibration_takes_the_place_of_an_earlier(tmp_path: Path) -> None:
+    """There is one for each device, engine and number of threads."""
+    store_calibration(calibration(fingerprint=FINGERPRINT, token_phases=[]), BUILD, tmp_path)
+    later = calibration(points=CALIBRATION.points[:5], fingerprint=FINGERPRINT)
+    store_calibration(later, BUILD, tmp_path)
+    assert find(tmp_path) == later
+    assert len(list((tmp_path / "calibrations").iterdir())) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "no JSON", "[]", "null", '{"schema": 1}', '{"schema": 0}', "\x00\xff"])
+def test_a_corrupt_file_is_named(tmp_path: Path, content: str) -> None:
+    """A file that is cut, foreign or of another schema is one line with its path and what to run."""
+    path = store_calibration(CALIBRATION, BUILD, tmp_path)
+    path.write_text(content)
+    with pytest.raises(MeasurementError) as caught:
+        find(tmp_path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "run 'perfsuite calibrate' again" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """So is one that is not even UTF-8, and a folder in its place."""
+    path = store_calibration(CALIBRATION, BUILD, tmp_path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(MeasurementError, match="cannot be read"):
+        find(tmp_path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(MeasurementError, match="cannot be read"):
+        find(tmp_path)
+
+
+def test_a_single_wrong_value_is_named(tmp_path: Path) -> None:
+    """A time of 0 within a whole calibration is told with the path of the file."""
+    path = store_calibration(CALIBRATION, BUILD, tmp_path)
+    plain = json.loads(path.read_text())
+    plain["points"][3]["rounds_ns"] = [0.0]
+    path.write_text(json.dumps(plain))
+    with pytest.raises(MeasurementError, match=rf"^{path}: calibration: times are \[0\.0\], expected more than 0"):
+        find(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """Where the cache cannot be written, the path is in the error, and nothing is half there."""
+    (tmp_path / "calibrations").write_text("in the way")
+    with pytest.raises(MeasurementError, match="calibrations"):
+        store_calibration(CALIBRATION, BUILD, tmp_path)
+
+
+def test_paths_differ_in_every_part(tmp_path: Path) -> None:
+    """No two devices, builds or numbers of threads share a file."""
+    paths = {
+        calibration_path(fingerprint, build_id, n_threads, tmp_path)
+        for fingerprint in ({"soc": "A"}, {"soc": "B"}, {"soc": "A", "kernel": "6"})
+        for build_id in ("1", "11")
+        for n_threads in (1, 11)
+    }
+    assert len(paths) == 12

@@ -1,0 +1,81 @@
+"""Workers that are run again where somebody else had the processors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.plan import Plan, ProbePlan
+from perfsuite.measure.undisturbed import N_TRIES, run_undisturbed
+
+PLAN = ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=1)
+HOST = find_profile("host")
+
+QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
+CONTENDED = {**QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
+STOLEN = {**QUIET, "steal_ratio": 0.3}
+
+
+class Workers:
+    """Answers each run with the next contention, and notes the plans."""
+
+    def __init__(self, *contentions: dict[str, Any]) -> None:
+        self._contentions = list(contentions)
+        self.plans: list[Plan] = []
+
+    def run(self, plan: Plan) -> dict[str, Any]:
+        """Return a payload that tells how many runs there were."""
+        self.plans.append(plan)
+        return {"n_runs": len(self.plans), "contention": dict(self._contentions.pop(0))}
+
+
+def workers(monkeypatch: pytest.MonkeyPatch, *contentions: dict[str, Any]) -> Workers:
+    """Replace the workers."""
+    found = Workers(*contentions)
+    monkeypatch.setattr("perfsuite.measure.undisturbed.run_worker", found.run)
+    return found
+
+
+@pytest.mark.parametrize("n_disturbed", range(N_TRIES))
+def test_a_disturbed_worker_is_run_again(monkeypatch: pytest.MonkeyPatch, n_disturbed: int) -> None:
+    """The first undisturbed run counts, and nothing runs after it."""
+    found = workers(monkeypatch, *[CONTENDED] * n_disturbed, QUIET, QUIET)
+    assert run_undisturbed(PLAN, HOST)["n_runs"] == n_disturbed + 1
+    assert found.plans == [PLAN] * (n_disturbed + 1)
+
+
+@pytest.mark.parametrize("n_tries", [1, 2, 5])
+def test_after_so_many_tries_it_gives_up(monkeypatch: pytest.MonkeyPatch, n_tries: int) -> None:
+    """The error names the task, the number of tries and what the last one met, and what to do."""
+    found = workers(monkeypatch, *[CONTENDED] * (n_tries - 1), STOLEN, QUIET)
+    message = (
+        rf"^probes: disturbed in each of {n_tries} tries, at last the hypervisor took 30 % of the time \(limit 5 %\) "
+        r"of the processors; run it when nothing else runs$"
+    )
+    with pytest.raises(MeasurementError, match=message):
+        run_undisturbed(PLAN, HOST, n_tries=n_tries)
+    assert len(found.plans) == n_tries
+
+
+def test_threads_that_wait_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where threads waited for a processor, the error says for how long."""
+    workers(monkeypatch, *[CONTENDED] * N_TRIES)
+    with pytest.raises(MeasurementError, match=r"threads waited 50 % of the time \(limit 2 %\) for a processor"):
+        run_undisturbed(PLAN, HOST)
+
+
+def test_a_worker_that_fails_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure is no disturbance: it would fail again."""
+    runs: list[Plan] = []
+
+    def failing(plan: Plan) -> dict[str, Any]:
+        runs.append(plan)
+        raise MeasurementError("no such device")
+
+    monkeypatch.setattr("perfsuite.measure.undisturbed.run_worker", failing)
+    with pytest.raises(MeasurementError, match=r"^no such device$"):
+        run_undisturbed(PLAN, HOST)
+    assert runs == [PLAN]

@@ -1,0 +1,230 @@
+"""Forecasts in whole runs of the plugin: from a stored calibration, or from the ceilings of the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.expectation.timing.case_times import case_forecasts
+from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
+from perfsuite.expectation.timing.grid import standard_shapes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.measure.calibration_store import store_calibration
+from perfsuite.measure.launch import environment_engine
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import replicate_samples
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+
+from ..synthetic_calibration import calibration, composition, lawful_ns, points_of, token_phase
+from .conftest import FakeDevice
+
+MODEL = "smollm2-135m-l2-q8_0"
+PREFIX = f"{MODEL}/siso"
+PREFILL, DECODE = f"phase/{PREFIX}/prefill", f"phase/{PREFIX}/decode"
+LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
+HOST = find_profile("host")
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-k", "not kernel", "-o", "perf_session_spread=0.01")
+    return pytester.runpytest_inprocess("--device=host", f"--model={MODEL}", *own, *arguments)
+
+
+def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
+    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    return {case["id"]: case for case in run["cases"]}
+
+
+def _calibration(prefill_ns: float) -> Calibration:
+    """Return a calibration by whose law the prompt of the stored record takes this long."""
+
+    def scaled(by: float) -> Calibration:
+        return calibration(
+            *(
+                composition(LAYERS, ratio=1.0, phase=phase, rest_ns=30.0, law=lambda shape: lawful_ns(shape) * by)
+                for phase in ("prefill", "decode")
+                for _ in range(4)
+            ),
+            points=points_of(standard_shapes(), lambda shape: lawful_ns(shape) * by),
+            token_phases=[
+                token_phase(phase, 49152, 1e6) for phase in ("copy", "softmax", "sampling") for _ in range(4)
+            ],
+            fingerprint=host_fingerprint(),
+            n_threads=default_threads(),
+        )
+
+    return scaled(prefill_ns / _forecasts(scaled(1.0))[PREFILL].expected_ns)
+
+
+def _forecasts(of: Calibration) -> dict[str, TimeForecast]:
+    workload = llama_workload(resolve(MODEL, cache_dir=Path("/nowhere")), find_scenario("siso"))
+    return case_forecasts(workload, EngineTimes(of))
+
+
+def _store(of: Calibration, folder: Path, *, build_id: str | None = None) -> Path:
+    return store_calibration(of, build_id or environment_engine().build_id, folder / "cache")
+
+
+@pytest.fixture
+def measured_ns(stored_record: EngineRecord) -> int:
+    """Return what the prompt of the stored record took."""
+    return replicate_samples(stored_record).phase_ns[Phase.PREFILL]
+
+
+def test_a_stored_calibration_is_named_in_the_header(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
+) -> None:
+    """The header says when the calibration was recorded on which the forecasts stand."""
+    _store(_calibration(1e6), tmp_path)
+    result = _run(pytester, "--collect-only")
+    result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of 2025-01-02T03:04:05+00:00"])
+
+
+def test_without_a_calibration_the_header_says_so(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Ceilings alone forecast, without an interval, and the header says what to run."""
+    result = _run(pytester)
+    result.stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; 'perfsuite calibrate' makes them *"])
+    case = _cases(pytester)[PREFILL]
+    assert case["expected_ns"] > 0
+    assert case["expected_lower_ns"] is case["expected_upper_ns"] is None
+    assert case["limit_ns"] == pytest.approx(case["expected_ns"] * HOST.forecast_tolerance_ratio["phase"], abs=10)
+
+
+def test_forecasts_come_from_the_calibration(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
+) -> None:
+    """Each phase and operator has the calibration's expectation and interval, and the floor of the ceilings."""
+    _run(pytester)
+    by_ceilings = _cases(pytester)
+    own = _calibration(measured_ns)
+    _store(own, tmp_path)
+    assert _run(pytester).ret in (0, 1)
+    cases, forecasts = _cases(pytester), _forecasts(own)
+    assert set(cases) == set(forecasts) == set(by_ceilings)
+    for case_id, case in cases.items():
+        found = forecasts[case_id]
+        bounds = (case["expected_lower_ns"], case["expected_ns"], case["expected_upper_ns"])
+        assert bounds == (round(found.lower_ns), round(found.expected_ns), round(found.upper_ns))
+        assert case["floor_ns"] == by_ceilings[case_id]["floor_ns"]
+        tolerance = HOST.calibrated_tolerance_ratio[case["kind"]]
+        is_long = found.expected_ns >= HOST.forecast_least_ns
+        assert case["limit_ns"] == (round(found.upper_ns * tolerance) if is_long else None)
+
+
+def test_a_case_that_is_as_forecast_is_new(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
+) -> None:
+    """A prompt that takes what the calibration says is not slow."""
+    _store(_calibration(measured_ns), tmp_path)
+    _run(pytester)
+    case = _cases(pytester)[PREFILL]
+    assert case["outcome"] == "new"
+    assert case["expected_lower_ns"] < case["measured_ns"] < case["expected_upper_ns"]
+
+
+def test_a_case_beyond_the_upper_bound_is_slower_than_expected(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
+) -> None:
+    """Without any baseline, a prompt far beyond its interval fails as slow, and the reason has the bound."""
+    _store(_calibration(measured_ns / 5), tmp_path)
+    result = _run(pytester)
+    assert result.ret == 1
+    case = _cases(pytester)[PREFILL]
+    assert case["outcome"] == "slow"
+    assert case["reason"].startswith("slower than expected: ")
+    assert case["measured_ns"] > case["limit_ns"] > case["expected_upper_ns"]
+    result.stdout.fnmatch_lines([f"*{PREFILL}*", "*slower than expected: *, at most *"])
+
+
+def test_within_the_tolerance_nothing_is_slow(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
+) -> None:
+    """Between the upper bound and the limit a case is outside of its interval, and does not fail for it."""
+    width = _forecasts(_calibration(measured_ns))[PREFILL]
+    _store(_calibration(measured_ns / (width.upper_ns / width.expected_ns) / 1.25), tmp_path)
+    _run(pytester)
+    case = _cases(pytester)[PREFILL]
+    assert case["expected_upper_ns"] < case["measured_ns"] < case["limit_ns"]
+    assert case["outcome"] == "new"
+
+
+def test_slow_is_told_apart_from_regressed(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
+) -> None:
+    """A case that equals its baseline and is beyond its forecast is slow, not regressed."""
+    _run(pytester, "--baseline=record")
+    assert _run(pytester).ret == 0
+    _store(_calibration(measured_ns / 5), tmp_path)
+    assert _run(pytester).ret == 1
+    outcomes = {case["outcome"] for case in _cases(pytester).values()}
+    assert "slow" in outcomes
+    assert "regressed" not in outcomes
+
+
+@pytest.mark.parametrize("other", ["build", "threads", "device"])
+def test_another_calibration_is_not_used(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, other: str
+) -> None:
+    """One of another build of the engine, of other threads or of another device forecasts nothing here."""
+    own = _calibration(1e6)
+    changed = {
+        "build": own,
+        "threads": replace(own, n_threads=own.n_threads + 1),
+        "device": replace(own, fingerprint={**own.fingerprint, "soc": "another"}),
+    }
+    _store(changed[other], tmp_path, build_id="0" * 16 if other == "build" else None)
+    result = _run(pytester, "-k", "test_phase")
+    result.stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
+    assert _cases(pytester)[PREFILL]["expected_upper_ns"] is None
+
+
+def test_the_threads_of_the_run_choose_the_calibration(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
+) -> None:
+    """With --threads the calibration of as many threads is used."""
+    n_threads = default_threads() + 5
+    _store(replace(_calibration(1e6), n_threads=n_threads), tmp_path)
+    result = _run(pytester, "--collect-only", f"--threads={n_threads}")
+    result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of *"])
+    _run(pytester, "--collect-only").stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
+
+
+def test_a_calibration_that_cannot_be_read_stops_the_run(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
+) -> None:
+    """A corrupt file is one line with its path, before anything is measured."""
+    path = _store(_calibration(1e6), tmp_path)
+    path.write_text("{")
+    result = _run(pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {path}: cannot be read (*); run 'perfsuite calibrate' again"])
+    assert fake_device.plans == []
+
+
+def test_kernels_are_forecast_by_the_ceilings(
+    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
+) -> None:
+    """A calibration knows the engine's operators and no OpenCL kernel."""
+    _store(_calibration(1e6), tmp_path)
+    _run(pytester, "-k", "kernel")
+    cases = [case for case in _cases(pytester).values() if case["kind"] == "kernel"]
+    assert len(cases) >= 20
+    assert all(case["expected_ns"] > 0 and case["expected_upper_ns"] is None for case in cases)
+
+
+def test_pairs_need_no_forecast(pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path) -> None:
+    """Compared with another engine, a run has no header line of forecasts and no expectation of a calibration."""
+    _store(_calibration(1e6), tmp_path)
+    result = _run(pytester, "--collect-only", f"--against={environment_engine().library_dir}")
+    result.stdout.fnmatch_lines(["perfsuite: *in pairs against *"])
+    result.stdout.no_fnmatch_line("*forecasts from*")
