@@ -39,13 +39,12 @@ def composition(
     law: Law = lawful_ns,
 ) -> Composition:
     """Compose operators that take `ratio` times as long within the engine, with as much beside them in all."""
-    alone_ns = sum(law(shape) * count for shape, count in shapes.items())
     return Composition(
         name="own",
         phase=phase,
         shapes=tuple(shapes),
         counts=tuple(shapes.values()),
-        operators_ns=(alone_ns * ratio,) * 3,
+        shapes_ns=tuple((law(shape) * count * ratio,) * 3 for shape, count in shapes.items()),
         rest_ns=(rest_ns,) * 3,
     )
 

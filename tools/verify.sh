@@ -51,6 +51,7 @@ run slower -k 'not kernel' --against-args="threads=$(.venv/bin/python -c 'import
 
 title 'LIFE: every table, beside the printed values'
 .venv/bin/perfsuite reproduce life | tail -n 4
+.venv/bin/python tools/time_forecasts.py
 
 title 'Calibration, and forecasts of workloads that it never ran'
 .venv/bin/perfsuite calibrate | tail -n 2

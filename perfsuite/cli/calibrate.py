@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,15 +107,15 @@ def _tell(calibration: Calibration, ceilings: Ceilings, *, as_json: bool) -> Non
         for shape in typical_shapes(point.shape for point in calibration.points)
     ]
     if as_json:
-        factors = {phase: asdict(factor) for phase, factor in times.factors.items()}
+        factors = {phase: asdict(replace(factor, kinds=dict(factor.kinds))) for phase, factor in times.factors.items()}
         print(json.dumps({"operators": [asdict(each) for each in found], "phases": factors}, indent=1))
         return
     show(_operator_table(found))
     for phase, factor in times.factors.items():
         print(
-            f"{phase}: operators within the engine take {format_change(factor.ratio)} against alone, "
-            f"± {factor.spread_ratio * 100:.1f} % from one architecture to the next; "
-            f"beside them {format_ns(factor.rest_ns_per_operator)} an operator"
+            f"{phase}: operators within the engine take {format_change(factor.overall.ratio)} against alone; with a "
+            f"factor for each kind ± {factor.spread_ratio * 100:.1f} % from one architecture to the next, "
+            f"± {factor.process_spread_ratio * 100:.1f} % from one process to the next"
         )
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import Profile
+from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoint, Composition, TokenPhase
-from perfsuite.expectation.timing.engine_times import phase_shapes
+from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import reference_architectures
@@ -21,7 +24,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
 from perfsuite.measure.plan import OperatorsPlan
 from perfsuite.measure.undisturbed import run_undisturbed
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import EngineRecord, Evaluation, Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import materialize, synthetic_weights
@@ -140,15 +143,16 @@ def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: ran
 
 
 def _composition(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> Composition:
-    shapes = phase_shapes(workload, phase)
-    times = [_operators_and_rest_ns(record, phase) for record in records]
+    shapes = phase_operators(workload, phase)
+    counts = Counter(shapes)
+    rounds = [_shapes_and_rest_ns(record, phase, shapes) for record in records]
     return Composition(
         name=workload.weights.name,
         phase=phase.value,
-        shapes=tuple(shapes),
-        counts=tuple(shapes.values()),
-        operators_ns=tuple(operators_ns for operators_ns, _ in times),
-        rest_ns=tuple(rest_ns for _, rest_ns in times),
+        shapes=tuple(counts),
+        counts=tuple(counts.values()),
+        shapes_ns=tuple(tuple(shapes_ns[shape] for shapes_ns, _ in rounds) for shape in counts),
+        rest_ns=tuple(rest_ns for _, rest_ns in rounds),
     )
 
 
@@ -163,16 +167,36 @@ def _token_phase(workload: LlamaWorkload, phase: Phase, records: Sequence[Engine
     )
 
 
-def _operators_and_rest_ns(record: EngineRecord, phase: Phase) -> tuple[float, float]:
-    """Split the phase, in the median over its occurrences, at the start of its first operator and the end of its last.
+def _shapes_and_rest_ns(
+    record: EngineRecord, phase: Phase, shapes: Sequence[OperatorShape]
+) -> tuple[dict[OperatorShape, float], float]:
+    """Split a phase into the time of each shape and what lies beside, in the median over its occurrences, ns.
 
-    Operators follow each other without a gap, so what lies between is theirs.
+    Operators follow each other without a gap, so one lasts from the end of the one before it to its own end.
     """
-    operators: list[int] = []
+    by_shape: dict[OperatorShape, list[int]] = {shape: [] for shape in shapes}
     rest: list[int] = []
     for span in (span for span in record.spans if span.phase is phase):
-        within = [each for each in record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
-        spent = sum(each.ends_ns[-1] - (each.first_start_ns or each.launch_ns) for each in within if each.ends_ns)
-        operators.append(spent)
-        rest.append(span.duration_ns - spent)
-    return float(median(operators)), float(median(rest))
+        durations = [
+            duration
+            for each in record.evaluations
+            if span.start_ns <= each.launch_ns < span.end_ns
+            for duration in _durations_ns(each)
+        ]
+        if len(durations) != len(shapes):
+            raise MeasurementError(
+                f"calibration: {phase.value} computed {len(durations)} operators, expected {len(shapes)}; "
+                "this llama.cpp has another graph than the expectation"
+            )
+        spent = dict.fromkeys(shapes, 0)
+        for shape, duration in zip(shapes, durations, strict=True):
+            spent[shape] += duration
+        for shape, time_ns in spent.items():
+            by_shape[shape].append(time_ns)
+        rest.append(span.duration_ns - sum(durations))
+    return {shape: max(1.0, float(median(times))) for shape, times in by_shape.items()}, float(median(rest))
+
+
+def _durations_ns(evaluation: Evaluation) -> list[int]:
+    start_ns = evaluation.launch_ns if evaluation.first_start_ns is None else evaluation.first_start_ns
+    return [end - start for start, end in pairwise((start_ns, *evaluation.ends_ns))]

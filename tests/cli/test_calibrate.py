@@ -100,13 +100,14 @@ def test_people_read_efficiencies_and_what_the_engine_adds(capsys: Streams) -> N
         assert word in out
     assert "prefill: operators within the engine take +25.0 % against alone" in out
     assert "decode: operators within the engine take +10.0 % against alone" in out
-    assert "beside them 20.0 ns an operator" in out
+    architectures, processes = "± 30.0 % from one architecture to the next", "± 0.0 % from one process to the next"
+    assert out.count(f"; with a factor for each kind {architectures}, {processes}\n") == 2
     assert [line.split(", ", 1)[1] for line in err.splitlines()][:2] == ["ceilings", "round 1 of 1: 600 operators"]
 
 
 @pytest.mark.usefixtures("runs")
 def test_programs_read_json(capsys: Streams) -> None:
-    """Each operator has its time, rates, both ratios and the uncertainty; each phase its factor."""
+    """Each operator has its time, rates, both ratios and the uncertainty; each phase its factors."""
     assert main(["calibrate", "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert len(plain["operators"]) == len(typical_shapes(standard_shapes()))
@@ -117,8 +118,10 @@ def test_programs_read_json(capsys: Streams) -> None:
         assert operator["compute_ratio"] == pytest.approx(operator["flops_per_s"] / 4e11)
         assert operator["memory_ratio"] == pytest.approx(operator["bytes_per_s"] / 5e10)
     assert set(plain["phases"]) == {"prefill", "decode"}
-    assert plain["phases"]["prefill"]["ratio"] == pytest.approx(1.25, rel=0.001)
-    assert plain["phases"]["decode"]["rest_ns_per_operator"] == pytest.approx(20.0)
+    prefill, decode = plain["phases"]["prefill"], plain["phases"]["decode"]
+    assert prefill["overall"]["ratio"] == pytest.approx(1.25, rel=0.001)
+    assert {kind: each["ratio"] for kind, each in decode["kinds"].items()} == {"MUL_MAT": pytest.approx(1.1, rel=0.001)}
+    assert decode["rest_ns"] + 30 * decode["rest_ns_per_operator"] == pytest.approx(600.0)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_the_stored_calibration_forecasts_the_standard_list(asked: Asked, tmp_pa
     assert main(["held-out"]) == 0
     assert asked.workloads == [HELD_OUT]
     (times,) = asked.times
-    assert times.factors["decode"].ratio == pytest.approx(1.2, rel=0.001)
+    assert times.factors["decode"].overall.ratio == pytest.approx(1.2, rel=0.001)
     (options,) = asked.options
     assert options["n_threads"] == default_threads()
     assert options["cache_dir"] == tmp_path / "cache"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from array import array
 from collections import Counter
 from dataclasses import replace
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,25 +17,56 @@ import pytest
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.timing.engine_times import EngineTimes
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.expectation.timing.engine_times import EngineTimes, phase_operators
 from perfsuite.expectation.timing.grid import standard_shapes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import reference_architectures
-from perfsuite.measure.calibrate import CalibrationRun, _operators_and_rest_ns, calibrate
+from perfsuite.measure.calibrate import CalibrationRun, _shapes_and_rest_ns, calibrate
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
 from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.workload.scenario import Scenario, find_scenario
+from perfsuite.workload.weights import resolve, synthetic_weights
 
 from ..synthetic_calibration import lawful_ns
 
 TYPES = ("q8_0", "q4_0")
 
+PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
+NORM = OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=576)
+ADDITION = OperatorShape(op="ADD", type="f32", n_inner=576)
+
+#: Before the first operator of a phase and after the last, ns.
+BEFORE_NS, AFTER_NS = 200, 100
+
+
+@cache
+def operators_of(name: str, n_prompt: int, phase: Phase) -> tuple[OperatorShape, ...]:
+    """List the operators that an architecture of the calibration computes."""
+    weights = next(
+        synthetic_weights(architecture, quantization, cache_dir=Path("/nowhere"))
+        for architecture, quantization in reference_architectures()
+        if f"{architecture.name}-{quantization}" == name
+    )
+    scenario = Scenario(name="own", n_prompt=n_prompt, n_gen=12, source="of the tests' own")
+    return phase_operators(llama_workload(weights, scenario), phase)
+
+
+def within_ns(shape: OperatorShape, n_rounds: int) -> int:
+    """Return what an operator takes within the engine: more than alone, and more in later rounds."""
+    return round(lawful_ns(shape) * (1.2 + 0.1 * n_rounds))
+
 
 class Machine:
-    """Answers every plan: operators by the law, each round a little longer; architectures by a stored record."""
+    """Answers every plan: operators by the law, each round a little longer; architectures with operators by the law."""
 
     def __init__(self, payload: dict[str, Any]) -> None:
         self._payload = payload
         self.plans: list[Plan] = []
+        #: The record of another model, which answers for every architecture.
+        self.answers_with: dict[str, Any] | None = None
         #: Raised instead of an answer from this plan on.
         self.fails_at: int | None = None
 
@@ -43,7 +78,21 @@ class Machine:
         if isinstance(plan, OperatorsPlan):
             n_rounds = len(self.operator_plans)
             return {"times_ns": [lawful_ns(shape) * (1.0 + 0.01 * n_rounds) for shape in plan.shapes]}
-        return {"engine": self._payload["engine"]}
+        assert isinstance(plan, LlamaPlan)
+        return {"engine": self.answers_with or self._record(plan)}
+
+    def _record(self, plan: LlamaPlan) -> dict[str, Any]:
+        """Compute a prompt and a token, and what follows a token."""
+        spans, evaluations, now_ns = [], [], 0
+        for phase in (Phase.PREFILL, Phase.DECODE):
+            operators = operators_of(Path(plan.gguf_path).stem, plan.n_prompt, phase)
+            times = [within_ns(shape, len(self.operator_plans)) for shape in operators]
+            start_ns, *ends_ns = accumulate(times, initial=now_ns + BEFORE_NS)
+            evaluations.append([0, now_ns, start_ns, array("q", ends_ns).tobytes()])
+            spans.append([phase.value, 0, 0, 1, now_ns, now_ns := ends_ns[-1] + AFTER_NS])
+        for phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
+            spans.append([phase.value, 0, 0, 1, now_ns, now_ns := now_ns + 1000])
+        return {**self._payload["engine"], "spans": spans, "evaluations": evaluations, "graphs": []}
 
     @property
     def operator_plans(self) -> list[OperatorsPlan]:
@@ -119,11 +168,47 @@ def test_there_is_a_composition_for_each_architecture_and_phase(machine: Machine
     expected = [(name, phase) for name in names for phase in ("prefill", "decode")]
     assert [(each.name, each.phase) for each in found.compositions] == expected
     assert all(len(each.operators_ns) == len(each.rest_ns) == 3 for each in found.compositions)
-    assert {len(each.shapes) for each in found.compositions} != {0}
     token_phases = [(each.name, each.phase) for each in found.token_phases]
     assert token_phases == [(name, phase) for name in names for phase in ("copy", "softmax", "sampling")]
     vocabularies = {architecture.n_vocab for architecture, _ in reference_architectures()}
     assert {each.n_vocab for each in found.token_phases} == vocabularies
+
+
+def test_a_composition_has_the_time_of_each_shape_in_each_round(machine: Machine, run: CalibrationRun) -> None:
+    """All occurrences of a shape are summed, and what lies beside the operators is the rest."""
+    found = calibrate(run, quiet)
+    prompts = {Path(plan.gguf_path).stem: plan.n_prompt for plan in machine.llama_plans}
+    for each in found.compositions:
+        operators = operators_of(each.name, prompts[each.name], Phase(each.phase))
+        assert dict(zip(each.shapes, each.counts, strict=True)) == Counter(operators)
+        assert each.shapes_ns == tuple(
+            tuple(float(within_ns(shape, n_rounds) * count) for n_rounds in (1, 2, 3))
+            for shape, count in zip(each.shapes, each.counts, strict=True)
+        )
+        assert each.operators_ns == tuple(sum(within_ns(shape, at) for shape in operators) for at in (1, 2, 3))
+        assert each.rest_ns == (BEFORE_NS + AFTER_NS,) * 3
+
+
+def test_a_calibration_can_be_read_again(machine: Machine, run: CalibrationRun) -> None:
+    """What was measured passes the checks of a file."""
+    found = calibrate(run, quiet)
+    assert Calibration.from_plain(json.loads(json.dumps(found.to_plain()))) == found
+
+
+def test_a_graph_that_the_expectation_does_not_have_ends_it(
+    machine: Machine, run: CalibrationRun, stored_payload: dict[str, Any]
+) -> None:
+    """A record of two layers where twenty are expected is told with both numbers of operators."""
+    machine.answers_with = stored_payload["engine"]
+    name = "-".join((reference_architectures()[0][0].name, reference_architectures()[0][1]))
+    expected = len(operators_of(name, 96, Phase.PREFILL))
+    with pytest.raises(MeasurementError) as caught:
+        calibrate(replace(run, n_rounds=1), quiet)
+    computed = len(EngineRecord.from_plain(stored_payload["engine"]).evaluations[0].ends_ns)
+    assert str(caught.value) == (
+        f"calibration: prefill computed {computed} operators, expected {expected}; "
+        "this llama.cpp has another graph than the expectation"
+    )
 
 
 def test_the_compositions_have_prompts_of_two_lengths(machine: Machine, run: CalibrationRun) -> None:
@@ -189,36 +274,68 @@ def evaluation(launch_ns: int, *ends_ns: int, first_start_ns: int | None = None)
     return Evaluation(graph=0, launch_ns=launch_ns, first_start_ns=first_start_ns, ends_ns=ends_ns)
 
 
-def test_operators_last_from_the_first_start_to_the_last_end() -> None:
-    """Of a phase of 100 ns in which operators run from 30 to 90, 40 ns are the engine's own."""
+def test_an_operator_lasts_from_the_end_of_the_one_before() -> None:
+    """Of a phase of 100 ns in which two operators run from 30 to 50 and to 90, 40 ns are the engine's own."""
     whole = record(evaluation(20, 50, 90, first_start_ns=30), spans=((Phase.DECODE, 10, 110),))
-    assert _operators_and_rest_ns(whole, Phase.DECODE) == (60.0, 40.0)
+    assert _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT)) == ({NORM: 20.0, PRODUCT: 40.0}, 40.0)
 
 
 def test_without_an_entry_operators_start_at_the_launch() -> None:
     """Where the start of the first operator was not recorded, its launch stands for it."""
     whole = record(evaluation(20, 50, 90), spans=((Phase.DECODE, 10, 110),))
-    assert _operators_and_rest_ns(whole, Phase.DECODE) == (70.0, 30.0)
+    assert _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT)) == ({NORM: 30.0, PRODUCT: 40.0}, 30.0)
+
+
+def test_the_occurrences_of_a_shape_add_up() -> None:
+    """A shape that is computed twice has the time of both, whatever lies between."""
+    whole = record(evaluation(20, 50, 90, 97, first_start_ns=30), spans=((Phase.DECODE, 10, 110),))
+    found = _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT, NORM))
+    assert found == ({NORM: 20.0 + 7.0, PRODUCT: 40.0}, 33.0)
 
 
 def test_the_batches_of_a_phase_add_up() -> None:
-    """A prompt of two evaluations has the operators of both, and the gap between them is the engine's."""
+    """A prompt of two evaluations has the operators of both in turn, and the gap between them is the engine's."""
     whole = record(
         evaluation(10, 40, first_start_ns=20), evaluation(60, 90, first_start_ns=65), spans=((Phase.PREFILL, 0, 100),)
     )
-    assert _operators_and_rest_ns(whole, Phase.PREFILL) == (45.0, 55.0)
+    assert _shapes_and_rest_ns(whole, Phase.PREFILL, (NORM, PRODUCT)) == ({NORM: 20.0, PRODUCT: 25.0}, 55.0)
+    assert _shapes_and_rest_ns(whole, Phase.PREFILL, (NORM, NORM)) == ({NORM: 45.0}, 55.0)
 
 
 def test_the_median_of_the_occurrences_counts() -> None:
-    """Of three steps the one in the middle is taken, operators and rest each by themselves; other phases are not."""
+    """Of three steps the one in the middle is taken, each shape and the rest by themselves; other phases are not."""
     spans = ((Phase.DECODE, 0, 100), (Phase.DECODE, 100, 250), (Phase.COPY, 250, 900), (Phase.DECODE, 1000, 1080))
-    whole = record(evaluation(10, 60), evaluation(110, 240), evaluation(300, 800), evaluation(1010, 1040), spans=spans)
-    assert _operators_and_rest_ns(whole, Phase.DECODE) == (50.0, 50.0)
+    whole = record(
+        *(evaluation(10, 30, 60), evaluation(110, 115, 240), evaluation(300, 800), evaluation(1010, 1035, 1040)),
+        spans=spans,
+    )
+    assert _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT)) == ({NORM: 20.0, PRODUCT: 30.0}, 50.0)
 
 
-def test_operators_and_rest_make_up_a_recorded_phase(stored_record: EngineRecord) -> None:
-    """In a real record both are positive, and operators take most of the time."""
-    spans = [span.duration_ns for span in stored_record.spans if span.phase is Phase.PREFILL]
-    operators, rest = _operators_and_rest_ns(stored_record, Phase.PREFILL)
-    assert operators > rest > 0.0
-    assert operators + rest == pytest.approx(median(spans), rel=0.05)
+@pytest.mark.parametrize("shapes", [(NORM,), (NORM, PRODUCT, ADDITION), ()])
+def test_another_number_of_operators_is_an_error(shapes: tuple[OperatorShape, ...]) -> None:
+    """Two operators cannot be told apart by one shape, three or none."""
+    whole = record(evaluation(20, 50, 90), spans=((Phase.DECODE, 10, 110),))
+    message = rf"^calibration: decode computed 2 operators, expected {len(shapes)}; this llama\.cpp has another graph"
+    with pytest.raises(MeasurementError, match=message):
+        _shapes_and_rest_ns(whole, Phase.DECODE, shapes)
+
+
+def test_every_occurrence_of_a_phase_is_counted() -> None:
+    """A step that lost an operator is an error, though the others have them all."""
+    whole = record(evaluation(20, 50, 90), evaluation(120, 150), spans=((Phase.DECODE, 0, 99), (Phase.DECODE, 99, 200)))
+    with pytest.raises(MeasurementError, match=r"^calibration: decode computed 1 operators, expected 2;"):
+        _shapes_and_rest_ns(whole, Phase.DECODE, (NORM, PRODUCT))
+
+
+@pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])
+def test_operators_and_rest_make_up_a_recorded_phase(stored_record: EngineRecord, phase: Phase) -> None:
+    """In a real record every operator of the graph has a time, and the head of 49152 rows takes the most in decode."""
+    workload = llama_workload(resolve("smollm2-135m-l2-q8_0", cache_dir=Path("/nowhere")), find_scenario("siso"))
+    spans = [span.duration_ns for span in stored_record.spans if span.phase is phase]
+    shapes_ns, rest_ns = _shapes_and_rest_ns(stored_record, phase, phase_operators(workload, phase))
+    assert min(shapes_ns.values()) > 0.0
+    assert sum(shapes_ns.values()) > rest_ns > 0.0
+    assert sum(shapes_ns.values()) + rest_ns == pytest.approx(median(spans), rel=0.05)
+    if phase is Phase.DECODE:
+        assert max(shapes_ns, key=shapes_ns.__getitem__).n_outer == 49152

@@ -70,7 +70,9 @@ def test_every_kind_of_the_grid_can_be_timed(library: ctypes.CDLL, shape: Operat
 
 
 @pytest.mark.parametrize("n_tokens", [1, 300])
-@pytest.mark.parametrize("op", ["MUL_MAT", "FLASH_ATTN_EXT", "RMS_NORM+MUL", "GET_ROWS", "SET_ROWS", "MUL_MAT_ID"])
+@pytest.mark.parametrize(
+    "op", ["MUL_MAT", "FLASH_ATTN_EXT", "RMS_NORM+MUL", "GET_ROWS", "SET_ROWS", "MUL_MAT_ID", "MUL/scalar", "CONCAT"]
+)
 def test_a_token_and_a_prompt_can_be_timed(library: ctypes.CDLL, op: str, n_tokens: int) -> None:
     """A row of activations, and more of them than there are rows of weights or threads."""
     (shape, *_) = (each for each in KINDS if each.op == op)
@@ -82,6 +84,13 @@ def test_a_token_and_a_prompt_can_be_timed(library: ctypes.CDLL, op: str, n_toke
 def test_more_than_the_grid_can_be_timed(library: ctypes.CDLL, op: str) -> None:
     """Operators that the grid leaves to a stand-in, and that the engine computes alone as well."""
     assert time_ns(library, OperatorShape(op=op, type="f32", n_inner=ROW, n_tokens=2)) > 0.0
+
+
+@pytest.mark.parametrize("op", ["MUL/scalar", "CONCAT"])
+@pytest.mark.parametrize("n_inner", [2, ROW - 1, ROW])
+def test_rows_of_any_length_are_scaled_and_joined(library: ctypes.CDLL, op: str, n_inner: int) -> None:
+    """Rows that are no whole vectors, and halves that differ by an element, can be timed."""
+    assert time_ns(library, OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=5), n_threads=2) > 0.0
 
 
 @pytest.mark.parametrize("n_past", [0, 255, 256, 700])

@@ -44,6 +44,8 @@ constexpr int64_t kv_padding = 256;           // the engine rounds the visible c
 constexpr int64_t graph_ns = 10'000'000;      // long enough to bury the start of a graph, short enough for many samples
 constexpr int64_t least_nodes = 64;           // where they are small, or nothing has to be streamed from memory
 constexpr int64_t small_bytes = 1 << 22;
+constexpr size_t alignment = 64;
+constexpr int64_t activation_bytes = 1 << 23;
 constexpr int64_t most_nodes = 2048;
 constexpr int64_t drawn_rows = 32; // distinct rows of random weights; the rest repeat them
 
@@ -120,12 +122,13 @@ private:
     std::string op_;
     ggml_type type_;
     int64_t n_kv_ = 0;
-    size_t n_copies_ = 0;
+    size_t n_copies_ = 0, n_inputs_ = 1;
     ggml_backend_dev_t device_ = nullptr;
     backend_ptr backend_;
     context_ptr input_context_, weight_context_;
     buffer_ptr input_buffer_, weight_buffer_;
-    ggml_tensor *x_ = nullptr, *y_ = nullptr, *mask_ = nullptr;
+    std::vector<ggml_tensor *> x_, y_; // so many that an operator finds them in no core's own cache
+    ggml_tensor *mask_ = nullptr;
     std::vector<ggml_tensor *> ids_; // several where each reads other experts
     std::vector<ggml_tensor *> weights_, values_;
     std::mt19937 random_{1};
@@ -136,19 +139,14 @@ private:
 
     void make_inputs() {
         const size_t n_choices = is("MUL_MAT_ID") ? choices() : 1;
-        input_context_ = make_context(4 + n_choices, 0);
+        n_inputs_ = is("MUL_MAT") || is("MUL_MAT_ID") ? 1 : activation_sets();
+        input_context_ = make_context(2 * n_inputs_ + 1 + n_choices, 0);
         ggml_context *context = input_context_.get();
-        const int64_t k = spec_.n_inner, n = spec_.n_tokens;
-        if (is("FLASH_ATTN_EXT") || is("ROPE")) {
-            x_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, k, heads(), n);
-        } else if (is("MUL_MAT") || is("SOFT_MAX")) {
-            x_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, k, n, heads());
-        } else if (is("MUL_MAT_ID")) {
-            x_ = ggml_new_tensor_3d(context, GGML_TYPE_F32, k, 1, n);
-        } else {
-            x_ = ggml_new_tensor_2d(context, GGML_TYPE_F32, k, n);
+        const int64_t n = spec_.n_tokens;
+        for (size_t i = 0; i < n_inputs_; i++) {
+            x_.push_back(new_input(spec_.n_inner));
+            y_.push_back(new_input(is("MUL/scalar") ? 1 : spec_.n_inner));
         }
-        y_ = ggml_dup_tensor(context, x_);
         const int64_t width = is("MUL_MAT_ID") ? spec_.n_used : 1;
         for (size_t i = 0; i < n_choices; i++) {
             ids_.push_back(is("SET_ROWS") ? ggml_new_tensor_1d(context, GGML_TYPE_I64, n)
@@ -156,17 +154,40 @@ private:
                                               : ggml_new_tensor_1d(context, GGML_TYPE_I32, n));
         }
         const bool in_f16 = is("FLASH_ATTN_EXT");
-        mask_ = ggml_new_tensor_2d(context, in_f16 ? GGML_TYPE_F16 : GGML_TYPE_F32, in_f16 ? n_kv_ : k, n);
+        mask_ = ggml_new_tensor_2d(context, in_f16 ? GGML_TYPE_F16 : GGML_TYPE_F32, in_f16 ? n_kv_ : spec_.n_inner, n);
         input_buffer_.reset(ggml_backend_alloc_ctx_tensors(context, backend_.get()));
         if (!input_buffer_) {
             fail("no memory for the inputs of " + op_);
         }
-        fill_floats(x_);
-        fill_floats(y_);
+        for (size_t i = 0; i < n_inputs_; i++) {
+            fill_floats(x_[i]);
+            fill_floats(y_[i]);
+        }
         for (size_t choice = 0; choice < ids_.size(); choice++) {
             fill_ids(ids_[choice], choice);
         }
         fill_mask();
+    }
+
+    ggml_tensor *new_input(int64_t k) {
+        ggml_context *context = input_context_.get();
+        const int64_t n = spec_.n_tokens;
+        if (is("FLASH_ATTN_EXT") || is("ROPE")) {
+            return ggml_new_tensor_3d(context, GGML_TYPE_F32, k, heads(), n);
+        }
+        if (is("MUL_MAT") || is("SOFT_MAX")) {
+            return ggml_new_tensor_3d(context, GGML_TYPE_F32, k, n, heads());
+        }
+        if (is("MUL_MAT_ID")) {
+            return ggml_new_tensor_3d(context, GGML_TYPE_F32, k, 1, n);
+        }
+        return ggml_new_tensor_2d(context, GGML_TYPE_F32, k, n);
+    }
+
+    // Two operands and the output of each operator, until they exceed what a core has for itself.
+    size_t activation_sets() const {
+        const int64_t bytes = 3 * spec_.n_inner * spec_.n_tokens * heads() * static_cast<int64_t>(sizeof(float));
+        return static_cast<size_t>(std::clamp<int64_t>(activation_bytes / bytes, 1, least_nodes));
     }
 
     void make_weights() {
@@ -258,15 +279,16 @@ private:
 
     ggml_tensor *node(ggml_context *context, size_t at) {
         ggml_tensor *weight = weights_.empty() ? nullptr : weights_[at % weights_.size()];
+        ggml_tensor *x = x_[at % n_inputs_], *y = y_[at % n_inputs_];
         ggml_tensor *ids = ids_[weights_.empty() ? 0 : at / weights_.size() % ids_.size()];
         if (is("MUL_MAT")) {
-            return ggml_mul_mat(context, weight, x_);
+            return ggml_mul_mat(context, weight, x);
         }
         if (is("MUL_MAT_ID")) {
-            return ggml_mul_mat_id(context, weight, x_, ids);
+            return ggml_mul_mat_id(context, weight, x, ids);
         }
         if (is("FLASH_ATTN_EXT")) {
-            ggml_tensor *q = ggml_permute(context, x_, 0, 2, 1, 3);
+            ggml_tensor *q = ggml_permute(context, x, 0, 2, 1, 3);
             ggml_tensor *k = ggml_permute(context, weight, 0, 2, 1, 3);
             ggml_tensor *v = ggml_permute(context, values_[at % values_.size()], 0, 2, 1, 3);
             const float scale = 1.0f / std::sqrt(static_cast<float>(spec_.n_inner));
@@ -275,40 +297,45 @@ private:
             return attention;
         }
         if (is("RMS_NORM+MUL")) {
-            return ggml_mul(context, ggml_rms_norm(context, x_, 1e-5f), weight);
+            return ggml_mul(context, ggml_rms_norm(context, x, 1e-5f), weight);
         }
         if (is("ROPE")) {
-            return ggml_rope_ext(context, x_, ids, nullptr, static_cast<int>(spec_.n_inner), 0, 4096, 10000.0f, 1.0f,
+            return ggml_rope_ext(context, x, ids, nullptr, static_cast<int>(spec_.n_inner), 0, 4096, 10000.0f, 1.0f,
                                  0.0f, 1.0f, 32.0f, 1.0f);
         }
         if (is("SOFT_MAX")) {
-            return ggml_soft_max_ext(context, x_, mask_, 1.0f, 0.0f);
+            return ggml_soft_max_ext(context, x, mask_, 1.0f, 0.0f);
         }
         if (is("ADD")) {
-            return ggml_add(context, x_, y_);
+            return ggml_add(context, x, y);
         }
-        if (is("MUL")) {
-            return ggml_mul(context, x_, y_);
+        if (is("MUL") || is("MUL/scalar")) {
+            return ggml_mul(context, x, y);
+        }
+        if (is("CONCAT")) { // two halves of a row
+            const int64_t k = spec_.n_inner, n = spec_.n_tokens;
+            return ggml_concat(context, ggml_view_2d(context, x, k / 2, n, x->nb[1], 0),
+                               ggml_view_2d(context, y, k - k / 2, n, y->nb[1], 0), 0);
         }
         if (is("SWIGLU")) {
-            return ggml_swiglu_split(context, x_, y_);
+            return ggml_swiglu_split(context, x, y);
         }
         if (is("GEGLU")) {
-            return ggml_geglu_split(context, x_, y_);
+            return ggml_geglu_split(context, x, y);
         }
         if (is("GET_ROWS")) {
             return ggml_get_rows(context, weight, ids);
         }
         if (is("SET_ROWS")) {
-            return ggml_set_rows(context, weight, x_, ids);
+            return ggml_set_rows(context, weight, x, ids);
         }
         if (is("CPY")) {
-            return ggml_cpy(context, x_, y_);
+            return ggml_cpy(context, x, y);
         }
         fail("the operator " + op_ + " cannot be measured alone");
     }
 
-    // Nobody reads the outputs, so all of them share one place, as they nearly do in the engine.
+    // Nobody reads the outputs, so they share a few places, as they do in the engine.
     graph graph_of(size_t first, size_t n_nodes) {
         graph made{make_context(6 * n_nodes + 2, 6 * n_nodes), nullptr, nullptr};
         made.nodes = ggml_new_graph_custom(made.context.get(), 6 * n_nodes, false);
@@ -321,16 +348,18 @@ private:
         for (int i = 0; i < count; i++) {
             largest = std::max(largest, ggml_backend_buft_get_alloc_size(plain, ggml_graph_node(made.nodes, i)));
         }
-        made.buffer.reset(ggml_backend_buft_alloc_buffer(plain, largest));
+        largest = (largest + alignment - 1) / alignment * alignment;
+        made.buffer.reset(ggml_backend_buft_alloc_buffer(plain, largest * n_inputs_));
         if (!made.buffer) {
             fail("no memory for the output of " + op_);
         }
+        auto *base = static_cast<char *>(ggml_backend_buffer_get_base(made.buffer.get()));
         for (int i = 0; i < count; i++) {
             ggml_tensor *tensor = ggml_graph_node(made.nodes, i);
             const ggml_status status =
                 tensor->view_src ? ggml_backend_view_init(tensor)
                                  : ggml_backend_tensor_alloc(made.buffer.get(), tensor,
-                                                             ggml_backend_buffer_get_base(made.buffer.get()));
+                                                             base + static_cast<size_t>(i) % n_inputs_ * largest);
             if (status != GGML_STATUS_SUCCESS) {
                 fail("the output of " + op_ + " cannot be placed");
             }

@@ -11,7 +11,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 
 #: Raised whenever a field changes its meaning.
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +33,20 @@ class Composition:
     #: The operators of the phase, each shape once, and how often it occurs.
     shapes: tuple[OperatorShape, ...]
     counts: tuple[int, ...]
-    #: From the start of the first operator to the end of the last, in each process, ns.
-    operators_ns: tuple[float, ...]
-    #: The phase less that, in each process, ns.
+    #: For each shape: the time of all its occurrences together, in each process, ns.
+    shapes_ns: tuple[tuple[float, ...], ...]
+    #: The phase less its operators, in each process, ns.
     rest_ns: tuple[float, ...]
 
     @property
     def n_operators(self) -> int:
         """Operators of the phase, layers and all."""
         return sum(self.counts)
+
+    @property
+    def operators_ns(self) -> tuple[float, ...]:
+        """All operators together, in each process, ns."""
+        return tuple(sum(times) for times in zip(*self.shapes_ns, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +105,16 @@ def _composition(plain: Mapping[str, Any]) -> Composition:
     counts = tuple(int(count) for count in plain["counts"])
     if not shapes or len(shapes) != len(counts) or min(counts) < 1:
         raise ValueError(f"counts are {counts!r}, expected one of 1 or more for each of {len(shapes)} shapes")
+    shapes_ns, rest_ns = tuple(map(_times, plain["shapes_ns"])), _times(plain["rest_ns"], may_be_0=True)
+    if len(shapes_ns) != len(shapes) or {len(rounds_ns) for rounds_ns in shapes_ns} != {len(rest_ns)}:
+        raise ValueError(f"shapes_ns are not {len(rest_ns)} times for each of {len(shapes)} shapes")
     return Composition(
         name=str(plain["name"]),
         phase=str(plain["phase"]),
         shapes=shapes,
         counts=counts,
-        operators_ns=_times(plain["operators_ns"]),
-        rest_ns=_times(plain["rest_ns"], may_be_0=True),
+        shapes_ns=shapes_ns,
+        rest_ns=rest_ns,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.ggml_cost import Shape, TensorShape, cost_of
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 from perfsuite.expectation.timing.operator_times import OperatorTimes
 from perfsuite.units import NS_PER_S
 
@@ -66,6 +66,10 @@ def shape_cost(shape: OperatorShape) -> OpCost:
             cost_of("GET_ROWS", x, (stored, rows)) if shape.op == "GET_ROWS" else cost_of("SET_ROWS", stored, (x, rows))
         )
     row = _tensor("f32", k, heads, n)
+    if shape.op == SCALED_ROWS:
+        return cost_of("MUL", row, (row, _tensor("f32", 1, heads, n)))
+    if shape.op == "CONCAT":
+        return cost_of("CONCAT", row, (_tensor("f32", k // 2, heads, n), _tensor("f32", k - k // 2, heads, n)))
     others = {"RMS_NORM+MUL": _tensor("f32", k), "ROPE": _tensor("i32", n)}
     return cost_of(shape.op, row, (row, *([] if shape.op == "CPY" else [others.get(shape.op, row)])))
 

@@ -26,7 +26,6 @@ STAND_INS: Mapping[str, str] = MappingProxyType(
         "SIGMOID": "SWIGLU",
         "TANH": "SWIGLU",
         "CONT": "CPY",
-        "CONCAT": "CPY",
         "REPEAT": "CPY",
     }
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from perfsuite.expectation.timing.features import family
-from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 
 #: Weight types that the catalogue's usual quantisations hold.
 STANDARD_TYPES = ("f32", "f16", "q8_0", "q4_0", "q4_k", "q5_0", "q6_k")
@@ -31,13 +31,13 @@ _EXPERT_SHAPES = ((1024, 1024, 16, 2), (2048, 1024, 32, 4), (1024, 1536, 48, 8),
 _ATTENTION_SHAPES = (
     *((64, 8, 4, 0), (64, 16, 16, 192), (64, 24, 8, 960), (64, 12, 2, 300)),
     *((128, 8, 8, 64), (128, 16, 4, 448), (128, 12, 2, 1400), (128, 20, 20, 200)),
-    (96, 12, 6, 700),
+    *((96, 12, 6, 700), (64, 16, 4, 40), (256, 8, 4, 100), (512, 16, 1, 300)),
 )
 _ROW_SIZES = (256, 1024, 2048, 6144)
 #: Norms of heads have short rows, one for each token and head.
 _HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
 _HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
-_ELEMENTWISE = ("ADD", "MUL", "CPY", "SWIGLU")
+_ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU")
 
 
 def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:

@@ -8,6 +8,9 @@ from math import prod
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.graph import Batch, Operator
 
+#: A product of rows with one number each, which the engine computes element by element.
+SCALED_ROWS = "MUL/scalar"
+
 #: Operators that work on rows, each thread on its own; what they do between the rows of a tensor is all the same.
 _ROWWISE = ("RMS_NORM+MUL", "RMS_NORM", "NORM")
 
@@ -68,15 +71,20 @@ def shape_of(operator: Operator, batch: Batch) -> OperatorShape:
         )
     if op in _ROWWISE:
         return OperatorShape(op=op, type="f32", n_inner=output.ne[0], n_tokens=prod(output.ne[1:]))
-    return OperatorShape(op=op, type="f32", n_inner=output.n_elements // batch.n_tokens or 1, n_tokens=batch.n_tokens)
+    is_scaled = op == "MUL" and len(sources) > 1 and sources[1].ne[0] == 1 < output.ne[0]
+    n_rows = max(1, min(batch.n_tokens, prod(output.ne[1:])))  # fewer than tokens where only some give logits
+    return OperatorShape(
+        op=SCALED_ROWS if is_scaled else op, type="f32", n_inner=output.n_elements // n_rows or 1, n_tokens=n_rows
+    )
 
 
 def _product(operator: Operator) -> OperatorShape:
     """Tell a product with parameters from one of attention, which has heads."""
     weights, x = operator.sources[:2]
     k, m = weights.ne[:2]
-    if operator.cost.parameter_bytes:
-        return OperatorShape(op="MUL_MAT", type=weights.type, n_inner=k, n_outer=m, n_tokens=prod(x.ne[1:]))
+    if operator.cost.parameter_bytes:  # a matrix for each head, as in latent attention, is one with as many rows
+        n_outer, n_tokens = m * prod(weights.ne[2:]), prod(x.ne[1:]) // prod(weights.ne[2:])
+        return OperatorShape(op="MUL_MAT", type=weights.type, n_inner=k, n_outer=n_outer, n_tokens=n_tokens)
     return OperatorShape(
         op="MUL_MAT",
         type=weights.type,

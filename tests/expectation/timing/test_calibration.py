@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,6 +43,12 @@ def test_operators_of_a_composition_are_counted_with_their_layers() -> None:
     (found,) = CALIBRATION.compositions
     assert len(found.shapes) == 2
     assert found.n_operators == 30
+
+
+def test_operators_of_a_composition_add_up_in_each_process() -> None:
+    """All operators of a process take what its shapes take together, whatever the other processes did."""
+    found = replace(CALIBRATION.compositions[0], shapes_ns=((100.0, 110.0), (7.0, 9.0)), rest_ns=(1.0, 2.0))
+    assert found.operators_ns == (107.0, 119.0)
 
 
 @pytest.mark.parametrize("value", [None, [], "text", 5, {}, {"schema": SCHEMA}, {"points": []}])
@@ -97,7 +104,16 @@ def _damaged(path: tuple[str | int, ...], value: object) -> dict[str, Any]:
         (("points", 0, "shape", "n_tokens"), "8"),
         (("compositions", 0, "counts"), [1]),
         (("compositions", 0, "counts"), [1, "x"]),
-        (("compositions", 0, "operators_ns"), [0.0]),
+        (("compositions", 0, "shapes_ns"), 5),
+        (("compositions", 0, "shapes_ns"), []),
+        (("compositions", 0, "shapes_ns"), [[1.0] * 3]),
+        (("compositions", 0, "shapes_ns"), [[1.0] * 3] * 3),
+        (("compositions", 0, "shapes_ns"), [[1.0] * 3, [1.0] * 2]),
+        (("compositions", 0, "shapes_ns"), [[1.0] * 2] * 2),
+        (("compositions", 0, "shapes_ns", 1), []),
+        (("compositions", 0, "shapes_ns", 1), [1.0, 0.0, 1.0]),
+        (("compositions", 0, "shapes_ns", 1), 5.0),
+        (("compositions", 0, "rest_ns"), [1.0]),
         (("compositions", 0, "rest_ns"), [-1.0]),
         (("compositions", 0, "shapes", 0), {}),
         (("token_phases", 0, "rounds_ns"), None),
@@ -114,5 +130,5 @@ def test_damage_is_an_error_that_a_user_can_act_on(path: tuple[str | int, ...], 
 
 def test_a_rest_of_nothing_is_a_time() -> None:
     """What the engine spends beside its operators may be too little to see."""
-    found = Calibration.from_plain(_damaged(("compositions", 0, "rest_ns"), [0.0]))
-    assert found.compositions[0].rest_ns == (0.0,)
+    found = Calibration.from_plain(_damaged(("compositions", 0, "rest_ns"), [0.0] * 3))
+    assert found.compositions[0].rest_ns == (0.0,) * 3

@@ -73,12 +73,25 @@ def test_every_operator_of_the_grid_moves_something() -> None:
             assert cost.flops >= 2 * shape.n_inner * shape.n_tokens * max(1, shape.n_heads, shape.n_used), shape
 
 
+def test_rows_are_scaled_by_one_number_each() -> None:
+    """256 elements of 4 bytes are read and written for each of 9 rows, a number is read, and each is one FLOP."""
+    cost = shape_cost(OperatorShape(op="MUL/scalar", type="f32", n_inner=256, n_tokens=9))
+    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (9 * 256, 9 * 4 * (256 + 1), 9 * 4 * 256)
+
+
+@pytest.mark.parametrize("n_inner", [256, 255])
+def test_a_concatenation_moves_its_rows_once(n_inner: int) -> None:
+    """Both halves are read and the whole is written, also where one is longer, and nothing is computed."""
+    cost = shape_cost(OperatorShape(op="CONCAT", type="f32", n_inner=n_inner, n_tokens=9))
+    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (0, 9 * 4 * n_inner, 9 * 4 * n_inner)
+
+
 @pytest.mark.parametrize("model", ["smollm2-135m-l2-q8_0", "qwen3-0.6b-l2-q4_0", "deepseek-v2-lite-l3-q4_0"])
 def test_an_operator_alone_costs_what_it_costs_in_the_graph(model: str) -> None:
     """The arithmetic of products, norms, RoPE and activations is that of the operator whose shape it is."""
     weights = resolve(model, cache_dir=Path("/nowhere"))
     batch = Batch(n_tokens=32, n_outputs=32, n_used=32, n_ctx=256)
-    kinds = ("MUL_MAT", "MUL_MAT_ID", "RMS_NORM+MUL", "ROPE", "SWIGLU", "ADD")
+    kinds = ("MUL_MAT", "MUL_MAT_ID", "RMS_NORM+MUL", "ROPE", "SWIGLU", "ADD", "MUL", "CONCAT")
     graph = engine_graph(weights.architecture, weights.tensor_types, batch, Settings())
     for operator in (each for each in graph if each.op in kinds):
         assert shape_cost(shape_of(operator, batch)).flops == operator.cost.flops, operator

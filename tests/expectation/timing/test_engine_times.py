@@ -20,13 +20,14 @@ from perfsuite.expectation.timing.calibration import CalibrationPoint, Compositi
 from perfsuite.expectation.timing.engine_times import (
     LEAST_SPREAD_RATIO,
     REST_SPREAD_RATIO,
-    UNKNOWN_FACTOR,
     EngineTimes,
     TimeForecast,
+    phase_operators,
     phase_shapes,
 )
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import LEAST_SPREAD_RATIO as LEAST_FIT_SPREAD_RATIO
+from perfsuite.expectation.timing.phase_factor import UNKNOWN_SPREAD_RATIO
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -48,6 +49,16 @@ def alone_ns(shapes: dict[OperatorShape, int]) -> float:
     return sum(lawful_ns(shape) * count for shape, count in shapes.items())
 
 
+def _joined(one: Composition, other: Composition) -> Composition:
+    """Compose the operators of both."""
+    return replace(
+        one,
+        shapes=one.shapes + other.shapes,
+        counts=one.counts + other.counts,
+        shapes_ns=one.shapes_ns + other.shapes_ns,
+    )
+
+
 def width_of(found: TimeForecast) -> float:
     """Return how far the upper bound is from the expectation, as a logarithm."""
     return math.log(found.upper_ns / found.expected_ns)
@@ -56,42 +67,61 @@ def width_of(found: TimeForecast) -> float:
 def test_the_factor_is_the_engine_over_the_operators_alone() -> None:
     """Two compositions of 1.1 and 1.3 times their operators give their geometric mean, and their spread."""
     found = times(composition(LAYERS, ratio=1.1), composition({PRODUCT: 4}, ratio=1.3)).factors["decode"]
-    assert found.ratio == pytest.approx(math.sqrt(1.1 * 1.3), rel=0.001)
-    assert found.spread_ratio == pytest.approx(stdev([math.log(1.1), math.log(1.3)]), rel=0.01)
+    assert found.overall.ratio == pytest.approx(math.sqrt(1.1 * 1.3), rel=0.001)
+    assert found.overall.spread_ratio == pytest.approx(stdev([math.log(1.1), math.log(1.3)]), rel=0.01)
     assert found.n_compositions == 2
 
 
 def test_a_phase_is_its_operators_times_the_factor_and_the_rest() -> None:
-    """With a factor of 1.2 and 50 ns beside each operator the expectation follows by hand."""
-    engine = times(*(composition(LAYERS, ratio=1.2, rest_ns=50.0 * 90) for _ in range(3)))
-    assert engine.factors["decode"].rest_ns_per_operator == pytest.approx(50.0)
+    """With a factor of 1.2, and 700 ns and 50 ns for each operator beside them, the expectation follows by hand."""
+    composed = (LAYERS, {PRODUCT: 40}, {NORM: 10})
+    engine = times(*(composition(each, ratio=1.2, rest_ns=700.0 + 50.0 * sum(each.values())) for each in composed))
     shapes = {PRODUCT: 7, NORM: 3}
     assert engine.part(shapes, "decode").expected_ns == pytest.approx(1.2 * alone_ns(shapes), rel=0.001)
-    assert engine.rest(10, "decode").expected_ns == pytest.approx(500.0)
-    assert engine.phase(shapes, "decode").expected_ns == pytest.approx(1.2 * alone_ns(shapes) + 500.0, rel=0.001)
+    assert engine.rest(10, "decode").expected_ns == pytest.approx(1200.0)
+    assert engine.phase(shapes, "decode").expected_ns == pytest.approx(1.2 * alone_ns(shapes) + 1200.0, rel=0.001)
     with_gather = engine.phase(shapes, "decode", n_elsewhere=2).expected_ns
-    assert with_gather == pytest.approx(1.2 * alone_ns(shapes) + 600.0, rel=0.001)
+    assert with_gather == pytest.approx(1.2 * alone_ns(shapes) + 1300.0, rel=0.001)
 
 
-def test_the_rest_is_that_of_an_operator_in_the_middle() -> None:
-    """What the engine spends beside its operators is the median over the compositions, for each operator."""
-    rests = (10.0, 90.0, 20.0)
-    engine = times(*(composition(LAYERS, rest_ns=rest * 90) for rest in rests))
-    assert engine.factors["decode"].rest_ns_per_operator == pytest.approx(20.0)
+def test_every_kind_has_a_factor_of_its_own() -> None:
+    """Products that take 1.1 times as long within the engine and norms of 3 times add up, in a phase as in a part."""
+    engine = times(*[_joined(composition({PRODUCT: 30}, ratio=1.1), composition({NORM: 60}, ratio=3.0))] * 2)
+    shapes = {PRODUCT: 7, NORM: 300}
+    expected_ns = 1.1 * alone_ns({PRODUCT: 7}) + 3.0 * alone_ns({NORM: 300})
+    assert engine.part(shapes, "decode").expected_ns == pytest.approx(expected_ns, rel=0.001)
+    assert engine.phase(shapes, "decode").expected_ns == pytest.approx(expected_ns, rel=0.001)
+
+
+def test_a_kind_that_no_composition_has_takes_the_factor_of_all() -> None:
+    """An addition is forecast as much longer as all operators together were."""
+    engine = times(*[_joined(composition({PRODUCT: 30}, ratio=1.1), composition({NORM: 60}, ratio=3.0))] * 2)
+    overall = (1.1 * alone_ns({PRODUCT: 30}) + 3.0 * alone_ns({NORM: 60})) / alone_ns(LAYERS)
+    addition = OperatorShape(op="ADD", type="f32", n_inner=576)
+    found = engine.part({addition: 5}, "decode")
+    assert found.expected_ns == pytest.approx(overall * alone_ns({addition: 5}), rel=0.001)
 
 
 def test_each_process_of_a_composition_may_be_disturbed() -> None:
     """The median of the processes counts, of the operators and of the rest."""
     steady = composition(LAYERS, ratio=1.2, rest_ns=900.0)
-    operators, rest = steady.operators_ns[0], steady.rest_ns[0]
-    spoilt = replace(steady, operators_ns=(operators, operators * 50, operators), rest_ns=(rest * 9, rest, rest))
-    assert times(spoilt, spoilt).factors == times(steady, steady).factors
+    rest = steady.rest_ns[0]
+    spoilt = replace(
+        steady,
+        shapes_ns=tuple((once, once * 50, once) for once, *_ in steady.shapes_ns),
+        rest_ns=(rest * 9, rest, rest),
+    )
+    found, expected = (times(each, each).factors["decode"] for each in (spoilt, steady))
+    assert replace(found, process_spread_ratio=0.0) == replace(expected, process_spread_ratio=0.0)
+    assert expected.process_spread_ratio == pytest.approx(0.0, abs=1e-9)
+    assert found.process_spread_ratio == pytest.approx(stdev([0.0, math.log(50), 0.0]))
 
 
 def test_phases_have_factors_of_their_own() -> None:
     """What prefill makes of its operators says nothing about decode."""
     engine = times(composition(LAYERS, ratio=1.5, phase="prefill"), composition(LAYERS, ratio=1.1))
-    assert {phase: round(each.ratio, 3) for phase, each in engine.factors.items()} == {"prefill": 1.5, "decode": 1.1}
+    ratios = {phase: round(each.overall.ratio, 3) for phase, each in engine.factors.items()}
+    assert ratios == {"prefill": 1.5, "decode": 1.1}
 
 
 def test_without_a_composition_operators_add_up_as_they_are() -> None:
@@ -106,7 +136,8 @@ def test_without_a_composition_operators_add_up_as_they_are() -> None:
 def test_one_composition_has_the_spread_of_what_is_unknown() -> None:
     """A single ratio says nothing about the next architecture."""
     found = times(composition(LAYERS, ratio=1.2)).factors["decode"]
-    assert (found.ratio, found.spread_ratio) == (pytest.approx(1.2, rel=0.001), UNKNOWN_FACTOR.spread_ratio)
+    assert (found.overall.ratio, found.overall.spread_ratio) == (pytest.approx(1.2, rel=0.001), UNKNOWN_SPREAD_RATIO)
+    assert found.spread_ratio == UNKNOWN_SPREAD_RATIO
 
 
 @given(
@@ -205,35 +236,64 @@ def test_what_was_never_measured_after_a_token_has_no_forecast() -> None:
     assert engine.token_phase("sampling", 1000) is None
 
 
-def drifting(*shifts: float) -> list[CalibrationPoint]:
-    """Measure two operators whose rounds are all shifted alike."""
-    shapes = [replace(PRODUCT, n_inner=k) for k in (256, 512, 1024, 2048)]
-    return [
-        CalibrationPoint(shape=shape, rounds_ns=tuple(lawful_ns(shape) * math.exp(shift) for shift in shifts))
-        for shape in shapes
-    ]
+def in_processes(*shifts: float) -> Composition:
+    """Compose operators of which each process takes more or less, all alike."""
+    steady = composition({PRODUCT: 30})
+    return replace(
+        steady,
+        shapes_ns=tuple(tuple(once * math.exp(shift) for shift in shifts) for once, *_ in steady.shapes_ns),
+        rest_ns=(0.0,) * len(shifts),
+    )
 
 
-def test_rounds_that_drift_widen_the_interval() -> None:
-    """By as much as all operators together differed from round to round, whatever a single one did."""
-    steady, drifted = (times(points=drifting(*shifts)) for shifts in ((0.0, 0.0, 0.0), (-0.2, 0.0, 0.2)))
-    quantile = stats.t.ppf(0.95, 1)
-    before, after = (width_of(each.part({PRODUCT: 1}, "x")) for each in (steady, drifted))
-    assert after**2 - before**2 == pytest.approx((quantile * 0.2) ** 2, rel=0.001)
+def test_processes_that_differ_widen_the_interval() -> None:
+    """By as much as the operators of the same architecture differ from process to process, a part as a phase."""
+    steady, shifted = (times(*[in_processes(*shifts)] * 4) for shifts in ((0.0, 0.0, 0.0), (-0.2, 0.0, 0.2)))
+    quantile = stats.t.ppf(0.95, 3)
+    for kind in ("part", "phase"):
+        before, after = (width_of(getattr(each, kind)({PRODUCT: 1}, "decode")) for each in (steady, shifted))
+        assert after**2 - before**2 == pytest.approx((quantile * 0.2) ** 2, rel=0.001)
 
 
-def test_a_single_outlier_is_no_drift() -> None:
-    """One operator that was disturbed in one round says nothing about the machine."""
-    points = drifting(0.0, 0.0, 0.0)
-    outlier = replace(points[0], rounds_ns=(points[0].rounds_ns[0] * 3, *points[0].rounds_ns[1:]))
-    found, steady = (times(points=each).part({PRODUCT: 1}, "x") for each in ([outlier, *points[1:]], points))
+def test_processes_of_another_phase_say_nothing() -> None:
+    """What differs from process to process in the prefill leaves decode as it is."""
+    prefill = replace(in_processes(-0.2, 0.0, 0.2), phase="prefill")
+    alone, beside = (times(*[in_processes(0.0, 0.0)] * 4, *others) for others in ((), (prefill, prefill)))
+    assert beside.phase(LAYERS, "decode") == alone.phase(LAYERS, "decode")
+
+
+def test_one_process_knows_no_spread() -> None:
+    """A calibration of a single process has the interval of one whose processes agree."""
+    found, steady = (
+        times(*[in_processes(*shifts)] * 4).part({PRODUCT: 1}, "decode") for shifts in ((0.0,), (0.0, 0.0))
+    )
     assert found == steady
 
 
-def test_one_round_knows_no_drift() -> None:
-    """A calibration of a single round has the interval of one that did not drift."""
-    found, steady = (times(points=drifting(*shifts)).part({PRODUCT: 1}, "x") for shifts in ((0.0,), (0.0, 0.0)))
-    assert found == steady
+def test_the_spread_of_a_kind_is_that_of_its_parts() -> None:
+    """Norms that differ between architectures widen the interval of norms, by their share that of both."""
+    engine = times(
+        *(
+            _joined(composition({PRODUCT: 30}), composition({NORM: 60}, ratio=math.exp(shift)))
+            for shift in (-0.3, 0.3, -0.3, 0.3)
+        )
+    )
+    quantile, spread = stats.t.ppf(0.95, 3), stdev([-0.3, 0.3, -0.3, 0.3])
+    least = math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO)
+    assert width_of(engine.part({PRODUCT: 1}, "decode")) == pytest.approx(quantile * least)
+    assert width_of(engine.part({NORM: 9}, "decode")) == pytest.approx(quantile * math.hypot(spread, least), rel=0.001)
+    even = {PRODUCT: 1, NORM: round(lawful_ns(PRODUCT) / lawful_ns(NORM))}
+    expected = math.hypot(LEAST_FIT_SPREAD_RATIO / math.sqrt(2), spread / 2, LEAST_SPREAD_RATIO)
+    assert width_of(engine.part(even, "decode")) == pytest.approx(quantile * expected, rel=0.02)
+
+
+def test_a_phase_has_the_spread_of_what_is_left() -> None:
+    """Where each kind has its factor, a phase differs by what the factors leave and not by those of its kinds."""
+    engine = times(*(composition(LAYERS, ratio=ratio) for ratio in (1.1, 1.3, 1.1, 1.3)))
+    spread = engine.factors["decode"].spread_ratio
+    assert spread == pytest.approx(stdev([math.log(ratio) for ratio in (1.1, 1.3, 1.1, 1.3)]), rel=0.001)
+    expected = math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO, spread)
+    assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(stats.t.ppf(0.95, 3) * expected, rel=0.001)
 
 
 def test_a_calibration_without_operators_is_an_error() -> None:
@@ -261,3 +321,14 @@ def test_operators_of_no_rows_are_left_out() -> None:
     assert found.total() < len(workload.graph(Phase.PREFILL))
     heads = [shape for shape in found.elements() if shape.n_outer == 49152]
     assert [shape.n_tokens for shape in heads] == [1]
+
+
+def test_operators_come_in_the_order_of_the_graph() -> None:
+    """A prompt starts at the gather of its embeddings and ends at the head, and each micro-batch does so."""
+    workload = llama_workload(resolve("smollm2-135m-l2-q8_0", cache_dir=Path("/nowhere")), find_scenario("p600-g1"))
+    found = phase_operators(workload, Phase.PREFILL)
+    assert Counter(found) == phase_shapes(workload, Phase.PREFILL)
+    gathers = [at for at, shape in enumerate(found) if shape.op == "GET_ROWS" and shape.n_tokens in (512, 88)]
+    assert gathers[0] == 0
+    assert {found[at].n_tokens for at in gathers} == {512, 88}
+    assert found[-1] == OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=49152, n_tokens=1)

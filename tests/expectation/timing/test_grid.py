@@ -27,7 +27,7 @@ def test_every_kind_of_operator_is_measured() -> None:
     """The grid has each operator that a forecast of a dense model or of experts needs."""
     assert {shape.op for shape in SHAPES} == {
         *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE"),
-        *("ADD", "MUL", "SWIGLU", "CPY", "GET_ROWS", "SET_ROWS"),
+        *("ADD", "MUL", "MUL/scalar", "SWIGLU", "CPY", "CONCAT", "GET_ROWS", "SET_ROWS"),
     }
 
 

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.op_cost import NO_COST
+from perfsuite.expectation.timing.efficiency import shape_cost
 from perfsuite.expectation.timing.features import features
-from perfsuite.expectation.timing.operator_shape import OperatorShape, shape_of
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape, shape_of
 from perfsuite.workload.catalog import names
 from perfsuite.workload.weights import resolve
 
@@ -20,6 +23,9 @@ DECODE = Batch(n_tokens=1, n_outputs=1, n_used=300, n_ctx=512)
 
 #: Role of fused attention.
 FLASH = "flash_attn_ext"
+
+#: Roles of products of rows with one number each: of the experts' rows with their weights, of the shared with its gate.
+SCALED_ROLES = ("ffn_moe_weighted", "ffn_shexp_out")
 
 
 def graph(model: str, batch: Batch, settings: Settings | None = None) -> tuple[Operator, ...]:
@@ -43,7 +49,7 @@ def test_every_operator_of_a_graph_has_a_shape(name: str, batch: Batch, flash_at
     settings = Settings(flash_attn=flash_attn and architecture.family.flash_attention)
     for operator in graph(f"{name}-l2-q4_0", batch, settings):
         found = shape_of(operator, batch)
-        assert found.op == operator.op
+        assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
         assert all(term > 0.0 for term in features(found, found.n_tokens, 2)), operator
         assert found.n_past < batch.n_used
 
@@ -135,6 +141,55 @@ def test_a_norm_of_heads_has_a_row_for_each() -> None:
     """Qwen3 normalises each of 16 heads of a token for itself."""
     found = shape_by_role("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL)
     assert found == OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=128, n_tokens=48 * 16)
+
+
+@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+@pytest.mark.parametrize(
+    ("model", "role", "sizes"),
+    [
+        ("deepseek-v2-lite-l3-q4_0", "q_nope_absorbed", (128, 512 * 16)),
+        ("deepseek-v2-lite-l3-q4_0", "fattn_mla", (512, 128 * 16)),
+    ],
+)
+def test_a_matrix_for_each_head_is_one_with_as_many_rows(
+    model: str, role: str, sizes: tuple[int, int], batch: Batch
+) -> None:
+    """Latent attention of 16 heads keeps 128 and 512 columns, and has the rows of all heads, for each token."""
+    operator = next(each for each in graph(model, batch) if each.role == role)
+    found = shape_of(operator, batch)
+    assert (found.op, found.n_heads, found.n_tokens) == ("MUL_MAT", 0, batch.n_tokens)
+    assert (found.n_inner, found.n_outer) == sizes
+    assert 2 * found.n_inner * found.n_outer * found.n_tokens == operator.cost.flops
+
+
+@pytest.mark.parametrize("batch", [replace(PREFILL, n_outputs=48), DECODE], ids=["prefill", "decode"])
+@pytest.mark.parametrize(
+    ("model", "flash_attn"),
+    [("deepseek-v2-lite-l3-q4_0", True), ("deepseek-v2-lite-l3-q4_0", False), ("plm-1.8b-l2-q4_0", False)],
+)
+def test_latent_attention_keeps_its_arithmetic(model: str, flash_attn: bool, batch: Batch) -> None:
+    """Whether its decompression is absorbed or not, the FLOPs of each shape are those of the operator."""
+    kinds = ("MUL_MAT", "MUL_MAT_ID", "RMS_NORM+MUL", "ROPE", "MUL", "CONCAT", "ADD")
+    operators = [each for each in graph(model, batch, Settings(flash_attn=flash_attn)) if each.op in kinds]
+    assert "CONCAT" in {each.op for each in operators}
+    for operator in operators:
+        assert shape_cost(shape_of(operator, batch)).flops == operator.cost.flops, operator
+
+
+@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+def test_the_weighting_of_experts_scales_rows(batch: Batch) -> None:
+    """The rows of 4 experts are each multiplied by one number, and so is that of the shared expert."""
+    weighted, shared = (shape_by_role("qwen1.5-moe-a2.7b-l2-q4_0", role, batch) for role in SCALED_ROLES)
+    assert weighted == OperatorShape(op=SCALED_ROWS, type="f32", n_inner=4 * 2048, n_tokens=batch.n_tokens)
+    assert shared == OperatorShape(op=SCALED_ROWS, type="f32", n_inner=2048, n_tokens=batch.n_tokens)
+
+
+def test_a_product_of_rows_with_rows_is_not_scaled() -> None:
+    """The weights of a norm are as wide as its rows, and a single column has nothing to repeat its number over."""
+    wide, column = (TensorShape(type="f32", ne=(n, 48, 1, 1)) for n in (576, 1))
+    for output, second in ((wide, wide), (column, column)):
+        operator = Operator(role="norm_w", layer=None, op="MUL", output=output, sources=(output, second), cost=NO_COST)
+        assert shape_of(operator, PREFILL).op == "MUL"
 
 
 @pytest.mark.parametrize("op", ["ROPE", "SOFT_MAX"])
