@@ -8,7 +8,7 @@ from pathlib import Path
 import platformdirs
 
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import profile_names
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.expectation.requests.rates import (
@@ -70,7 +70,9 @@ def _rates(options: argparse.Namespace, tops: float, bandwidth_gb_per_s: float, 
 
 def _profile_figures(name: str) -> tuple[float, float, float]:
     """Return TOPS, GB/s and microseconds a dispatch of a profile."""
-    find_profile(name)
+    if name not in profile_names():
+        known = ", ".join(profile_names())
+        raise DeviceError(f"--device={name}: no such device; known are {known}, or give --tops and --bandwidth instead")
     if name != _HOST:
         raise DeviceError(f"--device={name}: its profile has no peaks; give --tops and --bandwidth instead")
     n_threads = default_threads()

@@ -205,7 +205,10 @@ BAD = {
     "device-and-tops": (["--device", "host"], "--device=host with --tops and --bandwidth: expected one or the other"),
     "no-file": (["--architecture", "/nowhere/config.json"], "/nowhere/config.json: cannot be read"),
     "no-gguf": (["--architecture", "/nowhere/x.gguf"], "/nowhere/x.gguf"),
-    "experts": (["--architecture", "qwen1.5-moe-a2.7b", "--conventions", "paper"], "expected None under the paper's"),
+    "experts": (
+        ["--architecture", "qwen1.5-moe-a2.7b", "--conventions", "paper"],
+        "moe has 60 experts, expected none under the paper's",
+    ),
 }
 
 

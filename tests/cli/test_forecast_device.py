@@ -10,7 +10,6 @@ import pytest
 
 from perfsuite.cli import forecast_device, main
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.ceiling_store import best_ceilings
@@ -78,10 +77,6 @@ def test_a_host_without_ceilings_says_how_to_get_them(cache: Path, refused: Refu
 
 def test_a_profile_without_peaks_asks_for_figures(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device elsewhere has no probes here, and its profile has no peaks."""
-
-    def found(name: str) -> Profile:
-        return replace(find_profile("host"), name=name)
-
-    monkeypatch.setattr(forecast_device, "find_profile", found)
+    monkeypatch.setattr(forecast_device, "profile_names", lambda: ("board", "host"))
     told = refused([*ARGUMENTS, "--device", "board"])
     assert "--device=board: its profile has no peaks; give --tops and --bandwidth instead" in told

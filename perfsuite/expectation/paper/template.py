@@ -157,8 +157,8 @@ def template_of(architecture: Architecture, variant: Variant, lora_rank: int = D
     """
     if architecture.moe is not None:
         raise ArchitectureError(
-            f"architecture {architecture.name!r}: moe is {architecture.moe!r}, expected None under the paper's "
-            "conventions, whose template is dense; use the conventions 'engine'"
+            f"architecture {architecture.name!r}: moe has {architecture.moe.n_experts} experts, expected none under "
+            "the paper's conventions, whose template is dense; use the conventions 'engine'"
         )
     template = generic_template(architecture, variant, lora_rank)
     latent = architecture.mla or (_LATENT if variant.mla else None)

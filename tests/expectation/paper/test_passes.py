@@ -207,7 +207,10 @@ def test_every_dense_architecture_has_a_pass(name: str, variant: object, n_promp
 @pytest.mark.parametrize("name", [name for name in names() if find(name).moe is not None])
 def test_experts_have_no_place_in_the_template(name: str) -> None:
     """An architecture with experts is refused by name, with the conventions that count them."""
-    with pytest.raises(ArchitectureError, match=f"architecture '{name}': moe is .*use the conventions 'engine'"):
+    with pytest.raises(
+        ArchitectureError,
+        match=f"architecture '{name}': moe has .*experts, expected none.*use the conventions 'engine'",
+    ):
         prefill_pass(find(name), find_variant("bf16-bf16"), 32)
 
 
