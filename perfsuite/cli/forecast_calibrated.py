@@ -19,7 +19,6 @@ from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.launch import environment_engine
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import Scenario
-from perfsuite.workload.weights import Weights
 
 #: The only device that this process can have calibrated.
 _HOST = "host"
@@ -63,18 +62,4 @@ def calibrated_forecast(
 def _workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
     request = engine_request(subject, optimisations)
     scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=n_gen, source="given by its lengths")
-    weights = Weights(
-        name=request.architecture.name,
-        architecture=request.architecture,
-        tensor_types=request.tensor_types,
-        quantization=None,
-        path=None,
-        identity="",
-    )
-    return LlamaWorkload(
-        weights=weights,
-        scenario=scenario,
-        settings=request.settings,
-        n_ctx=-(-scenario.n_ctx // 256) * 256,
-        n_ubatch=optimisations.chunk or N_UBATCH,
-    )
+    return request.workload(scenario, n_ctx=-(-scenario.n_ctx // 256) * 256, n_ubatch=optimisations.chunk or N_UBATCH)

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "failure.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "llama.h"
@@ -22,9 +23,7 @@ extern "C" bool ps_entry_resolve(void);
 
 namespace {
 
-struct failure {
-    std::string text;
-};
+using perfsuite::failure;
 
 std::string engine_log; // the engine's own last complaint, for error messages
 
@@ -44,13 +43,11 @@ void keep_complaint(ggml_log_level level, const char *text, void *) {
 }
 
 ggml_type type_of(const char *name) {
-    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
-        const char *known = ggml_type_name(static_cast<ggml_type>(i));
-        if (known && std::strcmp(known, name) == 0) {
-            return static_cast<ggml_type>(i);
-        }
+    const ggml_type type = perfsuite::type_called(name);
+    if (type == GGML_TYPE_COUNT) {
+        fail(std::string("no ggml type is called '") + name + "'");
     }
-    fail(std::string("no ggml type is called '") + name + "'");
+    return type;
 }
 
 struct model_deleter {

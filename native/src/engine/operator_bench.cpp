@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "failure.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
@@ -20,9 +21,7 @@
 
 namespace {
 
-struct failure {
-    std::string text;
-};
+using perfsuite::failure;
 
 [[noreturn]] void fail(const std::string &text) { throw failure{text}; }
 
@@ -50,13 +49,11 @@ constexpr int64_t most_nodes = 2048;
 constexpr int64_t drawn_rows = 32; // distinct rows of random weights; the rest repeat them
 
 ggml_type type_of(const char *name) {
-    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
-        const char *known = ggml_type_name(static_cast<ggml_type>(i));
-        if (known && std::strcmp(known, name) == 0) {
-            return static_cast<ggml_type>(i);
-        }
+    const ggml_type type = perfsuite::type_called(name);
+    if (type == GGML_TYPE_COUNT) {
+        fail(std::string("no ggml type is called '") + name + "'");
     }
-    fail(std::string("no ggml type is called '") + name + "'");
+    return type;
 }
 
 context_ptr make_context(size_t n_tensors, size_t n_graph_nodes) {

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
+from perfsuite.expectation.cases import N_UBATCH
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.expectation.operators.tiling import padded
@@ -18,7 +18,6 @@ from perfsuite.expectation.requests.operator_kinds import operator_kind
 from perfsuite.expectation.requests.step_costs import StepCosts, expanded
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import Scenario
-from perfsuite.workload.weights import Weights
 
 _FIELDS = tuple(each.name for each in fields(OpCost))
 
@@ -63,21 +62,7 @@ class EnginePasses:
     def _batches(self, n_prompt: int) -> tuple[Batch, ...]:
         request = self._request
         scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=0, source="the forecast's own")
-        weights = Weights(
-            name=request.architecture.name,
-            architecture=request.architecture,
-            tensor_types=request.tensor_types,
-            quantization=None,
-            path=None,
-            identity="",
-        )
-        workload = LlamaWorkload(
-            weights=weights,
-            scenario=scenario,
-            settings=request.settings,
-            n_ctx=padded(n_prompt, KV_PADDING),
-            n_ubatch=self._chunk,
-        )
+        workload = request.workload(scenario, n_ctx=padded(n_prompt, KV_PADDING), n_ubatch=self._chunk)
         return workload.batches(Phase.PREFILL)
 
     def _pass(self, batch: Batch, n_sequences: int = 1) -> PassCost:

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from perfsuite.errors import ArchitectureError, PerfsuiteError
+from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Settings, refusal
 from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.subject import Subject
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.quantization import tensor_types
+from perfsuite.workload.scenario import Scenario
+from perfsuite.workload.weights import Weights
 
 #: ggml's type for each of the variants' formats of weights. Activations are the engine's own affair.
 WEIGHT_TYPES: Mapping[str, str] = {"bf16": "bf16", "fp16": "f16", "int8": "q8_0", "int4": "q4_0"}
@@ -37,6 +40,18 @@ class EngineRequest:
     architecture: Architecture
     tensor_types: Mapping[str, str] = field(hash=False)
     settings: Settings
+
+    def workload(self, scenario: Scenario, *, n_ctx: int, n_ubatch: int) -> LlamaWorkload:
+        """Return it as a workload of so many cells of cache and tokens at once; no file stands behind it."""
+        weights = Weights(
+            name=self.architecture.name,
+            architecture=self.architecture,
+            tensor_types=self.tensor_types,
+            quantization=None,
+            path=None,
+            identity="",
+        )
+        return LlamaWorkload(weights=weights, scenario=scenario, settings=self.settings, n_ctx=n_ctx, n_ubatch=n_ubatch)
 
 
 def engine_request(subject: Subject, optimisations: Optimisations) -> EngineRequest:
