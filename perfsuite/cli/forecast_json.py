@@ -87,7 +87,7 @@ def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
         "ops": cost.flops,
         "bytes": cost.moved_bytes,
         "read_bytes": cost.read_bytes,
-        "written_bytes": cost.written_bytes,
+        "write_bytes": cost.written_bytes,
         "dispatches": cost.n_dispatches,
         "compute_s": phase.compute_s,
         "memory_s": phase.memory_s,

@@ -20,11 +20,11 @@ REQUEST = ["--prompt", "2048", "--new-tokens", "2000"]
 LLAMA = ["--architecture", "llama-2-7b", "--variant", "bf16-int4-kv4"]
 
 PHASE_KEYS = {
-    *("ops", "bytes", "read_bytes", "written_bytes", "kv_bytes", "dispatches"),
+    *("ops", "bytes", "read_bytes", "write_bytes", "kv_bytes", "dispatches"),
     *("compute_s", "memory_s", "dispatch_s", "dispatch_share", "bound"),
 }
 STEP_KEYS = PHASE_KEYS | {"tpot_s", "tokens_per_s"}
-COUNTS = ("ops", "bytes", "read_bytes", "written_bytes", "kv_bytes", "dispatches")
+COUNTS = ("ops", "bytes", "read_bytes", "write_bytes", "kv_bytes", "dispatches")
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -62,7 +62,7 @@ def test_the_json_has_every_figure(capsys: Streams, conventions: str) -> None:
     assert decode["first"].keys() == decode["last"].keys() == STEP_KEYS
     for phase in (prefill, decode, decode["first"], decode["last"]):
         assert all(type(phase[name]) is int for name in COUNTS)
-        assert phase["bytes"] == phase["read_bytes"] + phase["written_bytes"]
+        assert phase["bytes"] == phase["read_bytes"] + phase["write_bytes"]
         assert phase["bound"] in ("compute", "memory")
     assert sum(prefill["shares"].values()) == pytest.approx(1.0)
     assert plain["energy_j"] is None
