@@ -13,7 +13,7 @@ from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorSha
 #: Weight types that the catalogue's usual quantisations hold.
 STANDARD_TYPES = ("f32", "f16", "q8_0", "q4_0", "q4_k", "q5_0", "q6_k")
 #: Types whose experts are measured too.
-EXPERT_TYPES = ("f16", "q8_0", "q4_0", "q4_k", "q6_k")
+EXPERT_TYPES = ("f16", "q8_0", "q4_0", "q4_k", "q5_0", "q6_k")
 
 #: Rows of activations at which everything is measured; between them times are interpolated.
 TOKEN_LEVELS = (1, 8, 32, 128, 512)

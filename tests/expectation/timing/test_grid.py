@@ -70,7 +70,7 @@ def test_types_are_those_that_were_asked_for() -> None:
     ]
     assert {shape.type for shape in SHAPES if shape.op == "MUL_MAT_ID"} == set(EXPERT_TYPES)
     assert {shape.type for shape in SHAPES if family(shape)[0] == "MUL_MAT"} == set(STANDARD_TYPES)
-    assert not any(shape.op == "MUL_MAT_ID" for shape in standard_shapes(("q5_0",)))
+    assert not any(shape.op == "MUL_MAT_ID" for shape in standard_shapes(("f32",)))
 
 
 def test_typical_shapes_are_two_of_each_kind() -> None:
