@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-from scipy.optimize import nnls
-
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import CalibrationPoint
 from perfsuite.expectation.timing.features import ELSE, STAND_INS, family, features
+from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.workload.ggml_types import GGML_TYPES
 
@@ -117,10 +115,8 @@ def _weights(points: Sequence[CalibrationPoint], n_threads: int) -> tuple[float,
     """Solve for weights of 0 or more that leave the least squares of relative errors."""
     times = [median(point.rounds_ns) for point in points]
     terms = [features(point.shape, point.shape.n_tokens, n_threads) for point in points]
-    scale = np.max(np.asarray(terms), axis=0)
-    relative = np.asarray(terms) / scale / np.asarray(times)[:, None]
-    weights, _ = nnls(relative, np.ones(len(points)))
-    return tuple(float(weight) for weight in weights / scale)
+    relative = [[term / time_ns for term in row] for row, time_ns in zip(terms, times, strict=True)]
+    return nonnegative_weights(relative, [1.0] * len(points))
 
 
 def _left_out_errors(points: Sequence[CalibrationPoint], n_threads: int) -> list[float]:

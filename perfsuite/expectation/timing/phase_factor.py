@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from types import MappingProxyType
 
-import numpy as np
-from scipy.optimize import nnls
-
 from perfsuite.expectation.timing.calibration import Composition
 from perfsuite.expectation.timing.features import family
+from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_times import OperatorTimes
 
 #: What nothing was measured for may be wrong by a third.
@@ -113,6 +111,6 @@ def _process_spread(compositions: Sequence[Composition]) -> float:
 
 def _rest(compositions: Sequence[Composition]) -> tuple[float, float]:
     """Fit what lies beside the operators: so much for an evaluation, and so much for each operator."""
-    terms = np.array([[1.0, float(each.n_operators)] for each in compositions])
-    weights, _ = nnls(terms, np.array([median(each.rest_ns) for each in compositions]))
-    return float(weights[0]), float(weights[1])
+    terms = [(1.0, float(each.n_operators)) for each in compositions]
+    rest_ns, rest_ns_per_operator = nonnegative_weights(terms, [median(each.rest_ns) for each in compositions])
+    return rest_ns, rest_ns_per_operator
