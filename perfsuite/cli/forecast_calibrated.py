@@ -10,6 +10,8 @@ import platformdirs
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
+from perfsuite.expectation.graph import KV_PADDING
+from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.engine_variant import engine_request
 from perfsuite.expectation.requests.optimisations import Optimisations
@@ -62,4 +64,6 @@ def calibrated_forecast(
 def _workload(subject: Subject, optimisations: Optimisations, n_prompt: int, n_gen: int) -> LlamaWorkload:
     request = engine_request(subject, optimisations)
     scenario = Scenario(name="forecast", n_prompt=n_prompt, n_gen=n_gen, source="given by its lengths")
-    return request.workload(scenario, n_ctx=-(-scenario.n_ctx // 256) * 256, n_ubatch=optimisations.chunk or N_UBATCH)
+    return request.workload(
+        scenario, n_ctx=padded(scenario.n_ctx, KV_PADDING), n_ubatch=optimisations.chunk or N_UBATCH
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,3 +230,10 @@ def test_pairs_need_no_forecast(pytester: pytest.Pytester, fake_device: FakeDevi
     result = _run(pytester, "--collect-only", f"--against={environment_engine().library_dir}")
     result.stdout.fnmatch_lines(["perfsuite: *in pairs against *"])
     result.stdout.no_fnmatch_line("*forecasts from*")
+
+
+def test_a_run_of_pytest_without_a_device_does_not_pay_for_scipy() -> None:
+    """The plugin is loaded by every run of pytest where it is installed, and SciPy takes half a second to import."""
+    script = "import sys, perfsuite.plugin; sys.exit('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

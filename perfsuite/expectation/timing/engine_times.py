@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from scipy import stats
-
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import engine_graph
 from perfsuite.expectation.timing.calibration import Calibration, Composition
@@ -124,6 +122,9 @@ def _rest_ns(factor: PhaseFactor, n_operators: int) -> float:
 
 def _interval(expected_ns: float, factor: PhaseFactor, *spreads: float) -> TimeForecast:
     """Join independent spreads; few architectures leave the spread itself uncertain, so the quantile is Student's."""
+    # Imported here because scipy is slow to import and the plugin is loaded by every run of pytest.
+    from scipy import stats
+
     spread = math.hypot(*spreads, factor.process_spread_ratio, LEAST_SPREAD_RATIO)
     quantile = float(stats.t.ppf((1.0 + COVERAGE_RATIO) / 2.0, max(1, factor.n_compositions - 1)))
     width = math.exp(quantile * spread)

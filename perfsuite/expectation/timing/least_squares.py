@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
 
 def nonnegative_weights(terms: Sequence[Sequence[float]], values: Sequence[float]) -> tuple[float, ...]:
@@ -14,6 +13,9 @@ def nonnegative_weights(terms: Sequence[Sequence[float]], values: Sequence[float
     Each term is scaled by its largest value first. `scipy.optimize.nnls` is quicker, but from SciPy 1.12 to 1.15 it may
     stop at a point that is not the least.
     """
+    # Imported here because scipy is slow to import and the plugin is loaded by every run of pytest.
+    from scipy.optimize import lsq_linear
+
     columns = np.asarray(terms, dtype=float)
     scale = np.max(np.abs(columns), axis=0)
     scale[scale == 0.0] = 1.0
