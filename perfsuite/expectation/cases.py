@@ -33,20 +33,26 @@ class CaseCost:
     """A cost with what decides how fast it can run."""
 
     cost: OpCost
-    #: Type of the weights, which decides the fastest arithmetic; ``f32`` where there are none.
+    #: Type of the weights, or of the keys, which decides the fastest arithmetic; ``f32`` where there are neither.
     type: str
     #: Bytes over which the parameters are spread before one of them is read again.
     working_set_bytes: int
     #: Bytes that pass between writing an activation and reading it back, which decides the level that it is read from;
     #: None where nothing passes but the operator's own.
     activation_set_bytes: int | None = None
-    #: The fewest parameters that any routing reads; None where that is no question of routing.
+    #: The fewest and the most parameters that any routing reads; None where that is no question of routing.
     least_parameter_bytes: int | None = None
+    most_parameter_bytes: int | None = None
 
     @property
     def floor_parameter_bytes(self) -> int:
         """Parameters that must be read whatever a router decides."""
         return self.cost.parameter_bytes if self.least_parameter_bytes is None else self.least_parameter_bytes
+
+    @property
+    def ceiling_parameter_bytes(self) -> int:
+        """Parameters that are read where a router spreads its tokens over as many experts as it can."""
+        return self.cost.parameter_bytes if self.most_parameter_bytes is None else self.most_parameter_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +134,14 @@ def llama_workload(
     )
 
 
+def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:
+    """Return the parts of one decode step after which the cache holds so many tokens, the gather left out."""
+    weights = workload.weights
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=workload.n_ctx, n_ubatch=workload.n_ubatch)
+    graph = engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
+    return _summed(_parts(workload, graph)[1:])
+
+
 def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
     """Enumerate the phases of a workload, in the order in which they run."""
     costs = _phase_costs(workload)
@@ -196,17 +210,19 @@ def _end_to_end(workload: LlamaWorkload, costs: dict[Phase, tuple[CaseCost, ...]
 def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCost, ...]:
     """Give each operator its place in the memory hierarchy.
 
-    A parameter is read again after all parameters of the phase; an activation after about those of one layer.
+    A parameter is read again after all parameters of an evaluation; an activation after about those of one layer.
     """
-    parameter_bytes = _parameter_bytes(graph)
+    n_evaluations = sum(operator.role == graph[0].role for operator in graph)
+    parameter_bytes = _parameter_bytes(graph) // n_evaluations
     layer_bytes = parameter_bytes // workload.weights.architecture.n_layers
     return tuple(
         CaseCost(
             cost=operator.cost,
-            type=operator.sources[0].type,
+            type=_stored_type(operator),
             working_set_bytes=parameter_bytes,
             activation_set_bytes=layer_bytes + operator.cost.moved_bytes - operator.cost.parameter_bytes,
-            least_parameter_bytes=_least_parameter_bytes(operator),
+            least_parameter_bytes=_routed_bytes(operator, all_alike=True),
+            most_parameter_bytes=_routed_bytes(operator, all_alike=False),
         )
         for operator in graph
     )
@@ -225,18 +241,29 @@ def _summed(costs: tuple[CaseCost, ...]) -> tuple[CaseCost, ...]:
             working_set_bytes=held,
             activation_set_bytes=passed,
             least_parameter_bytes=sum(part.floor_parameter_bytes for part in parts),
+            most_parameter_bytes=sum(part.ceiling_parameter_bytes for part in parts),
         )
         for (type_name, held, passed), group in groupby(sorted(costs, key=key), key=key)
         for parts in [tuple(group)]
     )
 
 
-def _least_parameter_bytes(operator: Operator) -> int | None:
-    """Return the bytes of as many experts as one token is routed to: a batch may share them all."""
+def _stored_type(operator: Operator) -> str:
+    """Return the type of the weights, or of the keys: the fused attention lists its queries first."""
+    return operator.sources[1 if operator.op == "FLASH_ATTN_EXT" else 0].type
+
+
+def _routed_bytes(operator: Operator, *, all_alike: bool) -> int | None:
+    """Return the bytes of the experts that a batch reads if its tokens all choose alike, or as differently as can be.
+
+    Alike, a batch shares the experts of one token: u of E; else it reads min(E, n u).
+    """
     if operator.op != "MUL_MAT_ID" or not operator.cost.parameter_bytes:
         return None
     experts, _, chosen = operator.sources[:3]
-    return experts.n_bytes // experts.ne[2] * chosen.ne[0]
+    n_used, n_tokens = chosen.ne[:2]
+    n_read = n_used if all_alike else min(experts.ne[2], n_used * n_tokens)
+    return experts.n_bytes // experts.ne[2] * n_read
 
 
 def _parameter_bytes(graph: tuple[Operator, ...]) -> int:

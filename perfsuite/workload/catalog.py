@@ -2,6 +2,8 @@
 
 A file holds where the model's ``config.json`` is (``source``), its exact published number of parameters where
 there is one, and under ``[config]`` the keys of that ``config.json`` from which the architecture follows.
+What the suite derived itself, to compare kinds of attention at equal size, has no published number, and a source that
+begins with ``perfsuite:``.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ class CatalogEntry:
     """An architecture of the catalogue and where its dimensions come from."""
 
     architecture: Architecture
-    #: Address of the model's ``config.json``.
+    #: Address of the model's ``config.json``, or ``perfsuite:`` and what it is derived from.
     source: str
-    #: Trained weights by the hub's count, tied embeddings once; ``None`` where only a rounded one is published.
+    #: Trained weights by the hub's count, tied embeddings once; ``None`` where it is rounded or none is published.
     published_parameters: int | None
 
 

@@ -88,3 +88,9 @@ GGML_TYPES: Mapping[str, GgmlType] = MappingProxyType({each.name: each for each 
 
 #: The same by their number in the file.
 GGML_TYPES_BY_NUMBER: Mapping[int, GgmlType] = MappingProxyType({each.number: each for each in GGML_TYPES.values()})
+
+
+def is_quantized(name: str) -> bool:
+    """Tell whether a type, by its name in either case, holds blocks of small integers with shared scales."""
+    ggml_type = GGML_TYPES.get(name.upper())
+    return ggml_type is not None and ggml_type.block_values > 1

@@ -34,13 +34,21 @@ class Scenario:
         return self.n_depth + self.n_prompt + self.n_gen
 
 
-_SHORT_SOURCE = "RooflineBench's four classes of short and long input and output; lengths scaled down to run in seconds"
+_CLASSES = "RooflineBench's four classes of short and long input and output"
+_SHORT_SOURCE = f"{_CLASSES}; lengths scaled down to run in seconds"
+_LONG_SOURCE = (
+    f"{_CLASSES}; the paper gives no lengths: short ones are llama-bench's default of 128 tokens (the authors' scripts "
+    "class prompts of up to 200 as short), long ones 16 and 8 times as many"
+)
+_SHORT = (("siso", 64, 24), ("liso", 512, 24), ("silo", 64, 128), ("lilo", 512, 128))
+_LONG = (("siso-long", 128, 128), ("liso-long", 2048, 128), ("silo-long", 128, 1024), ("lilo-long", 2048, 1024))
 
 
 def _catalogue() -> tuple[Scenario, ...]:
-    lengths = (("siso", 64, 24), ("liso", 512, 24), ("silo", 64, 128), ("lilo", 512, 128))
     return tuple(
-        Scenario(name=name, n_prompt=n_prompt, n_gen=n_gen, source=_SHORT_SOURCE) for name, n_prompt, n_gen in lengths
+        Scenario(name=name, n_prompt=n_prompt, n_gen=n_gen, source=source)
+        for lengths, source in ((_SHORT, _SHORT_SOURCE), (_LONG, _LONG_SOURCE))
+        for name, n_prompt, n_gen in lengths
     )
 
 

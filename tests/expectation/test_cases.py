@@ -122,6 +122,63 @@ def test_a_floor_counts_the_experts_of_one_token() -> None:
     assert sum(part.cost.parameter_bytes for part in prefill) > 5 * least[0]
 
 
+def test_a_ceiling_counts_as_many_experts_as_can_be() -> None:
+    """60 experts of which each token uses 4: ten tokens may read 40 of them, and from fifteen on all.
+
+    The last of the two layers computes the last token alone, which reads 4.
+    """
+    found = {}
+    for n_tokens in (1, 10, 15, 16, 512):
+        of = workload("qwen1.5-moe-a2.7b-l2-q8_0", f"p{n_tokens}-g1")
+        roles = {(case.phase, case.role): case for case in operator_cases(of)}
+        parts = roles[Phase.PREFILL, "ffn_moe_gate"].costs
+        found[n_tokens] = [
+            sum(part.floor_parameter_bytes for part in parts),
+            sum(part.cost.parameter_bytes for part in parts),
+            sum(part.ceiling_parameter_bytes for part in parts),
+        ]
+    one = found[1][0] / (4 + 4)
+    assert found[1] == [8 * one] * 3
+    assert [found[n_tokens][2] / one - 4 for n_tokens in (10, 15, 16, 512)] == [40, 60, 60, 60]
+    assert all(least == 8 * one for least, _, _ in found.values())
+    # 60 x (1 - (1 - 4/60)^10) is 29.9 experts of the 40 that ten tokens can reach.
+    assert [found[n_tokens][1] / one - 4 for n_tokens in (10, 512)] == [30, 60]
+
+
+@given(st.integers(1, 1200))
+def test_routing_never_changes_the_order_of_its_bytes(n_prompt: int) -> None:
+    """Over batches of any length the fewest experts are never more than the expected, nor these more than the most."""
+    of = workload("deepseek-v2-lite-l3-q4_0", f"p{n_prompt}-g1")
+    for case in phases(of).values():
+        for part in case.costs:
+            assert part.floor_parameter_bytes <= part.cost.parameter_bytes <= part.ceiling_parameter_bytes
+
+
+@pytest.mark.parametrize("model", ["smollm2-135m-q4_k_m", "gemma-2-2b-l2-q8_0", "plm-1.8b-l2-f16"])
+def test_without_experts_routing_decides_nothing(model: str) -> None:
+    """In a dense model the fewest and the most parameters are those that are read, in every case."""
+    of = llama_workload(resolve(model, cache_dir=Path("/nowhere")), find_scenario("siso"))
+    parts = [part for case in (*phase_cases(of), *operator_cases(of)) for part in case.costs]
+    for part in parts:
+        assert part.floor_parameter_bytes == part.cost.parameter_bytes == part.ceiling_parameter_bytes
+
+
+@pytest.mark.parametrize("type_k", ["f32", "f16", "q8_0", "q4_0"])
+@pytest.mark.parametrize("flash_attn", [True, False])
+def test_attention_is_computed_in_the_type_of_its_keys(type_k: str, flash_attn: bool) -> None:
+    """What reads the cache is of the keys' type, be it a product, the fused operator, or a cast in front of that."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=Path("/nowhere"))
+    type_v = type_k if flash_attn else "f16"
+    of = llama_workload(weights, find_scenario("siso"), flash_attn=flash_attn, type_k=type_k, type_v=type_v)
+    decode = [case for case in operator_cases(of) if case.phase is Phase.DECODE]
+    reading = [(case.role, part.type) for case in decode for part in case.costs if part.cost.kv_read_bytes]
+    assert reading[0][1] == type_k
+    if flash_attn:
+        (fused,) = (case.costs for case in decode if case.role == "flash_attn_ext")
+        # The fused operator has no 32-bit keys: they are cast to halves in front of it.
+        assert {part.type for part in fused} == {"f16" if type_k == "f32" else type_k}
+
+
 @given(st.integers(1, 2000), st.integers(0, 500))
 def test_batches_make_up_the_prompt(n_prompt: int, n_depth: int) -> None:
     """The micro batches hold every token of the prompt once, and only the last gives logits."""

@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
 from perfsuite.errors import ArchitectureError
+from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import entry, find, names
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.quantization import tensor_types
+from perfsuite.workload.tensors import tensor_specs
 
 # Published to two or three digits only: the papers of Fox-1 (1.6 billion, rounded down) and PLM (1.8 billion).
 _ROUNDED = {"fox-1-1.6b": 1.6e9, "plm-1.8b": 1.8e9}
 
+# Made for comparing kinds of attention at two sizes; nobody published them.
+_KINDS = ("gqa", "mha", "mla", "mla-absorbed")
+_SWEEPS = {size: tuple(f"attention-{kind}-{size}" for kind in _KINDS) for size in ("135m", "1.5b")}
+_OWN = {name for sweep in _SWEEPS.values() for name in sweep}
+_PUBLISHED = [name for name in names() if name not in _OWN]
 
-@pytest.mark.parametrize("name", names())
+
+@pytest.mark.parametrize("name", _PUBLISHED)
 def test_parameters_match_the_published_count(name: str) -> None:
     """The tensors of each architecture add up to its published number of parameters."""
     found = entry(name)
@@ -20,13 +32,65 @@ def test_parameters_match_the_published_count(name: str) -> None:
         assert found.architecture.n_parameters == found.published_parameters
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", _PUBLISHED)
 def test_every_entry_names_its_source(name: str) -> None:
-    """Each entry cites the config.json that it was taken from, and carries its own name."""
+    """Each published entry cites the config.json that it was taken from, and carries its own name."""
     found = entry(name)
     assert found.source.startswith("https://huggingface.co/")
     assert found.source.endswith("/config.json")
     assert found.architecture.name == name
+
+
+@pytest.mark.parametrize("name", sorted(_OWN))
+def test_own_architectures_say_what_they_derive_from(name: str) -> None:
+    """What nobody published says so, says from what it is derived, and claims no published count."""
+    found = entry(name)
+    assert found.source.startswith("perfsuite: ")
+    assert found.published_parameters is None
+    assert found.architecture.name == name
+
+
+@pytest.mark.parametrize("sweep", _SWEEPS.values(), ids=_SWEEPS)
+def test_kinds_of_attention_are_compared_at_equal_size(sweep: tuple[str, ...]) -> None:
+    """The three differ by less than 1 % in parameters, and not at all in width, depth, vocabulary and query heads."""
+    found = [find(name) for name in sweep]
+    for one, other in combinations([each.n_parameters for each in found], 2):
+        assert abs(one / other - 1) < 0.01
+    assert len({(each.n_embd, each.n_layers, each.n_vocab, each.n_heads, each.v_head_dim) for each in found}) == 1
+    gqa, mha, mla = found
+    assert gqa.n_kv_heads < gqa.n_heads == mha.n_kv_heads
+    assert (gqa.mla, mha.mla) == (None, None)
+    assert mla.mla is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("attention-gqa-135m", "smollm2-135m"), ("attention-gqa-1.5b", "qwen2.5-1.5b")]
+)
+def test_grouped_attention_is_a_published_architectures(name: str, model: str) -> None:
+    """The grouped ones have a published architecture's dimensions; of Qwen2.5-1.5B's, biases are left out."""
+
+    def dimensions(a: Architecture) -> tuple[int, ...]:
+        return a.n_layers, a.n_embd, a.n_heads, a.n_kv_heads, a.head_dim, a.n_ff, a.n_vocab, a.n_ctx_train
+
+    assert dimensions(find(name)) == dimensions(find(model))
+    assert not find(name).qkv_bias
+
+
+@pytest.mark.parametrize("quantization", ["f16", "q8_0", "q4_k_m"])
+@pytest.mark.parametrize("name", sorted(_OWN))
+def test_own_architectures_have_every_precision(name: str, quantization: str) -> None:
+    """Every row fits its type's blocks; in Q4_K_M rows that are no multiple of 256 fall back as in SmolLM2-135M."""
+    architecture = find(name)
+    types = tensor_types(architecture, quantization)
+    matrices = [spec for spec in tensor_specs(architecture) if len(spec.ne) > 1]
+    assert all(GGML_TYPES[types[spec.name]].fits(spec.ne[0]) for spec in matrices)
+    found = {types[spec.name] for spec in matrices}
+    if quantization != "q4_k_m":
+        assert found == {quantization.upper()}
+    elif name.endswith("135m"):
+        assert found == set(tensor_types(find("smollm2-135m"), "q4_k_m").values()) - {"F32"}
+    else:
+        assert found == {"Q4_K", "Q6_K"}
 
 
 def test_promised_architectures_are_there() -> None:
@@ -46,5 +110,5 @@ def test_a_near_miss_is_helped() -> None:
 
 def test_a_far_miss_lists_all() -> None:
     """A name like none of the catalogue is refused with all of them."""
-    with pytest.raises(ArchitectureError, match=r"which has deepseek-r1-distill-qwen-1\.5b, .*tinyllama-1\.1b"):
+    with pytest.raises(ArchitectureError, match=r"which has attention-gqa-1\.5b, .*tinyllama-1\.1b"):
         find("#")

@@ -1,0 +1,148 @@
+"""What papers published of devices, and what of it contradicts itself: as JSON, or as a table and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from perfsuite.cli.commands import show
+from perfsuite.expectation.requests.rates import BYTES_PER_GB, OPS_PER_TOPS
+from perfsuite.expectation.roofline.ceiling import Resource
+from perfsuite.expectation.roofline.contradiction import Contradiction, HeldRate, contradictions, hold
+from perfsuite.expectation.roofline.published import (
+    PublishedDevice,
+    PublishedRate,
+    published_devices,
+    published_rates,
+)
+from perfsuite.expectation.roofline.roof import Roof
+from perfsuite.expectation.roofline.suspect import SuspectPair, suspect_pairs
+
+_NONE = "-"
+_UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}
+
+
+def published_plain() -> dict[str, Any]:
+    """Return the devices with what contradicts them, the rates with what they need, and the suspect ones."""
+    rates, devices = published_rates(), published_devices()
+    held = hold(rates, devices)
+    return {
+        "devices": [_device_plain(device, held) for device in devices],
+        "rates": [_rate_plain(each) for each in held],
+        "suspects": [
+            {"shorter": _where(pair.shorter), "longer": _where(pair.longer), "ratio": pair.ratio}
+            for pair in suspect_pairs(rates)
+        ],
+    }
+
+
+def show_published() -> None:
+    """Print a table of the devices, a sentence for each that is contradicted, and one for what cannot be held."""
+    rates, devices = published_rates(), published_devices()
+    held = hold(rates, devices)
+    show(_table(devices, held))
+    for each in contradictions(held):
+        print(_sentence(each))
+    for pair in suspect_pairs(rates):
+        print(_suspicion(pair))
+    print(_left_out(held))
+
+
+def _device_plain(device: PublishedDevice, held: tuple[HeldRate, ...]) -> dict[str, Any]:
+    worst = _worst(device, held)
+    return {
+        **asdict(device),
+        "sources": dict(device.sources),
+        "corrected_bandwidth_bytes_per_s": device.corrected_bandwidth_bytes_per_s,
+        "ridge_point": _ridge_point(device.roof),
+        "measured_ridge_point": _ridge_point(device.measured_roof),
+        "is_contradicted": _is_contradicted(device, held),
+        "contradicted_resource": worst.resource.value if worst else None,
+        "contradicted_by_ratio": worst.excess_ratio if worst else None,
+    }
+
+
+def _rate_plain(held: HeldRate) -> dict[str, Any]:
+    unit = "bytes_per_s" if held.resource is Resource.BANDWIDTH else "flops_per_s"
+    return {
+        **asdict(held.rate),
+        "phase": held.rate.phase.value,
+        f"needed_{unit}": held.needed_per_s,
+        "missing": held.missing,
+        "excess_ratios": {each.name: held.excess_ratio(each.name) for each in held.ceilings},
+        "is_contradicted": held.is_contradicted,
+    }
+
+
+def _table(devices: tuple[PublishedDevice, ...], held: tuple[HeldRate, ...]) -> Table:
+    table = Table("device", "paper", box=None, pad_edge=False)
+    for heading in ("GB/s", "meas.", "corr.", "FP32", "meas.", "ridge", "meas.", "over"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for device in devices:
+        worst = _worst(device, held)
+        table.add_row(
+            *(device.name, device.paper),
+            _scaled(device.theoretical_bandwidth_bytes_per_s, BYTES_PER_GB),
+            _scaled(device.measured_bandwidth_bytes_per_s, BYTES_PER_GB),
+            _scaled(device.corrected_bandwidth_bytes_per_s, BYTES_PER_GB),
+            _scaled(device.theoretical_fp32_flops_per_s, OPS_PER_TOPS),
+            _scaled(device.measured_fp32_flops_per_s, OPS_PER_TOPS),
+            _scaled(_ridge_point(device.roof), 1.0),
+            _scaled(_ridge_point(device.measured_roof), 1.0),
+            f"{worst.excess_ratio:.2f}x" if worst else _NONE,
+        )
+    return table
+
+
+def _sentence(found: Contradiction) -> str:
+    scale, unit = _UNITS[found.resource]
+    worst, rate = found.worst, found.worst.rate
+    assert worst.needed_per_s is not None
+    ceilings = ", ".join(f"{each.name} {each.per_s / scale:.2f}" for each in worst.ceilings)
+    return (
+        f"{found.device}: {rate.architecture} {rate.quantization} at {rate.rate_tokens_per_s:g} tokens/s "
+        f"({rate.phase.value}, {rate.scenario}) needs at least {worst.needed_per_s / scale:.2f} {unit} ({ceilings}), "
+        f"{found.excess_ratio:.2f} times the measured ceiling, which {found.n_contradicted} of {found.n_held} rates "
+        "contradict"
+    )
+
+
+def _suspicion(pair: SuspectPair) -> str:
+    return (
+        f"Suspect: {_where(pair.shorter)} has {pair.shorter.tokens_per_s:g} tokens/s, {pair.longer.scenario} with its "
+        f"longer prompt {pair.longer.tokens_per_s:g}"
+    )
+
+
+def _left_out(held: tuple[HeldRate, ...]) -> str:
+    without = [each for each in held if each.needed_per_s is None]
+    named = dict.fromkeys(f"{each.rate.architecture} {each.rate.quantization}" for each in without)
+    return f"{len(without)} of {len(held)} rates cannot be held: {', '.join(named) or 'none'}"
+
+
+def _where(rate: PublishedRate) -> str:
+    parts = (rate.device, rate.architecture, rate.quantization, rate.scenario, rate.phase.value)
+    return " ".join(part for part in parts if part)
+
+
+def _worst(device: PublishedDevice, held: tuple[HeldRate, ...]) -> Contradiction | None:
+    found = [each for each in contradictions(held) if each.device == device.name]
+    return max(found, key=lambda each: each.excess_ratio) if found else None
+
+
+def _is_contradicted(device: PublishedDevice, held: tuple[HeldRate, ...]) -> bool | None:
+    """Return None where no rate could be held against a measured ceiling of the device."""
+    if _worst(device, held):
+        return True
+    own = [each for each in held if each.rate.device == device.name and each.is_contradicted is not None]
+    return False if own else None
+
+
+def _ridge_point(roof: Roof | None) -> float | None:
+    return None if roof is None else roof.ridge_point
+
+
+def _scaled(value: float | None, scale: float) -> str:
+    return _NONE if value is None else f"{value / scale:.2f}"

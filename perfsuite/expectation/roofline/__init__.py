@@ -1,0 +1,1 @@
+"""The roofline: a device's ceilings, and where measured work stands under them."""

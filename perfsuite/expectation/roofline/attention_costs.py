@@ -1,0 +1,195 @@
+"""What six kinds of attention store and compute, by formula: whole layers, every position attending to every other.
+
+These are the published formulas. They are not the engine's graph, and agree with it only in part:
+
+* Products with weights of MHA and GQA agree exactly where ``n_heads * head_size == n_embd``. With heads of another
+  width, as Qwen3's, the formulas count ``n_embd`` where the engine has ``n_heads * head_size``. Those of MLA agree with
+  ``plm`` where values are as wide as the part without position, fill the width, and the latent value is the rank.
+* Scores and mix of N tokens over N positions agree exactly where N is all of the cache that the engine sees, which it
+  pads to a multiple of 256. Masked positions are computed, and counted by both; a causal count is half of it. Softmax,
+  RoPE and norms are in no formula.
+* The cache of MHA and GQA agrees. MLA's formula keeps the latent vector; ``plm`` decompresses it first and keeps all
+  heads, as MHA does.
+
+*Source*: arXiv 2506.17286, Table 4, which counts MACs without feed-forward and output matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+
+from perfsuite.errors import PerfsuiteError
+
+#: FLOPs of a multiply-accumulate.
+FLOPS_PER_MAC = 2
+
+
+class AttentionKind(str, Enum):
+    """The kinds of attention that have a formula."""
+
+    MHA = "mha"
+    GQA = "gqa"
+    MLA = "mla"
+    GVA = "gva"
+    GHA = "gha"
+    GTA = "gta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionDimensions:
+    """The sizes that the formulas take; None where a kind has none of it, which only the formulas that need it refuse.
+
+    Raises PerfsuiteError for a size that is no integer above 0.
+    """
+
+    #: H, the width of the embedding.
+    n_embd: int
+    #: nh, which is nq too: heads of the queries.
+    n_heads: int
+    #: nk, heads of the keys.
+    n_key_heads: int | None = None
+    #: nv, heads of the values.
+    n_value_heads: int | None = None
+    #: nc, groups of latent values.
+    n_latent_groups: int | None = None
+    #: dh.
+    head_size: int | None = None
+    #: dk of GTA.
+    key_size: int | None = None
+    #: dl, of a latent value.
+    latent_value_size: int | None = None
+    #: dc, MLA's rank of keys and values.
+    kv_rank: int | None = None
+    #: dr and dn, the parts of MLA's heads with and without position.
+    rope_size: int | None = None
+    nope_size: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no size."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None or field.name in ("n_embd", "n_heads"):
+                check_count(f"attention dimensions: {field.name}", value)
+
+    def needed(self, kind: AttentionKind, *names: str) -> tuple[int, ...]:
+        """Return sizes by name, or raise PerfsuiteError that names the first one that is missing."""
+        for name in names:
+            if getattr(self, name) is None:
+                raise PerfsuiteError(
+                    f"attention dimensions: {name} is None, expected an integer above 0 for {kind.value.upper()}"
+                )
+        return tuple(getattr(self, name) for name in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCost:
+    """What one layer of attention stores and computes for N tokens."""
+
+    #: Elements of the cache.
+    kv_elements: int
+    #: Multiply-accumulates of scores and mix, all positions against all.
+    attention_macs: int
+    #: Multiply-accumulates of the products with weights.
+    linear_macs: int
+
+    def flops(self, *, is_causal: bool) -> int:
+        """Return 2 (linear + attention), the latter halved where positions ahead are not computed."""
+        attention_macs = self.attention_macs
+        return FLOPS_PER_MAC * self.linear_macs + (attention_macs if is_causal else FLOPS_PER_MAC * attention_macs)
+
+
+def attention_cost(kind: AttentionKind, dimensions: AttentionDimensions, n_tokens: int) -> AttentionCost:
+    """Cost one layer for `n_tokens`, exactly, in integers.
+
+    With N tokens, H ``n_embd``, nh = nq ``n_heads``, nk, nv key and value heads, nc latent groups, dh ``head_size``,
+    dk ``key_size``, dl ``latent_value_size``, dc ``kv_rank``, dr and dn ``rope_size`` and ``nope_size``:
+
+    ====  ===================  ==========================  ==================================================
+    kind  KV elements          attention MACs              linear MACs
+    ====  ===================  ==========================  ==================================================
+    MHA   2 nh dh N            2 nh dh N^2                 4 N H^2
+    GQA   2 nk dh N            2 nh dh N^2                 2 N H^2 + 2 nk dh N H
+    MLA   (dc + dr) N          nh (dr + 2 dn) N^2          [(dc + dr) H + nh (dr + dn) H + 2 nh dl dn + H^2] N
+    GVA   (H + nk dh) N        (nq dh + nh dh) N^2         2 N H^2 + 2 nk dh N H
+    GHA   (nk dh + nv dh) N    (nq dh + nh dh) N^2         N H^2 + (nq + nk + nv) dh N H
+    GTA   (nk dh + nc dl) N    nq (dk + dl) N^2            2 N H^2 + (nq dh + nk dh + nc dl + dl) N H
+    ====  ===================  ==========================  ==================================================
+
+    *Source*: arXiv 2506.17286, Table 4. Raises PerfsuiteError for a dimension that the kind needs and has not.
+    """
+    check_count("attention cost: n_tokens", n_tokens)
+    return _FORMULAS[kind](dimensions, n_tokens)
+
+
+def _mha(of: AttentionDimensions, n: int) -> AttentionCost:
+    (dh,) = of.needed(AttentionKind.MHA, "head_size")
+    width = of.n_heads * dh
+    return AttentionCost(kv_elements=2 * width * n, attention_macs=2 * width * n**2, linear_macs=4 * n * of.n_embd**2)
+
+
+def _gqa(of: AttentionDimensions, n: int) -> AttentionCost:
+    dh, nk = of.needed(AttentionKind.GQA, "head_size", "n_key_heads")
+    return AttentionCost(
+        kv_elements=2 * nk * dh * n,
+        attention_macs=2 * of.n_heads * dh * n**2,
+        linear_macs=2 * n * of.n_embd**2 + 2 * nk * dh * n * of.n_embd,
+    )
+
+
+def _mla(of: AttentionDimensions, n: int) -> AttentionCost:
+    dc, dr, dn, dl = of.needed(AttentionKind.MLA, "kv_rank", "rope_size", "nope_size", "latent_value_size")
+    h, nh = of.n_embd, of.n_heads
+    return AttentionCost(
+        kv_elements=(dc + dr) * n,
+        attention_macs=nh * (dr + 2 * dn) * n**2,
+        linear_macs=((dc + dr) * h + nh * (dr + dn) * h + 2 * nh * dl * dn + h**2) * n,
+    )
+
+
+def _gva(of: AttentionDimensions, n: int) -> AttentionCost:
+    dh, nk = of.needed(AttentionKind.GVA, "head_size", "n_key_heads")
+    h, width = of.n_embd, of.n_heads * dh
+    return AttentionCost(
+        kv_elements=(h + nk * dh) * n,
+        attention_macs=(width + width) * n**2,
+        linear_macs=2 * n * h**2 + 2 * nk * dh * n * h,
+    )
+
+
+def _gha(of: AttentionDimensions, n: int) -> AttentionCost:
+    dh, nk, nv = of.needed(AttentionKind.GHA, "head_size", "n_key_heads", "n_value_heads")
+    h, width = of.n_embd, of.n_heads * dh
+    return AttentionCost(
+        kv_elements=(nk * dh + nv * dh) * n,
+        attention_macs=(width + width) * n**2,
+        linear_macs=n * h**2 + (of.n_heads + nk + nv) * dh * n * h,
+    )
+
+
+def _gta(of: AttentionDimensions, n: int) -> AttentionCost:
+    names = ("head_size", "n_key_heads", "n_latent_groups", "key_size", "latent_value_size")
+    dh, nk, nc, dk, dl = of.needed(AttentionKind.GTA, *names)
+    h, nq = of.n_embd, of.n_heads
+    return AttentionCost(
+        kv_elements=(nk * dh + nc * dl) * n,
+        attention_macs=nq * (dk + dl) * n**2,
+        linear_macs=2 * n * h**2 + (nq * dh + nk * dh + nc * dl + dl) * n * h,
+    )
+
+
+_FORMULAS: Mapping[AttentionKind, Callable[[AttentionDimensions, int], AttentionCost]] = {
+    AttentionKind.MHA: _mha,
+    AttentionKind.GQA: _gqa,
+    AttentionKind.MLA: _mla,
+    AttentionKind.GVA: _gva,
+    AttentionKind.GHA: _gha,
+    AttentionKind.GTA: _gta,
+}
+
+
+def check_count(where: str, value: object) -> None:
+    """Raise PerfsuiteError that says where, unless the value is an integer above 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise PerfsuiteError(f"{where} is {value!r}, expected an integer above 0")

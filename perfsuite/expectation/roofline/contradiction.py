@@ -1,0 +1,190 @@
+"""Published rates held against the published ceilings of their devices.
+
+A rate needs at least a bandwidth or an arithmetic, whatever the engine does. Where that is more than the ceiling that
+the same paper measured, one of the two is wrong: the ceiling is called contradicted, and the error is not explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.roofline.ceiling import Resource
+from perfsuite.expectation.roofline.published import PublishedDevice, PublishedRate
+from perfsuite.records.events import Phase
+from perfsuite.workload.catalog import find
+from perfsuite.workload.quantization import tensor_types
+
+#: What each phase needs; other phases are not held.
+RESOURCES: Mapping[Phase, Resource] = {Phase.DECODE: Resource.BANDWIDTH, Phase.PREFILL: Resource.COMPUTE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedCeiling:
+    """A ceiling that a rate is held against."""
+
+    #: ``measured``, ``corrected`` or ``theoretical`` of a bandwidth; ``measured_fp16`` and so on of arithmetic.
+    name: str
+    per_s: float
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is printed as measured: neither corrected nor taken from a data sheet."""
+        return self.name.startswith("measured")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldRate:
+    """A rate with what it needs; either that is known, or `missing` says why it is not."""
+
+    rate: PublishedRate
+    resource: Resource
+    #: Bytes or FLOPs a second, at least.
+    needed_per_s: float | None
+    missing: str
+    #: What the device's paper gives, those that are not told left out.
+    ceilings: tuple[PrintedCeiling, ...]
+
+    def excess_ratio(self, ceiling: str) -> float | None:
+        """Return need / ceiling, above 1 where the rate needs more; None where either is not known."""
+        if self.needed_per_s is None:
+            return None
+        return next((self.needed_per_s / each.per_s for each in self.ceilings if each.name == ceiling), None)
+
+    @property
+    def measured_excess_ratio(self) -> float | None:
+        """Need / the highest ceiling that is printed as measured; None where either is not known."""
+        measured = [each.per_s for each in self.ceilings if each.is_measured]
+        return self.needed_per_s / max(measured) if self.needed_per_s is not None and measured else None
+
+    @property
+    def is_contradicted(self) -> bool | None:
+        """Whether the rate needs more than any ceiling that is printed as measured; None where that is not known.
+
+        Quantised weights may be multiplied as integers, whose ceiling no paper prints: a prefill of theirs beyond the
+        ceilings of floats shows nothing.
+        """
+        excess_ratio = self.measured_excess_ratio
+        if excess_ratio is None:
+            return None
+        if excess_ratio > 1.0 and self.resource is Resource.COMPUTE and _has_integers(self.rate.quantization):
+            return None
+        return excess_ratio > 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """What the rates of one device say of one of its measured ceilings."""
+
+    device: str
+    resource: Resource
+    #: The rate that needs most.
+    worst: HeldRate
+    n_contradicted: int
+    #: Rates that could be held against a measured ceiling.
+    n_held: int
+
+    @property
+    def excess_ratio(self) -> float:
+        """By how much the worst exceeds the ceiling: need / ceiling."""
+        excess_ratio = self.worst.measured_excess_ratio
+        assert excess_ratio is not None
+        return excess_ratio
+
+
+def hold(rates: Iterable[PublishedRate], devices: Iterable[PublishedDevice]) -> tuple[HeldRate, ...]:
+    """Hold each rate of prefill and decode against its device; none is dropped, what cannot be held says why.
+
+    Of decode the bytes of one step count, of prefill the FLOPs of one token, both from the engine's graph:
+
+    * bytes a second >= tokens/s x (parameters read once + keys and values of the token itself). An empty cache: the
+      lengths are not printed, and any more of them needs more.
+    * FLOPs a second >= tokens/s x FLOPs of a token that gives no logits and sees itself alone.
+
+    Weights that fit a cache need not come from memory at each step; the fewest that a published step reads are 132 MB.
+    """
+    named = {device.name: device for device in devices}
+    return tuple(_held(rate, named.get(rate.device or "")) for rate in rates if rate.phase in RESOURCES)
+
+
+def contradictions(held: Iterable[HeldRate]) -> tuple[Contradiction, ...]:
+    """Return a contradiction for each device and resource with a rate that needs too much, in the order of the rates.
+
+    Suspect rates are no witnesses: they are held, and left out here.
+    """
+    groups: dict[tuple[str, Resource], list[HeldRate]] = {}
+    for each in held:
+        if each.rate.device is not None and each.is_contradicted is not None and not each.rate.is_suspect:
+            groups.setdefault((each.rate.device, each.resource), []).append(each)
+    found = ((*key, group, [each for each in group if each.is_contradicted]) for key, group in groups.items())
+    return tuple(
+        Contradiction(
+            device=device,
+            resource=resource,
+            worst=max(against, key=lambda each: each.measured_excess_ratio or 0.0),
+            n_contradicted=len(against),
+            n_held=len(group),
+        )
+        for device, resource, group, against in found
+        if against
+    )
+
+
+def _held(rate: PublishedRate, device: PublishedDevice | None) -> HeldRate:
+    resource = RESOURCES[rate.phase]
+    needed_per_s, missing = _need(rate, resource)
+    return HeldRate(
+        rate=rate,
+        resource=resource,
+        needed_per_s=needed_per_s,
+        missing=missing,
+        ceilings=_ceilings(device, resource) if device is not None else (),
+    )
+
+
+def _need(rate: PublishedRate, resource: Resource) -> tuple[float | None, str]:
+    tokens_per_s = rate.rate_tokens_per_s
+    if tokens_per_s is None:
+        return None, "no tokens per second are told"
+    try:
+        cost = _token_cost(rate.architecture, rate.quantization, rate.phase)
+    except PerfsuiteError as error:
+        return None, str(error)
+    per_token = cost.flops if resource is Resource.COMPUTE else cost.parameter_bytes + cost.kv_bytes
+    return per_token * tokens_per_s, ""
+
+
+@cache
+def _token_cost(architecture_name: str, quantization: str, phase: Phase) -> OpCost:
+    """Cost the cheapest token of a phase: alone in a cache of one position, in prefill without logits."""
+    architecture = find(architecture_name)
+    types = tensor_types(architecture, quantization)
+    batch = Batch(n_tokens=1, n_outputs=1 if phase is Phase.DECODE else 0, n_used=1, n_ctx=1)
+    settings = Settings(flash_attn=architecture.family.flash_attention)
+    return total_cost(engine_graph(architecture, types, batch, settings))
+
+
+def _ceilings(device: PublishedDevice, resource: Resource) -> tuple[PrintedCeiling, ...]:
+    found = {
+        Resource.BANDWIDTH: {
+            "measured": device.measured_bandwidth_bytes_per_s,
+            "corrected": device.corrected_bandwidth_bytes_per_s,
+            "theoretical": device.theoretical_bandwidth_bytes_per_s,
+        },
+        Resource.COMPUTE: {
+            "measured_fp16": device.measured_fp16_flops_per_s,
+            "measured_fp32": device.measured_fp32_flops_per_s,
+            "theoretical_fp16": device.theoretical_fp16_flops_per_s,
+            "theoretical_fp32": device.theoretical_fp32_flops_per_s,
+        },
+    }[resource]
+    return tuple(PrintedCeiling(name=name, per_s=per_s) for name, per_s in found.items() if per_s is not None)
+
+
+def _has_integers(quantization: str) -> bool:
+    """Whether weights are stored as integers; of mixtures and of other engines' types they are."""
+    return quantization not in ("f32", "f16", "bf16")

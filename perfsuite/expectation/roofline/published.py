@@ -1,0 +1,155 @@
+"""What papers published of devices: their ceilings, and the rates and latencies measured on them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.published_file import PlainFile, read_published
+from perfsuite.expectation.roofline.roof import Roof
+from perfsuite.records.events import Phase
+from perfsuite.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedDevice:
+    """A device as a paper describes it; what it does not tell is None."""
+
+    name: str
+    #: What kind of device it is, in the paper's words.
+    device_class: str
+    #: Name of the paper that ran it.
+    paper: str
+    theoretical_bandwidth_bytes_per_s: float | None
+    measured_bandwidth_bytes_per_s: float | None
+    #: By how much the measured bandwidth is to be multiplied; None where the paper counts right or tells nothing.
+    bandwidth_correction_ratio: float | None
+    theoretical_fp32_flops_per_s: float | None
+    measured_fp32_flops_per_s: float | None
+    theoretical_fp16_flops_per_s: float | None
+    measured_fp16_flops_per_s: float | None
+    #: A peak of operations whose type of number is not told.
+    theoretical_ops_per_s: float | None
+    #: Field and where its value comes from, for each that is not None.
+    sources: tuple[tuple[str, str], ...]
+    note: str
+
+    @property
+    def roof(self) -> Roof | None:
+        """Theoretical FP32 over theoretical bandwidth, as RooflineBench prints its ridge points."""
+        return _roof(self.theoretical_fp32_flops_per_s, self.theoretical_bandwidth_bytes_per_s)
+
+    @property
+    def measured_roof(self) -> Roof | None:
+        """Measured FP32 over measured bandwidth, as printed: neither corrected nor checked against any rate."""
+        return _roof(self.measured_fp32_flops_per_s, self.measured_bandwidth_bytes_per_s)
+
+    @property
+    def corrected_bandwidth_bytes_per_s(self) -> float | None:
+        """The measured bandwidth with all arrays counted; None where nothing is known to correct.
+
+        RooflineBench adds two large arrays into a third: three arrays pass, and its test counts two. Hence
+        measured x 3 / 2.
+
+        *Source*: the bandwidth test in the first release of RooflineBench's code.
+        """
+        if self.measured_bandwidth_bytes_per_s is None or self.bandwidth_correction_ratio is None:
+            return None
+        return self.measured_bandwidth_bytes_per_s * self.bandwidth_correction_ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRate:
+    """How fast a phase was; either a rate or a latency is printed."""
+
+    #: Name of the paper that printed it.
+    paper: str
+    #: Name of a `PublishedDevice`; None where the table does not tell.
+    device: str | None
+    #: Name in the catalogue, or, where that has none, the paper's.
+    architecture: str
+    #: llama.cpp's name, or the paper's where its engine has types of its own.
+    quantization: str
+    #: ``siso`` and its like, or ``p<prompt>``; empty where the lengths are not told.
+    scenario: str
+    phase: Phase
+    tokens_per_s: float | None
+    latency_ns: int | None
+    #: Tokens that the latency is for, where it is told.
+    n_tokens: int | None
+    #: Number or name of the table.
+    table: str
+    #: Whether the table contradicts itself here.
+    is_suspect: bool
+    note: str
+
+    @property
+    def rate_tokens_per_s(self) -> float | None:
+        """The rate, or that of the latency; None where its tokens are not told."""
+        if self.tokens_per_s is not None:
+            return self.tokens_per_s
+        if self.latency_ns is None or self.n_tokens is None:
+            return None
+        return self.n_tokens * NS_PER_S / self.latency_ns
+
+
+def published_devices() -> tuple[PublishedDevice, ...]:
+    """Return the devices of all papers, in the order of the files and within them."""
+    return tuple(
+        PublishedDevice(
+            paper=read.paper,
+            device_class=plain["class"],
+            sources=tuple(plain["sources"].items()),
+            **{name: value for name, value in plain.items() if name not in ("class", "sources")},
+        )
+        for read in _files()
+        for plain in read.devices
+    )
+
+
+def published_rates() -> tuple[PublishedRate, ...]:
+    """Return the rates and latencies of all papers, in the order of the files and within them."""
+    return tuple(
+        PublishedRate(paper=read.paper, **{**plain, "phase": Phase(plain["phase"])})
+        for read in _files()
+        for plain in read.rates
+    )
+
+
+def published_dir(packages: Iterable[Path] | None = None) -> Path:
+    """Return the folder of the files: a checkout's ``baselines/published`` first, then the installed ``_published``.
+
+    `packages` are the folders in which the package lies, and found by its import where they are not given. Raises
+    PerfsuiteError where none has the files.
+    """
+    roots = tuple(_packages() if packages is None else packages)
+    places = [*(root.parent / "baselines" / "published" for root in roots), *(root / "_published" for root in roots)]
+    for place in places:
+        if any(place.glob("*.json")):
+            return place
+    raise PerfsuiteError(
+        f"published devices: not found in {', '.join(map(str, places))}; reinstall the package, or use a checkout"
+    )
+
+
+@cache
+def _files() -> tuple[PlainFile, ...]:
+    return tuple(read_published(path) for path in sorted(published_dir().glob("*.json")))
+
+
+def _packages() -> tuple[Path, ...]:
+    """An editable install has a copy that does not follow edits beside the checkout itself."""
+    spec = importlib.util.find_spec("perfsuite")
+    roots = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    roots.append(Path(__file__).resolve().parents[2])
+    return tuple(dict.fromkeys(roots))
+
+
+def _roof(peak_flops_per_s: float | None, bandwidth_bytes_per_s: float | None) -> Roof | None:
+    if peak_flops_per_s is None or bandwidth_bytes_per_s is None:
+        return None
+    return Roof(peak_flops_per_s=peak_flops_per_s, bandwidth_bytes_per_s=bandwidth_bytes_per_s)

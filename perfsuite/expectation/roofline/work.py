@@ -1,0 +1,178 @@
+"""What a piece of work computes and moves, by what decides how fast each part of it can go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from perfsuite.expectation.cases import CaseCost
+from perfsuite.expectation.roofline.roof import Roof
+from perfsuite.expectation.roofline.survey import RoofRates
+from perfsuite.workload.ggml_types import is_quantized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkPart:
+    """A part of one type of weights and one working set."""
+
+    #: ggml's type of the weights, which decides the fastest arithmetic; ``f32`` where there are none.
+    type: str
+    flops: int
+    #: Bytes of parameters and of the KV cache, read and written.
+    stored_bytes: int
+    #: The fewest and the most that they can be, where a router decides which experts are read.
+    least_stored_bytes: int
+    most_stored_bytes: int
+    #: Bytes over which they are spread before one of them is read again.
+    stored_set_bytes: int
+    #: Bytes of activations, and those that pass before one of them is read again.
+    activation_bytes: int
+    activation_set_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One phase, whole run or class of operators."""
+
+    parts: tuple[WorkPart, ...]
+    #: Whether activations count as traffic. In a phase they pass through the caches and parameters and KV count alone,
+    #: as RooflineBench has it; an operator may move nothing but activations.
+    counts_activations: bool
+
+    @property
+    def flops(self) -> int:
+        """All FLOPs."""
+        return sum(part.flops for part in self.parts)
+
+    @property
+    def traffic_bytes(self) -> int:
+        """The bytes that count; of routed experts as many as are to be expected."""
+        return sum(part.stored_bytes + self._activation_bytes(part) for part in self.parts)
+
+    @property
+    def least_traffic_bytes(self) -> int:
+        """The same if all tokens chose the same experts."""
+        return sum(part.least_stored_bytes + self._activation_bytes(part) for part in self.parts)
+
+    @property
+    def most_traffic_bytes(self) -> int:
+        """The same if tokens chose as many different experts as they can."""
+        return sum(part.most_stored_bytes + self._activation_bytes(part) for part in self.parts)
+
+    def roof(self, ceilings: RoofRates) -> Roof:
+        """Return the roof over this mixture of types and working sets.
+
+        peak = sum of FLOPs / sum of FLOPs over each type's fastest arithmetic; bandwidth = sum of bytes / sum of bytes
+        over the fastest bandwidth of each working set. Both are what nothing can exceed, the harmonic means by share.
+        """
+        compute_s = sum(part.flops / fastest_flops_per_s(part.type, ceilings) for part in self.parts)
+        memory_s = sum(self._memory_s(part, ceilings) for part in self.parts)
+        traffic_bytes = self.traffic_bytes
+        memory_bytes_per_s = ceilings.fastest_bandwidth_bytes_per_s(sys.maxsize)
+        return Roof(
+            peak_flops_per_s=self.flops / compute_s if compute_s else fastest_flops_per_s("f32", ceilings),
+            bandwidth_bytes_per_s=traffic_bytes / memory_s if memory_s else memory_bytes_per_s,
+        )
+
+    def least_time_s(self, ceilings: RoofRates) -> float:
+        """Return what nothing can undercut, s: max(FLOPs over the fastest arithmetic, bytes over the bandwidth).
+
+        Of routed experts as few are read as can be, which may fit into a faster level.
+        """
+        compute_s = sum(part.flops / fastest_flops_per_s(part.type, ceilings) for part in self.parts)
+        memory_s = sum(self._memory_s(_as_few_as_can_be(part), ceilings) for part in self.parts)
+        return max(compute_s, memory_s)
+
+    def _activation_bytes(self, part: WorkPart) -> int:
+        return part.activation_bytes if self.counts_activations else 0
+
+    def _memory_s(self, part: WorkPart, ceilings: RoofRates) -> float:
+        stored_s = part.stored_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.stored_set_bytes)
+        activation_bytes = self._activation_bytes(part)
+        return stored_s + activation_bytes / ceilings.fastest_bandwidth_bytes_per_s(part.activation_set_bytes)
+
+    def __mul__(self, times: int) -> Work:
+        """Do the same `times` times."""
+        return Work(parts=tuple(_times(part, times) for part in self.parts), counts_activations=self.counts_activations)
+
+    def __add__(self, other: Work) -> Work:
+        """Do both."""
+        return Work(parts=_joined((*self.parts, *other.parts)), counts_activations=self.counts_activations)
+
+
+def work_of(costs: Sequence[CaseCost], *, counts_activations: bool) -> Work:
+    """Return the work of a case's costs."""
+    return Work(parts=_joined(_part(cost) for cost in costs), counts_activations=counts_activations)
+
+
+def fastest_flops_per_s(type_name: str, ceilings: RoofRates) -> float:
+    """Return the fastest arithmetic for weights of a ggml type.
+
+    Quantised weights are multiplied as integers or as floats, halves as halves or as floats, floats as such.
+    """
+    f32, f16 = ceilings.fp32_flops_per_s, ceilings.f16_flops_per_s or 0.0
+    if is_quantized(type_name):
+        return max(f32, f16, ceilings.int8_flops_per_s or 0.0)
+    return f32 if type_name.lower() == "f32" else max(f32, f16)
+
+
+def _part(cost: CaseCost) -> WorkPart:
+    total = cost.cost
+    stored_bytes = total.parameter_bytes + total.kv_bytes
+    activation_bytes = total.moved_bytes - stored_bytes
+    passed_bytes = cost.activation_set_bytes
+    return WorkPart(
+        type=cost.type,
+        flops=total.flops,
+        stored_bytes=stored_bytes,
+        least_stored_bytes=cost.floor_parameter_bytes + total.kv_bytes,
+        most_stored_bytes=cost.ceiling_parameter_bytes + total.kv_bytes,
+        stored_set_bytes=cost.working_set_bytes,
+        activation_bytes=activation_bytes,
+        activation_set_bytes=activation_bytes // max(1, total.n_dispatches) if passed_bytes is None else passed_bytes,
+    )
+
+
+def _joined(parts: Iterable[WorkPart]) -> tuple[WorkPart, ...]:
+    """Join parts of one type and working set."""
+
+    def key(part: WorkPart) -> tuple[str, int, int]:
+        return part.type, part.stored_set_bytes, part.activation_set_bytes
+
+    return tuple(
+        WorkPart(
+            type=type_name,
+            flops=sum(part.flops for part in alike),
+            stored_bytes=sum(part.stored_bytes for part in alike),
+            least_stored_bytes=sum(part.least_stored_bytes for part in alike),
+            most_stored_bytes=sum(part.most_stored_bytes for part in alike),
+            stored_set_bytes=stored_set_bytes,
+            activation_bytes=sum(part.activation_bytes for part in alike),
+            activation_set_bytes=activation_set_bytes,
+        )
+        for (type_name, stored_set_bytes, activation_set_bytes), group in groupby(sorted(parts, key=key), key=key)
+        for alike in [tuple(group)]
+    )
+
+
+def _as_few_as_can_be(part: WorkPart) -> WorkPart:
+    """Return the part if its router always chose the same experts."""
+    if part.least_stored_bytes == part.stored_bytes:
+        return part
+    set_bytes = part.stored_set_bytes * part.least_stored_bytes // part.stored_bytes
+    return replace(part, stored_bytes=part.least_stored_bytes, stored_set_bytes=set_bytes)
+
+
+def _times(part: WorkPart, times: int) -> WorkPart:
+    return WorkPart(
+        type=part.type,
+        flops=part.flops * times,
+        stored_bytes=part.stored_bytes * times,
+        least_stored_bytes=part.least_stored_bytes * times,
+        most_stored_bytes=part.most_stored_bytes * times,
+        stored_set_bytes=part.stored_set_bytes,
+        activation_bytes=part.activation_bytes * times,
+        activation_set_bytes=part.activation_set_bytes,
+    )

@@ -1,0 +1,146 @@
+"""Ceilings as JSON: they come back as they were, and what is broken is refused by the name of its field."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Rate, Resource
+
+from ...synthetic_roofline import bandwidth_ceiling, ceilings, compute_ceiling, rate
+
+CEILING = replace(bandwidth_ceiling(50e9, 1 << 20), theoretical_per_s=76.8e9, theoretical_source="data sheet")
+
+_PER_S = st.floats(min_value=1e-3, max_value=1e18)
+
+
+@st.composite
+def rates(draw: st.DrawFn) -> Rate:
+    """A rate whose median is not above its best."""
+    median_per_s, best_per_s = sorted((draw(_PER_S), draw(_PER_S)))
+    return Rate(best_per_s=best_per_s, median_per_s=median_per_s, n_rounds=draw(st.integers(1, 100)))
+
+
+@st.composite
+def any_ceiling(draw: st.DrawFn) -> Ceiling:
+    """A ceiling, measured or missing."""
+    resource = draw(st.sampled_from(Resource))
+    is_bandwidth = resource is Resource.BANDWIDTH
+    measured = draw(st.none() | rates())
+    return Ceiling(
+        processor=draw(st.text(min_size=1)),
+        resource=resource,
+        kind=draw(st.sampled_from(BANDWIDTH_KINDS if is_bandwidth else COMPUTE_KINDS)),
+        n_threads=draw(st.none() | st.integers(1, 512)),
+        working_set_bytes=draw(st.integers(1, 1 << 40)) if is_bandwidth else None,
+        rate=measured,
+        missing="" if measured else draw(st.text(min_size=1)),
+        theoretical_per_s=draw(st.none() | _PER_S),
+        theoretical_source=draw(st.text()),
+    )
+
+
+@given(any_ceiling())
+def test_a_ceiling_comes_back_as_it_was(ceiling: Ceiling) -> None:
+    """Every ceiling, measured or missing, equals itself after its way through JSON."""
+    assert Ceiling.from_plain(json.loads(json.dumps(ceiling.to_plain()))) == ceiling
+
+
+def test_the_spread_is_what_the_median_lacks() -> None:
+    """A median of 90 under a best of 100 is a spread of a tenth; where all rounds are alike it is 0."""
+    assert rate(100.0, 0.1).spread_ratio == pytest.approx(0.1)
+    assert rate(100.0, 0.0).spread_ratio == 0.0
+
+
+@pytest.mark.parametrize("name", CEILING.to_plain())
+def test_a_missing_field_is_refused(name: str) -> None:
+    """Whatever field is left out, the message lists what is expected, that field among it."""
+    plain = CEILING.to_plain()
+    del plain[name]
+    with pytest.raises(
+        MeasurementError, match=rf"ceiling: fields are \[.*\], expected \[.*'{name}'.*\]; measure again"
+    ):
+        Ceiling.from_plain(plain)
+
+
+def test_a_field_too_many_is_refused() -> None:
+    """A field that no ceiling has is refused."""
+    with pytest.raises(MeasurementError, match=r"ceiling: fields are .*'colour'"):
+        Ceiling.from_plain({**CEILING.to_plain(), "colour": "red"})
+
+
+@pytest.mark.parametrize("plain", [None, 5, "text", [1], True])
+def test_what_is_no_mapping_is_refused(plain: object) -> None:
+    """Anything but a mapping is refused with its type."""
+    with pytest.raises(MeasurementError, match=rf"ceiling: fields are {type(plain).__name__}, expected"):
+        Ceiling.from_plain(plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("resource", "dance", "'dance' is not a valid Resource"),
+        ("kind", "fp32", "kind is 'fp32', expected one of read, copy, triad of bandwidth"),
+        ("kind", None, "kind is None, expected one of read, copy, triad of bandwidth"),
+        ("processor", "", "processor is '', expected a name"),
+        ("processor", 5, "processor is 5, expected a name"),
+        ("n_threads", 0, "n_threads is 0, expected a whole number above 0, or null"),
+        ("n_threads", "2", "n_threads is '2', expected a whole number above 0, or null"),
+        ("n_threads", True, "n_threads is True, expected a whole number above 0, or null"),
+        ("working_set_bytes", None, "working_set_bytes is None, expected a whole number above 0 of a bandwidth"),
+        ("working_set_bytes", -1, "working_set_bytes is -1, expected a whole number above 0 of a bandwidth"),
+        ("missing", "no reason", "missing is 'no reason', expected a reason where there is no rate, and only there"),
+        ("rate", None, "missing is '', expected a reason where there is no rate, and only there"),
+        ("rate", 0, "must be a mapping"),
+        ("rate", {}, "missing 3 required"),
+        ("rate", "", "must be a mapping"),
+        ("theoretical_per_s", -1.0, "theoretical_per_s is -1.0, expected a rate above 0, or null"),
+        ("theoretical_per_s", math.nan, "theoretical_per_s is nan, expected a rate above 0, or null"),
+    ],
+)
+def test_a_field_that_no_ceiling_has_is_named(name: str, value: Any, told: str) -> None:
+    """A value that cannot be is refused with its field and what is accepted."""
+    with pytest.raises(MeasurementError, match="ceiling ") as refused:
+        Ceiling.from_plain({**CEILING.to_plain(), name: value})
+    assert told in str(refused.value)
+    assert str(refused.value).endswith("; measure again")
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, math.inf, "fast", None, True])
+@pytest.mark.parametrize("name", ["best_per_s", "median_per_s"])
+def test_a_rate_that_nothing_has_is_refused(name: str, value: Any) -> None:
+    """Zero, negative, infinite and missing rates, and what is no number, are refused."""
+    plain = CEILING.to_plain()
+    with pytest.raises(MeasurementError, match=r"ceiling 'read': rate is .*expected rates above 0"):
+        Ceiling.from_plain({**plain, "rate": {**plain["rate"], name: value}})
+
+
+@pytest.mark.parametrize(("name", "value"), [("median_per_s", 51e9), ("n_rounds", 0), ("n_rounds", 1.5)])
+def test_rounds_that_cannot_be_are_refused(name: str, value: float) -> None:
+    """A median above the best, and a number of rounds that is none, are refused."""
+    plain = CEILING.to_plain()
+    with pytest.raises(MeasurementError, match="the median not above the best, of 1 round or more"):
+        Ceiling.from_plain({**plain, "rate": {**plain["rate"], name: value}})
+
+
+def test_arithmetic_has_no_working_set() -> None:
+    """A working set of arithmetic is refused, and so is a kind of another resource."""
+    plain = compute_ceiling(1e9).to_plain()
+    with pytest.raises(MeasurementError, match=r"working_set_bytes is 5, expected .* null of arithmetic"):
+        Ceiling.from_plain({**plain, "working_set_bytes": 5})
+    with pytest.raises(MeasurementError, match="kind is 'triad', expected one of fp32, f16, int8 of compute"):
+        Ceiling.from_plain({**plain, "kind": "triad"})
+
+
+def test_a_missing_ceiling_comes_back() -> None:
+    """What a processor does not have keeps its reason."""
+    missing = [each for each in ceilings() if each.rate is None]
+    assert [(each.kind, each.missing) for each in missing] == [("f16", "the processor has none")]
+    assert [Ceiling.from_plain(each.to_plain()) for each in missing] == missing

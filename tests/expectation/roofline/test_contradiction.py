@@ -1,0 +1,166 @@
+"""Published rates held against the published ceilings of their devices."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from perfsuite.expectation.roofline.ceiling import Resource
+from perfsuite.expectation.roofline.contradiction import HeldRate, contradictions, hold
+from perfsuite.expectation.roofline.published import published_devices, published_rates
+from perfsuite.records.events import Phase
+
+
+@cache
+def held() -> tuple[HeldRate, ...]:
+    """Hold all that is published."""
+    return hold(published_rates(), published_devices())
+
+
+def one(device: str, architecture: str, quantization: str, scenario: str, phase: Phase = Phase.DECODE) -> HeldRate:
+    """Return one held rate."""
+    wanted = (device, architecture, quantization, scenario, phase)
+    (found,) = (
+        each
+        for each in held()
+        if wanted
+        == (
+            each.rate.device,
+            each.rate.architecture,
+            each.rate.quantization,
+            each.rate.scenario,
+            each.rate.phase,
+        )
+    )
+    return found
+
+
+def needed(of: HeldRate) -> float:
+    """Return what a rate needs, which must be known."""
+    assert of.needed_per_s is not None
+    return of.needed_per_s
+
+
+def test_the_pi_decodes_faster_than_its_memory() -> None:
+    """SmolLM2-135M Q8_0 at 65 tokens/s needs 9.3 GB/s: more than 3.98 printed and 5.97 corrected, less than 17.1."""
+    found = one("Raspberry Pi 5", "smollm2-135m", "q8_0", "siso")
+    assert f"{needed(found) / 1e9:.1f}" == "9.3"
+    assert [(each.name, each.per_s / 1e9) for each in found.ceilings] == [
+        ("measured", 3.98),
+        ("corrected", pytest.approx(5.97)),
+        ("theoretical", 17.1),
+    ]
+    assert found.excess_ratio("measured") == pytest.approx(9.3 / 3.98, rel=0.01)
+    assert found.excess_ratio("corrected") == pytest.approx(9.3 / 5.97, rel=0.01)
+    assert found.excess_ratio("theoretical") == pytest.approx(9.3 / 17.1, rel=0.01)
+    assert found.is_contradicted is True
+
+
+@pytest.mark.parametrize(
+    "architecture", ["qwen2.5-1.5b", "qwen3-0.6b", "llama-3.2-1b", "plm-1.8b", "fox-1-1.6b", "smollm2-1.7b"]
+)
+def test_halves_on_the_m1_pro_need_more_than_is_printed(architecture: str) -> None:
+    """Each F16 row of the M1 Pro needs more than the 120.03 GB/s that were measured, and less than the theoretical."""
+    found = one("Apple M1 Pro", architecture, "f16", "siso")
+    assert 120.03e9 < needed(found) < 204.8e9
+    assert found.is_contradicted is True
+
+
+def test_the_worst_of_each_device() -> None:
+    """Of five devices two are contradicted, in bandwidth alone, and the worst rate of each is named."""
+    found = contradictions(held())
+    assert [(each.device, each.resource, each.n_contradicted, each.n_held) for each in found] == [
+        ("Raspberry Pi 5", Resource.BANDWIDTH, 16, 20),
+        ("Apple M1 Pro", Resource.BANDWIDTH, 20, 71),
+    ]
+    pi, m1 = found
+    assert (pi.worst.rate.architecture, m1.worst.rate.architecture) == ("qwen2.5-0.5b", "llama-3.2-1b")
+    assert pi.excess_ratio == pytest.approx(2.64, abs=0.01)
+    assert m1.excess_ratio == pytest.approx(1.34, abs=0.01)
+
+
+def test_even_corrected_the_pi_is_too_slow_for_itself() -> None:
+    """The count of arrays does not explain the Pi: all 10 of its short generations need more than what is corrected."""
+    over = [each for each in held() if (each.excess_ratio("corrected") or 0.0) > 1.0]
+    assert {each.rate.device for each in over} == {"Raspberry Pi 5"}
+    assert len([each for each in over if each.rate.scenario in ("siso", "liso")]) == 10
+
+
+def test_no_rate_needs_more_than_the_data_sheet_of_memory() -> None:
+    """Every decode stays below the theoretical bandwidth, or a count of bytes would be wrong."""
+    ratios = [each.excess_ratio("theoretical") for each in held() if each.resource is Resource.BANDWIDTH]
+    assert max(ratio for ratio in ratios if ratio is not None) < 1.0
+
+
+def test_prefill_exceeds_floats_but_not_halves() -> None:
+    """The Jetson's prefill needs 2.3 times its measured FP32 and a third of its FP16: no contradiction."""
+    found = one("Jetson Orin Nano Super 8G", "qwen2.5-1.5b", "q8_0", "siso", Phase.PREFILL)
+    assert found.resource is Resource.COMPUTE
+    assert found.excess_ratio("measured_fp32") == pytest.approx(2.28, abs=0.01)
+    assert found.measured_excess_ratio == found.excess_ratio("measured_fp16") == pytest.approx(0.32, abs=0.01)
+    assert found.is_contradicted is False
+
+
+def test_the_need_of_prefill_is_two_flops_a_weight_of_the_layers() -> None:
+    """SmolLM2-135M's layers have 106 million weights, of which the last feed-forward is not computed without logits."""
+    found = one("Raspberry Pi 5", "smollm2-135m", "q8_0", "siso", Phase.PREFILL)
+    weights = 30 * (2 * 576**2 + 2 * 576 * 192) + 29 * 3 * 576 * 1536
+    assert needed(found) == pytest.approx(115 * 2 * weights, rel=0.01)
+    assert needed(found) > 115 * 2 * weights
+
+
+def test_integers_beyond_the_ceilings_of_floats_are_undecided() -> None:
+    """Quantised weights may be multiplied as integers, F16 ones may not."""
+    found = one("Apple M1 Pro", "qwen2.5-1.5b", "q8_0", "siso", Phase.PREFILL)
+    beyond = replace(found, needed_per_s=1e15)
+    assert beyond.is_contradicted is None
+    assert replace(beyond, rate=replace(beyond.rate, quantization="f16")).is_contradicted is True
+    decode = one("Apple M1 Pro", "qwen2.5-1.5b", "q8_0", "siso")
+    assert replace(decode, needed_per_s=1e15).is_contradicted is True
+
+
+def test_nothing_is_dropped() -> None:
+    """Each rate of prefill and decode is held; what cannot be says what is missing: the type, the lengths, the name."""
+    rates = [rate for rate in published_rates() if rate.phase in (Phase.PREFILL, Phase.DECODE)]
+    assert [each.rate for each in held()] == rates
+    assert all((each.needed_per_s is None) is bool(each.missing) for each in held())
+    missing = {each.rate.architecture: each.missing for each in held() if each.rate.device == "Google Pixel 8 Pro"}
+    assert "architecture 'qwen2-0.5b' is not in the catalogue" in missing["qwen2-0.5b"]
+    assert "quantisation '4-bit' is unknown" in missing["qwen2.5-0.5b"]
+    assert {each.missing for each in held() if each.rate.paper == "RooflineBench"} == {""}
+
+
+def test_without_a_measured_ceiling_nothing_is_said() -> None:
+    """LIFE prints no measured bandwidth: its rates are told beside the theoretical one and contradict nothing."""
+    found = one("NVIDIA V100", "llama-2-7b", "f16", "p2048")
+    assert found.excess_ratio("theoretical") == pytest.approx(0.455, abs=0.001)
+    assert found.excess_ratio("measured") is None
+    assert found.measured_excess_ratio is None
+    assert found.is_contradicted is None
+    assert contradictions([found]) == ()
+
+
+def test_a_rate_without_a_device_has_no_ceilings() -> None:
+    """lm-Meter's table does not tell its phone."""
+    found = [each for each in held() if each.rate.device is None]
+    assert len(found) == 8
+    assert all(each.ceilings == () and each.is_contradicted is None for each in found)
+
+
+def test_a_suspect_rate_is_no_witness() -> None:
+    """What a table contradicts itself in is held, and contradicts no ceiling."""
+    found = one("Raspberry Pi 5", "smollm2-135m", "q8_0", "siso")
+    assert [each.n_held for each in contradictions([found])] == [1]
+    assert contradictions([replace(found, rate=replace(found.rate, is_suspect=True))]) == ()
+
+
+def test_no_step_fits_a_cache() -> None:
+    """The fewest bytes that a published step reads are 132 MB: more than any of these devices keeps in a cache."""
+    steps = [
+        needed(each) / each.rate.rate_tokens_per_s
+        for each in held()
+        if each.resource is Resource.BANDWIDTH and each.needed_per_s and each.rate.rate_tokens_per_s
+    ]
+    assert f"{min(steps) / 1e6:.0f}" == "132"

@@ -1,0 +1,149 @@
+"""What papers published of devices, as the repository holds it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.published import (
+    PublishedDevice,
+    published_devices,
+    published_dir,
+    published_rates,
+)
+from perfsuite.records.events import Phase
+from perfsuite.workload.catalog import names
+from perfsuite.workload.quantization import quantizations
+
+ROOT = Path(__file__).resolve().parents[3]
+
+#: As RooflineBench prints them.
+RIDGE_POINTS = {
+    "NVIDIA RTX 3090": "38.00",
+    "NVIDIA RTX 3070 Ti Laptop": "37.05",
+    "Apple M1 Pro": "25.39",
+    "Jetson Orin Nano Super 8G": "20.48",
+    "Raspberry Pi 5": "8.98",
+}
+
+
+def device(name: str) -> PublishedDevice:
+    """Return a device by its name."""
+    (found,) = (each for each in published_devices() if each.name == name)
+    return found
+
+
+@pytest.mark.parametrize("name", RIDGE_POINTS)
+def test_ridge_points_are_as_printed(name: str) -> None:
+    """Theoretical FP32 over theoretical bandwidth gives each ridge point that is printed, to its digits."""
+    roof = device(name).roof
+    assert roof is not None
+    assert f"{roof.ridge_point:.2f}" == RIDGE_POINTS[name]
+
+
+def test_the_pi_is_printed_in_gflops() -> None:
+    """The Raspberry Pi's row is in GFLOPS: 153.60 and 78.56 of them, and 1.48 of FP16."""
+    pi = device("Raspberry Pi 5")
+    assert (pi.theoretical_fp32_flops_per_s, pi.measured_fp32_flops_per_s) == (153.6e9, 78.56e9)
+    assert pi.measured_fp16_flops_per_s == 1.48e9
+
+
+def test_the_measured_roof_is_of_what_was_measured() -> None:
+    """Measured FP32 over the bandwidth as printed, not as corrected."""
+    roof = device("Raspberry Pi 5").measured_roof
+    assert roof is not None
+    assert (roof.peak_flops_per_s, roof.bandwidth_bytes_per_s) == (78.56e9, 3.98e9)
+
+
+def test_three_arrays_for_two() -> None:
+    """RooflineBench's bandwidths are corrected by 3 / 2, which is 5.97 GB/s for 3.98; no other paper's are."""
+    assert device("Raspberry Pi 5").corrected_bandwidth_bytes_per_s == pytest.approx(5.97e9)
+    for each in published_devices():
+        is_corrected = each.corrected_bandwidth_bytes_per_s is not None
+        assert is_corrected is (each.paper == "RooflineBench")
+
+
+def test_what_is_not_told_is_none() -> None:
+    """Without a peak or without a bandwidth there is no roof, and nothing to correct."""
+    pi = device("Raspberry Pi 5")
+    assert replace(pi, theoretical_fp32_flops_per_s=None).roof is None
+    assert replace(pi, theoretical_bandwidth_bytes_per_s=None).roof is None
+    assert replace(pi, measured_fp32_flops_per_s=None).measured_roof is None
+    assert replace(pi, measured_bandwidth_bytes_per_s=None).corrected_bandwidth_bytes_per_s is None
+
+
+def test_devices_differ_in_name_across_papers() -> None:
+    """A rate's device is found by its name alone."""
+    found = [each.name for each in published_devices()]
+    assert len(set(found)) == len(found)
+
+
+def test_every_ceiling_has_a_source() -> None:
+    """Whatever is known of a device says where it comes from."""
+    for each in published_devices():
+        assert all(getattr(each, name) is not None and source for name, source in each.sources)
+
+
+def test_each_paper_has_its_rows() -> None:
+    """RooflineBench has 25 rows of 8 cells, lm-Meter 28 phases and 3 rates, LIFE 3 prompts and 5 decodes."""
+    counts: dict[str, int] = {}
+    for rate in published_rates():
+        counts[rate.paper] = counts.get(rate.paper, 0) + 1
+    assert counts == {"RooflineBench": 200, "lm-Meter": 31, "LIFE": 8}
+    assert {each.paper for each in published_devices()} == {"RooflineBench", "lm-Meter", "LIFE", "ProfInfer"}
+
+
+def test_names_are_the_catalogues() -> None:
+    """All but one of the architectures are in the catalogue, all types of llama.cpp's engine by its names."""
+    assert {rate.architecture for rate in published_rates()} - set(names()) == {"qwen2-0.5b"}
+    own = {rate.quantization for rate in published_rates() if rate.paper == "RooflineBench"}
+    assert own == {"q8_0", "f16", "q4_k_m"} <= set(quantizations())
+
+
+def test_a_latency_is_a_rate_where_its_tokens_are_told() -> None:
+    """1.85 s for 32 tokens are 17.3 tokens/s; a prompt of unknown length has no rate."""
+    first = next(rate for rate in published_rates() if rate.paper == "LIFE")
+    assert (first.phase, first.latency_ns, first.n_tokens) == (Phase.PREFILL, 1_850_000_000, 32)
+    assert first.rate_tokens_per_s == pytest.approx(17.297, abs=0.001)
+    assert replace(first, n_tokens=None).rate_tokens_per_s is None
+    assert replace(first, tokens_per_s=5.0).rate_tokens_per_s == 5.0
+
+
+def test_a_checkout_comes_before_what_is_installed(tmp_path: Path) -> None:
+    """Beside the package lies ``baselines/published`` in a checkout; installed, the files lie within it."""
+    package = tmp_path / "perfsuite"
+    installed, checkout = package / "_published", tmp_path / "baselines" / "published"
+    shutil.copytree(ROOT / "baselines" / "published", installed)
+    assert published_dir([package]) == installed
+    shutil.copytree(ROOT / "baselines" / "published", checkout)
+    assert published_dir([package]) == checkout
+
+
+def test_a_checkout_of_one_place_comes_before_what_another_has(tmp_path: Path) -> None:
+    """An editable install's own copy does not hide the checkout's files."""
+    installed, checkout = tmp_path / "site" / "perfsuite", tmp_path / "checkout" / "perfsuite"
+    shutil.copytree(ROOT / "baselines" / "published", installed / "_published")
+    shutil.copytree(ROOT / "baselines" / "published", checkout.parent / "baselines" / "published")
+    assert published_dir([installed, checkout]) == checkout.parent / "baselines" / "published"
+
+
+def test_without_files_the_places_are_named(tmp_path: Path) -> None:
+    """Where no folder has the files, both that were looked at are told; an empty one counts as none."""
+    (tmp_path / "baselines" / "published").mkdir(parents=True)
+    with pytest.raises(PerfsuiteError, match=r"not found in .*baselines/published, .*_published"):
+        published_dir([tmp_path / "perfsuite"])
+
+
+def test_the_suite_finds_its_own() -> None:
+    """Without being told where the package is, the repository's files are found."""
+    assert published_dir() == ROOT / "baselines" / "published"
+
+
+def test_the_wheel_carries_the_files() -> None:
+    """The build installs the folder to where the lookup expects it."""
+    text = (ROOT / "native" / "CMakeLists.txt").read_text(encoding="utf-8")
+    assert "baselines/published/ DESTINATION perfsuite/_published" in text

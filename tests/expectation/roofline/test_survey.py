@@ -1,0 +1,200 @@
+"""The ceilings of a device, by processor and number of threads, joined from several rounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate
+from perfsuite.expectation.roofline.survey import ProcessorCeilings, Survey, merge_surveys
+
+from ...synthetic_roofline import (
+    CACHE_BYTES,
+    FP32_FLOPS_PER_S,
+    INT8_FLOPS_PER_S,
+    MEMORY_BYTES,
+    bandwidth_ceiling,
+    ceilings,
+    compute_ceiling,
+    rate,
+    survey,
+)
+
+LEVELS = ((1000, 80.0), (4000, 100.0), (16000, 20.0), (64000, 10.0))
+
+
+def processor(levels: tuple[tuple[int, float], ...] = LEVELS) -> ProcessorCeilings:
+    """Return a processor with these levels of memory."""
+    return ProcessorCeilings(levels=levels, fp32_flops_per_s=400.0, f16_flops_per_s=None, int8_flops_per_s=None)
+
+
+@pytest.mark.parametrize(
+    ("working_set_bytes", "expected"),
+    [
+        (1, 100.0),
+        (1000, 100.0),
+        (3999, 100.0),
+        (4000, 100.0),
+        (15999, 100.0),
+        (16000, 20.0),
+        (64000, 10.0),
+        (10**9, 10),
+    ],
+)
+def test_a_working_set_has_the_fastest_level_that_can_hold_a_part_of_it(
+    working_set_bytes: int, expected: float
+) -> None:
+    """Between two levels the faster one counts, and a level that is slower than a larger one is not believed."""
+    assert processor().fastest_bandwidth_bytes_per_s(working_set_bytes) == expected
+
+
+@given(
+    st.dictionaries(st.integers(1, 10**9), st.floats(1.0, 1e12), min_size=1, max_size=6),
+    st.integers(0, 2 * 10**9),
+)
+def test_levels_are_read_as_the_other_ceilings_are(rates: dict[int, float], working_set_bytes: int) -> None:
+    """The ceilings of forecasts and those of a survey give a working set the same bandwidth."""
+    levels = tuple(sorted(rates.items()))
+    bandwidths = tuple(
+        Bandwidth(working_set_bytes=held, read_bytes_per_s=per_s, copy_bytes_per_s=1.0, triad_bytes_per_s=0.5)
+        for held, per_s in levels
+    )
+    other = Ceilings(
+        n_threads=1,
+        bandwidths=bandwidths,
+        fp32_flops_per_s=1.0,
+        int8_flops_per_s=1.0,
+        f16_flops_per_s=None,
+        dispatch_ns=1,
+    )
+    found = processor(levels).fastest_bandwidth_bytes_per_s(working_set_bytes)
+    assert found == other.fastest_bandwidth_bytes_per_s(working_set_bytes)
+
+
+def test_the_classical_roof_is_of_floats_over_memory() -> None:
+    """32-bit arithmetic over the largest working set: 400 over 10, a ridge of 40 FLOPs a byte."""
+    assert processor().memory_roof.ridge_point == 40.0
+
+
+def test_of_takes_the_best_of_each_ceiling() -> None:
+    """A level's rate is the fastest of read, copy and triad, and what is missing is None."""
+    kinds = {"read": 3e9, "copy": 5e9, "triad": 4e9}
+    found = Survey(
+        ceilings=(
+            *(bandwidth_ceiling(per_s, MEMORY_BYTES, kind=kind) for kind, per_s in kinds.items()),
+            bandwidth_ceiling(9e9, CACHE_BYTES),
+            *(compute_ceiling(per_s, kind=kind) for kind, per_s in (("fp32", 1e9), ("f16", None), ("int8", 4e9))),
+        )
+    ).of(CPU, 2)
+    assert found == ProcessorCeilings(
+        levels=((CACHE_BYTES, 9e9), (MEMORY_BYTES, 5e9)),
+        fp32_flops_per_s=1e9,
+        f16_flops_per_s=None,
+        int8_flops_per_s=4e9,
+    )
+
+
+def test_processors_and_threads_are_kept_apart() -> None:
+    """One thread has half of what two have, a device of OpenCL has its own, and all are listed once."""
+    device = ceilings(None, processor="GPU", share=3.0)
+    found = Survey(ceilings=(*survey(1, 2).ceilings, *device))
+    assert found.processors() == ((CPU, 1), (CPU, 2), ("GPU", None))
+    assert found.of(CPU, 1).fp32_flops_per_s == FP32_FLOPS_PER_S / 2
+    assert found.of(CPU, 2).int8_flops_per_s == INT8_FLOPS_PER_S
+    assert found.of("GPU").levels[-1] == (MEMORY_BYTES, 3 * 20e9)
+
+
+@pytest.mark.parametrize(
+    ("gone", "processor_name", "n_threads", "told"),
+    [
+        ("nothing", CPU, 3, "ceilings of cpu with 3 threads: bandwidth or 32-bit arithmetic was not measured"),
+        ("nothing", "GPU", None, "ceilings of GPU: bandwidth or 32-bit arithmetic was not measured"),
+        ("fp32", CPU, 2, "ceilings of cpu with 2 threads"),
+        ("bandwidth", CPU, 2, "ceilings of cpu with 2 threads"),
+    ],
+)
+def test_what_was_not_measured_is_told(gone: str, processor_name: str, n_threads: int | None, told: str) -> None:
+    """Without a bandwidth, without 32-bit floats, or with threads that were not asked for there is no roof."""
+    found = [
+        replace(each, rate=None, missing="broken") if gone in (each.kind, each.resource.value) else each
+        for each in survey().ceilings
+    ]
+    with pytest.raises(MeasurementError, match=told):
+        Survey(ceilings=tuple(found)).of(processor_name, n_threads)
+
+
+def test_a_processor_without_a_rate_is_not_listed() -> None:
+    """Where every ceiling is missing there is no processor."""
+    found = Survey(ceilings=tuple(replace(each, rate=None, missing="broken") for each in ceilings()))
+    assert found.processors() == ()
+    assert found.spread_ratio(CPU, 2) == 0.0
+
+
+def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:
+    """Return the rate of a ceiling that swings so much."""
+    return {"rate": rate(per_s, spread_ratio)}
+
+
+def test_the_spread_is_that_of_memory_and_arithmetic() -> None:
+    """The widest spread counts among arithmetic and the largest working set; what is between caches does not."""
+    found = (
+        bandwidth_ceiling(1e9, CACHE_BYTES, **spread(1e9, 0.9)),
+        bandwidth_ceiling(1e9, MEMORY_BYTES, **spread(1e9, 0.2)),
+        compute_ceiling(1e9, **spread(1e9, 0.1)),
+    )
+    assert Survey(ceilings=found).spread_ratio(CPU, 2) == pytest.approx(0.2)
+    swinging = (*found[:2], compute_ceiling(1e9, **spread(1e9, 0.3)))
+    assert Survey(ceilings=swinging).spread_ratio(CPU, 2) == pytest.approx(0.3)
+
+
+def test_a_working_set_that_could_not_be_had_is_not_the_largest() -> None:
+    """Where the largest working set is missing, the spread is that of the largest that was measured."""
+    found = (
+        bandwidth_ceiling(1e9, CACHE_BYTES, **spread(1e9, 0.4)),
+        bandwidth_ceiling(1e9, MEMORY_BYTES, rate=None, missing="no memory"),
+        compute_ceiling(1e9, **spread(1e9, 0.1)),
+    )
+    assert Survey(ceilings=found).spread_ratio(CPU, 2) == pytest.approx(0.4)
+
+
+def surveyed(best: float | None, median: float | None = None, n_rounds: int = 5) -> Survey:
+    """Return a survey of 32-bit floats alone."""
+    ceiling = compute_ceiling(best)
+    if best is not None:
+        ceiling = replace(ceiling, rate=Rate(best_per_s=best, median_per_s=median or best, n_rounds=n_rounds))
+    return Survey(ceilings=(ceiling,))
+
+
+def test_merging_keeps_the_best_and_weighs_medians_by_rounds() -> None:
+    """Five rounds of median 80 and fifteen of 60 have 65; the best of all is the best."""
+    (merged,) = merge_surveys([surveyed(100.0, 80.0, 5), surveyed(90.0, 60.0, 15)]).ceilings
+    assert merged.rate == Rate(best_per_s=100.0, median_per_s=65.0, n_rounds=20)
+
+
+def test_a_ceiling_that_one_survey_lacks_is_the_others() -> None:
+    """What was measured once is measured; what was measured never keeps its reason."""
+    for pair in ((surveyed(None), surveyed(90.0)), (surveyed(90.0), surveyed(None))):
+        assert merge_surveys(pair) == surveyed(90.0)
+    assert merge_surveys([surveyed(None), surveyed(None)]) == surveyed(None)
+    assert merge_surveys([]) == Survey(ceilings=())
+
+
+def test_merging_joins_only_what_is_the_same_ceiling() -> None:
+    """Other threads, kinds and working sets stay ceilings of their own."""
+    assert merge_surveys([survey(1, 2), survey(2, 1)]).of(CPU, 1) == survey(1, 2).of(CPU, 1)
+    assert len(merge_surveys([survey(1), survey(2)]).ceilings) == 2 * len(survey(1).ceilings)
+
+
+@given(st.lists(st.tuples(st.floats(1e-3, 1e15), st.floats(0.01, 1.0), st.integers(1, 50)), min_size=1, max_size=8))
+def test_a_merged_ceiling_is_one_that_can_be_read_again(rounds: list[tuple[float, float, int]]) -> None:
+    """However many surveys are joined, the median stays at or below the best, and the record is accepted."""
+    runs = [surveyed(best, best * share, n_rounds) for best, share, n_rounds in rounds]
+    (merged,) = merge_surveys(runs).ceilings
+    assert Ceiling.from_plain(merged.to_plain()) == merged
+    assert merged.rate is not None
+    assert merged.rate.best_per_s == max(best for best, _, _ in rounds)

@@ -1,0 +1,263 @@
+"""What work computes and moves, and the roof over a mixture of types and working sets."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.expectation.cases import CaseCost, llama_workload, phase_cases
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.roofline.survey import ProcessorCeilings
+from perfsuite.expectation.roofline.work import Work, WorkPart, fastest_flops_per_s, work_of
+from perfsuite.records.events import Phase
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+
+from ...synthetic_roofline import CACHE_BYTES, MEMORY_BYTES, part, survey, work
+
+#: 100 GB/s in the cache, 20 in memory; 400 GFLOP/s in floats, 1600 in integers.
+CEILINGS = survey().of("cpu", 2)
+
+_RATES = st.floats(min_value=1.0, max_value=1e13)
+_COUNTS = st.integers(0, 10**12)
+_SETS = st.integers(1, 10**10)
+
+
+@st.composite
+def any_part(draw: st.DrawFn) -> WorkPart:
+    """A part with any numbers that go together."""
+    least, stored, most = sorted(draw(st.tuples(_COUNTS, _COUNTS, _COUNTS)))
+    return WorkPart(
+        type=draw(st.sampled_from(("f32", "f16", "q8_0", "q4_k"))),
+        flops=draw(_COUNTS),
+        stored_bytes=stored,
+        least_stored_bytes=least,
+        most_stored_bytes=most,
+        stored_set_bytes=draw(_SETS),
+        activation_bytes=draw(_COUNTS),
+        activation_set_bytes=draw(_SETS),
+    )
+
+
+def any_work() -> st.SearchStrategy[Work]:
+    """Work of a few parts."""
+    parts = st.lists(any_part(), min_size=1, max_size=5).map(tuple)
+    return st.builds(Work, parts=parts, counts_activations=st.booleans())
+
+
+@st.composite
+def any_ceilings(draw: st.DrawFn) -> ProcessorCeilings:
+    """The ceilings of any processor."""
+    levels = draw(st.dictionaries(_SETS, _RATES, min_size=1, max_size=4))
+    return ProcessorCeilings(
+        levels=tuple(sorted(levels.items())),
+        fp32_flops_per_s=draw(_RATES),
+        f16_flops_per_s=draw(st.none() | _RATES),
+        int8_flops_per_s=draw(st.none() | _RATES),
+    )
+
+
+def decode_and_prefill(weights: str, scenario: str) -> tuple[Work, Work]:
+    """Return the work of decode and prefill of a workload of the catalogue."""
+    workload = llama_workload(resolve(weights, cache_dir=Path("/nowhere")), find_scenario(scenario))
+    costs = {case.phase: case.costs for case in phase_cases(workload)}
+    decode, prefill = (work_of(costs[phase], counts_activations=False) for phase in (Phase.DECODE, Phase.PREFILL))
+    return decode, prefill
+
+
+def test_the_roof_over_one_part_is_its_types_and_its_sets() -> None:
+    """Integers over memory have the integers' peak and memory's bandwidth; the same in the cache has the cache's."""
+    roof = work().roof(CEILINGS)
+    assert (roof.peak_flops_per_s, roof.bandwidth_bytes_per_s) == pytest.approx((1600e9, 20e9))
+    assert work(part(stored_set_bytes=CACHE_BYTES)).roof(CEILINGS).bandwidth_bytes_per_s == pytest.approx(100e9)
+    assert work(part(type="f32")).roof(CEILINGS).peak_flops_per_s == pytest.approx(400e9)
+
+
+def test_the_roof_over_a_mixture_by_hand() -> None:
+    """Shares count by time: 2 + 0.8 GFLOP in 1.25 + 2 ms, and 1 GB of memory and 1.1 GB of cache in 50 + 11 ms."""
+    floats = part(
+        type="f32",
+        flops=800_000_000,
+        stored_bytes=0,
+        least_stored_bytes=0,
+        most_stored_bytes=0,
+        activation_bytes=10**9,
+    )
+    roof = work(part(), floats, counts_activations=True).roof(CEILINGS)
+    assert roof.peak_flops_per_s == pytest.approx(2.8e9 / 3.25e-3)
+    assert roof.bandwidth_bytes_per_s == pytest.approx(2.1e9 / 61e-3)
+    assert work(part(), floats).roof(CEILINGS).bandwidth_bytes_per_s == pytest.approx(20e9)
+
+
+@given(any_work(), any_ceilings())
+def test_the_roof_is_the_time_that_nothing_undercuts(any_work: Work, ceilings: ProcessorCeilings) -> None:
+    """The attainable rate is the work over the longer of computing and moving it, whatever the mixture."""
+    flops, moved = any_work.flops, any_work.traffic_bytes
+    if not flops or not moved:
+        return
+    compute_s = sum(each.flops / fastest_flops_per_s(each.type, ceilings) for each in any_work.parts)
+    memory_s = 0.0
+    for each in any_work.parts:
+        memory_s += each.stored_bytes / ceilings.fastest_bandwidth_bytes_per_s(each.stored_set_bytes)
+        if any_work.counts_activations:
+            memory_s += each.activation_bytes / ceilings.fastest_bandwidth_bytes_per_s(each.activation_set_bytes)
+    attainable = any_work.roof(ceilings).attainable_flops_per_s(flops / moved)
+    assert attainable == pytest.approx(flops / max(compute_s, memory_s), rel=1e-9)
+
+
+@given(any_work(), any_ceilings())
+def test_a_mixture_lies_between_its_parts(any_work: Work, ceilings: ProcessorCeilings) -> None:
+    """No mixture is faster than its fastest part or slower than its slowest."""
+    roof = any_work.roof(ceilings)
+    peaks = [fastest_flops_per_s(each.type, ceilings) for each in any_work.parts if each.flops]
+    if peaks:
+        assert min(peaks) * (1 - 1e-9) <= roof.peak_flops_per_s <= max(peaks) * (1 + 1e-9)
+    slowest, fastest = min(per_s for _, per_s in ceilings.levels), max(per_s for _, per_s in ceilings.levels)
+    assert slowest * (1 - 1e-9) <= roof.bandwidth_bytes_per_s <= fastest * (1 + 1e-9)
+
+
+def test_work_without_flops_or_bytes_still_has_a_roof() -> None:
+    """What computes nothing has the floats' peak, and what moves nothing the bandwidth of memory."""
+    nothing = part(flops=0, stored_bytes=0, least_stored_bytes=0, most_stored_bytes=0)
+    roof = work(nothing).roof(CEILINGS)
+    assert (roof.peak_flops_per_s, roof.bandwidth_bytes_per_s) == (400e9, 20e9)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "f16", "int8", "expected"),
+    [
+        ("f32", 8.0, 9.0, 4.0),
+        ("F32", 8.0, 9.0, 4.0),
+        ("f16", 8.0, 9.0, 8.0),
+        ("f16", 3.0, 9.0, 4.0),
+        ("bf16", 8.0, 9.0, 8.0),
+        ("f16", None, 9.0, 4.0),
+        ("q8_0", 8.0, 9.0, 9.0),
+        ("Q4_K", 8.0, 9.0, 9.0),
+        ("q4_k", 8.0, 5.0, 8.0),
+        ("q8_0", None, None, 4.0),
+    ],
+)
+def test_the_fastest_arithmetic_of_a_type(
+    type_name: str, f16: float | None, int8: float | None, expected: float
+) -> None:
+    """Quantised weights may be multiplied as any type, halves as halves or floats, and floats as floats only."""
+    ceilings = ProcessorCeilings(levels=((1, 1.0),), fp32_flops_per_s=4.0, f16_flops_per_s=f16, int8_flops_per_s=int8)
+    assert fastest_flops_per_s(type_name, ceilings) == expected
+
+
+def test_activations_count_where_they_are_told_to() -> None:
+    """Of a phase they are no traffic, of an operator they are, and in the extremes of routing likewise."""
+    routed = part(least_stored_bytes=4 * 10**8, most_stored_bytes=3 * 10**9)
+    totals = [
+        (each.least_traffic_bytes, each.traffic_bytes, each.most_traffic_bytes)
+        for each in (work(routed), work(routed, counts_activations=True))
+    ]
+    assert totals == [(4 * 10**8, 10**9, 3 * 10**9), (5 * 10**8, 1_100_000_000, 3_100_000_000)]
+
+
+@given(any_work(), st.integers(0, 1000))
+def test_work_times_a_number_is_that_much_more(any_work: Work, times: int) -> None:
+    """FLOPs and bytes multiply; working sets and types stay."""
+    more = any_work * times
+    names = ("flops", "traffic_bytes", "least_traffic_bytes", "most_traffic_bytes")
+    assert [getattr(more, name) for name in names] == [getattr(any_work, name) * times for name in names]
+    assert [(each.type, each.stored_set_bytes, each.activation_set_bytes) for each in more.parts] == [
+        (each.type, each.stored_set_bytes, each.activation_set_bytes) for each in any_work.parts
+    ]
+
+
+@given(any_work(), any_work())
+def test_sums_lose_nothing_and_join_what_is_alike(one: Work, other: Work) -> None:
+    """Both works together have the FLOPs and bytes of both, in parts of which no two are alike."""
+    both = one + Work(parts=other.parts, counts_activations=one.counts_activations)
+    places = [(each.type, each.stored_set_bytes, each.activation_set_bytes) for each in both.parts]
+    assert len(set(places)) == len(places)
+    for field in fields(WorkPart):
+        if field.type == "int" and not field.name.endswith("set_bytes"):
+            together = sum(getattr(each, field.name) for each in (*one.parts, *other.parts))
+            assert sum(getattr(each, field.name) for each in both.parts) == together
+
+
+def test_work_done_twice_is_the_sum_with_itself() -> None:
+    """Twice the work is the work and the work, part by part."""
+    some = work(part(), part(type="f16"), part(stored_set_bytes=MEMORY_BYTES + 1))
+    assert set((some + some).parts) == set((some * 2).parts)
+
+
+def test_a_cost_becomes_a_part() -> None:
+    """Parameters and KV are stored bytes, the rest of what moves is activations, and FLOPs stay."""
+    cost = OpCost(
+        flops=7,
+        read_bytes=100,
+        written_bytes=30,
+        parameter_bytes=60,
+        kv_read_bytes=20,
+        kv_written_bytes=10,
+        n_dispatches=4,
+    )
+    routed = CaseCost(
+        cost=cost,
+        type="q8_0",
+        working_set_bytes=1000,
+        activation_set_bytes=50,
+        least_parameter_bytes=40,
+        most_parameter_bytes=80,
+    )
+    assert work_of([routed], counts_activations=True).parts == (
+        WorkPart(
+            type="q8_0",
+            flops=7,
+            stored_bytes=90,
+            least_stored_bytes=70,
+            most_stored_bytes=110,
+            stored_set_bytes=1000,
+            activation_bytes=40,
+            activation_set_bytes=50,
+        ),
+    )
+    (alone,) = work_of([CaseCost(cost=cost, type="f32", working_set_bytes=1)], counts_activations=True).parts
+    assert alone.activation_set_bytes == 10
+    assert (alone.least_stored_bytes, alone.most_stored_bytes) == (90, 90)
+
+
+def test_decode_of_a_dense_model_has_two_flops_a_weight() -> None:
+    """Q8_0 stores a weight in 34/32 bytes and decode multiplies it once: 2 FLOPs / 1.0625 bytes, F16 1 FLOP a byte."""
+    for quantization, bytes_per_weight in (("q8_0", 34 / 32), ("q4_0", 18 / 32), ("f16", 2.0)):
+        decode, _ = decode_and_prefill(f"llama-2-7b-{quantization}", "p16-g4")
+        assert decode.flops / decode.traffic_bytes == pytest.approx(2 / bytes_per_weight, rel=0.03)
+
+
+def test_a_prompt_reads_the_parameters_once_a_batch() -> None:
+    """16 and 512 tokens read the same parameters, 1024 tokens twice as many; FLOPs grow with the tokens."""
+
+    def parameters(scenario: str) -> tuple[int, int]:
+        workload = llama_workload(resolve("llama-2-7b-q8_0", cache_dir=Path("/nowhere")), find_scenario(scenario))
+        (costs,) = (case.costs for case in phase_cases(workload) if case.phase is Phase.PREFILL)
+        stored = work_of(costs, counts_activations=False)
+        return sum(each.cost.parameter_bytes for each in costs), stored.flops
+
+    (short, short_flops), (full, full_flops), (double, _) = map(parameters, ("p16-g4", "p512-g4", "p1024-g4"))
+    assert short == full
+    assert double == pytest.approx(2 * full, rel=0.02)
+    # The last token alone gives logits, and attention grows faster than the prompt.
+    assert 31 < full_flops / short_flops < 34
+
+
+@pytest.mark.parametrize("weights", ["qwen1.5-moe-a2.7b-l2-q4_0", "deepseek-v2-lite-l3-q8_0"])
+def test_routing_bounds_the_traffic(weights: str) -> None:
+    """A prompt reads more experts than one token does and fewer than it could; a single token has no choice."""
+    decode, prefill = decode_and_prefill(weights, "p16-g4")
+    assert decode.least_traffic_bytes == decode.traffic_bytes == decode.most_traffic_bytes
+    assert prefill.least_traffic_bytes < prefill.traffic_bytes < prefill.most_traffic_bytes
+
+
+@pytest.mark.parametrize("weights", ["smollm2-135m-q8_0", "gemma-2-2b-l2-q4_k_m", "plm-1.8b-l2-f16"])
+def test_dense_models_leave_nothing_to_routing(weights: str) -> None:
+    """Without experts least, expected and most are one number."""
+    for found in decode_and_prefill(weights, "p16-g4"):
+        assert found.least_traffic_bytes == found.traffic_bytes == found.most_traffic_bytes
