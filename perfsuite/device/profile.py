@@ -16,8 +16,24 @@ else:
     import tomli as tomllib
 
 
+#: What a theoretical peak may be of.
+PEAK_KINDS = ("bandwidth", "fp32", "f16", "int8")
+
 #: The change that passes where nothing else was said.
 DEFAULT_MARGIN_RATIO = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TheoreticalPeak:
+    """What a data sheet promises of a device; for reading beside what was measured, nothing is judged by it."""
+
+    #: ``cpu``, or a part of an OpenCL device's name.
+    processor: str
+    #: ``bandwidth`` of memory, or a type of number: ``fp32``, ``f16``, ``int8``.
+    kind: str
+    per_s: float
+    #: Where it says so.
+    source: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +64,7 @@ class Profile:
     max_others_ratio: float
     #: Share by which a measurement may undercut the floor before it is IMPOSSIBLE: the spread of the ceilings.
     ceiling_spread_ratio: float
+    theoretical_peaks: tuple[TheoreticalPeak, ...] = ()
 
 
 def profile_names() -> tuple[str, ...]:
@@ -81,6 +98,18 @@ def _profile(name: str, plain: Mapping[str, Any]) -> Profile:
             max_waiting_ratio=float(judging["max_waiting_ratio"]),
             max_others_ratio=float(judging["max_others_ratio"]),
             ceiling_spread_ratio=float(judging["ceiling_spread_ratio"]),
+            theoretical_peaks=tuple(_peak(name, each) for each in plain.get("theoretical", ())),
         )
     except KeyError as error:
         raise DeviceError(f"profile {name}.toml: {error.args[0]} is missing") from error
+
+
+def _peak(name: str, plain: Mapping[str, Any]) -> TheoreticalPeak:
+    peak = TheoreticalPeak(
+        processor=plain["processor"], kind=plain["kind"], per_s=float(plain["per_s"]), source=plain["source"]
+    )
+    if peak.kind not in PEAK_KINDS:
+        raise DeviceError(f"profile {name}.toml: kind is {peak.kind!r}, accepted are {', '.join(PEAK_KINDS)}")
+    if not peak.per_s > 0 or not peak.source:
+        raise DeviceError(f"profile {name}.toml: a theoretical {peak.kind} needs a rate above 0 and a source")
+    return peak

@@ -9,5 +9,10 @@ import psutil
 
 def default_threads() -> int:
     """Return one for each physical core that this process may use, the default of a run and of its calibration."""
-    usable = len(os.sched_getaffinity(0))
+    usable = usable_threads()
     return max(1, min(usable, psutil.cpu_count(logical=False) or usable))
+
+
+def usable_threads() -> int:
+    """Return the number of logical processors that this process may use."""
+    return len(os.sched_getaffinity(0))

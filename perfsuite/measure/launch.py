@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,11 @@ def run_worker(
     extra_environment: Mapping[str, str] | None = None,
     limit_s: float = WORKER_LIMIT_S,
     log_path: Path | None = None,
+    observe: Callable[[int], AbstractContextManager[object]] | None = None,
 ) -> dict[str, Any]:
     """Run one plan in a fresh process and return the payload of its record.
+
+    `observe` is given the process's id, and what it returns is open for as long as the process runs.
 
     Raises
     ------
@@ -63,7 +67,8 @@ def run_worker(
     """
     with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
         process = start_worker(plan, Path(folder), extra_environment or {}, stdin=subprocess.DEVNULL)
-        output = _wait(process, limit_s, task_of(plan))
+        with contextlib.nullcontext() if observe is None else observe(process.pid):
+            output = _wait(process, limit_s, task_of(plan))
         if log_path is not None:
             log_path.parent.mkdir(parents=True, exist_ok=True)
             with log_path.open("a") as log:

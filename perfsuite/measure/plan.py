@@ -100,6 +100,35 @@ class ProbePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyPlan:
+    """All ceilings of the processor: a ladder of working sets and all types of number, by number of threads."""
+
+    cache_dir: str
+    #: Whose ladder is fine, and the others.
+    n_threads: int
+    thread_counts: tuple[int, ...]
+    budget_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenClCeilingsPlan:
+    """All ceilings of an OpenCL device."""
+
+    platform: str | None
+    budget_ms: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndependentPlan:
+    """What NumPy reaches, which is a check of the processor's ceilings; the environment says on how many threads."""
+
+    n_threads: int
+    working_set_bytes: int
+    budget_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorsPlan:
     """One round of a calibration: single operators in the order in which they are given."""
 
@@ -123,7 +152,18 @@ class DevicesPlan:
     platform: str | None
 
 
-Plan = LlamaPlan | TurnsPlan | OverheadPlan | KernelPlan | ProbePlan | OperatorsPlan | DevicesPlan
+Plan = (
+    LlamaPlan
+    | TurnsPlan
+    | OverheadPlan
+    | KernelPlan
+    | ProbePlan
+    | SurveyPlan
+    | OpenClCeilingsPlan
+    | IndependentPlan
+    | OperatorsPlan
+    | DevicesPlan
+)
 
 _TASKS: dict[str, type[Any]] = {
     "llama": LlamaPlan,
@@ -131,6 +171,9 @@ _TASKS: dict[str, type[Any]] = {
     "overhead": OverheadPlan,
     "kernels": KernelPlan,
     "probes": ProbePlan,
+    "survey": SurveyPlan,
+    "opencl_ceilings": OpenClCeilingsPlan,
+    "independent": IndependentPlan,
     "operators": OperatorsPlan,
     "devices": DevicesPlan,
 }

@@ -24,7 +24,8 @@ _MOST_MEMORY_BYTES = 512 * _MIB
 #: Shares of the budget. Memory has the largest: its passes are long, and first use of its pages counts too.
 _MEMORY_SHARE, _CACHES_SHARE, _COMPUTE_SHARE, _DISPATCH_SHARE = 0.4, 0.3, 0.08, 0.06
 
-_FP32, _INT8, _F16 = 0, 1, 2
+#: ``enum ps_type``, by the name of a type of number.
+_TYPES = {"fp32": 0, "int8": 1, "f16": 2}
 _OK, _UNSUPPORTED = 0, 6
 
 
@@ -82,28 +83,36 @@ def measure_ceilings(
     MeasurementError
         A probe refused its arguments or could not get its memory or threads.
     """
-    probes = _Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=pinned)
+    probes = Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=pinned)
     sets = tuple(working_sets_bytes or standard_working_sets(n_threads))
     return Ceilings(
         n_threads=n_threads,
         bandwidths=probes.bandwidths(sets),
-        fp32_flops_per_s=probes.flops_per_s(_FP32),
-        int8_flops_per_s=probes.flops_per_s(_INT8),
-        f16_flops_per_s=probes.f16_flops_per_s(),
+        fp32_flops_per_s=_present(probes.flops_per_s("fp32")),
+        int8_flops_per_s=_present(probes.flops_per_s("int8")),
+        f16_flops_per_s=probes.flops_per_s("f16"),
         dispatch_ns=probes.dispatch_ns(),
     )
 
 
 def median_read_bytes_per_s(library: ctypes.CDLL, *, n_threads: int, budget_ms: int, working_set_bytes: int) -> float:
     """Measure how fast a working set is read in the median repetition, within about ``budget_ms``."""
-    probes = _Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=None)
+    probes = Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=None)
     return float(probes.bandwidth_rates(working_set_bytes, 1.0).read.median_per_s)
 
 
 def median_fp32_flops_per_s(library: ctypes.CDLL, *, n_threads: int, budget_ms: int) -> float:
     """Measure single-precision arithmetic in the median repetition, within about ``budget_ms``."""
-    probes = _Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=None)
-    return float(probes.fp32_rate(1.0).median_per_s)
+    probes = Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=None)
+    rate = probes.compute_rate("fp32", 1.0)
+    return _present(None if rate is None else float(rate.median_per_s))
+
+
+def _present(rate: float | None) -> float:
+    """Return what every processor has; a MeasurementError where the library denies it."""
+    if rate is None:
+        raise MeasurementError("probe of arithmetic: the library has none for this processor; build it again")
+    return rate
 
 
 def standard_working_sets(n_threads: int, cpu_root: Path = _CPU_ROOT) -> tuple[int, ...]:
@@ -111,14 +120,18 @@ def standard_working_sets(n_threads: int, cpu_root: Path = _CPU_ROOT) -> tuple[i
 
     Memory's is four times all of the last level, between 64 and 512 MiB and at most an eighth of the machine's.
     """
-    caches = _cache_sizes(n_threads, cpu_root)
-    memory_bytes = _MEMORY_OVER_CACHE * max(caches.values(), default=0)
-    memory_bytes = min(max(memory_bytes, _LEAST_MEMORY_BYTES), _MOST_MEMORY_BYTES, _physical_memory_bytes() // 8)
-    smaller = {size // 2 for size in caches.values() if size // 2 < memory_bytes}
+    memory_bytes = largest_working_set(n_threads, _MEMORY_OVER_CACHE, cpu_root)
+    smaller = {size // 2 for size in _cache_sizes(n_threads, cpu_root).values() if size // 2 < memory_bytes}
     return (*sorted(smaller), memory_bytes)
 
 
-class _Probes:
+def largest_working_set(n_threads: int, over_cache: int, cpu_root: Path = _CPU_ROOT) -> int:
+    """Return so many times the last cache, between 64 and 512 MiB and at most an eighth of the machine's memory."""
+    memory_bytes = over_cache * max(_cache_sizes(n_threads, cpu_root).values(), default=0)
+    return min(max(memory_bytes, _LEAST_MEMORY_BYTES), _MOST_MEMORY_BYTES, _physical_memory_bytes() // 8)
+
+
+class Probes:
     """The library's functions with their types, and one setup for all of them."""
 
     def __init__(self, library: ctypes.CDLL, *, n_threads: int, budget_ms: int, pinned: bool | None) -> None:
@@ -157,30 +170,19 @@ class _Probes:
         self._check(status, f"bandwidth of {working_set_bytes} bytes")
         return out
 
-    def fp32_rate(self, share: float) -> ProbeRate:
-        """Measure the arithmetic on 32-bit floats with a share of the budget."""
-        status, rate = self._compute(_FP32, share)
-        self._check(status, "arithmetic on 32-bit floats")
-        return rate
-
-    def flops_per_s(self, element: int) -> float:
-        """Measure the arithmetic peak on a type of element."""
-        status, rate = self._compute(element, _COMPUTE_SHARE)
-        self._check(status, f"arithmetic on elements of type {element}")
-        return float(rate.best_per_s)
-
-    def f16_flops_per_s(self) -> float | None:
-        """Measure the peak on 16-bit floats; None where the processor has no instruction for them."""
-        status, rate = self._compute(_F16, _COMPUTE_SHARE)
+    def compute_rate(self, kind: str, share: float) -> ProbeRate | None:
+        """Measure arithmetic on a type of number with a share of the budget; None where the processor has none."""
+        out = ProbeRate()
+        status = self._library.ps_probe_compute(self._setup(share), _TYPES[kind], ctypes.byref(out))
         if status == _UNSUPPORTED:
             return None
-        self._check(status, "arithmetic on 16-bit floats")
-        return float(rate.best_per_s)
+        self._check(status, f"arithmetic on {kind}")
+        return out
 
-    def _compute(self, element: int, share: float) -> tuple[int, ProbeRate]:
-        out = ProbeRate()
-        status = self._library.ps_probe_compute(self._setup(share), element, ctypes.byref(out))
-        return status, out
+    def flops_per_s(self, kind: str) -> float | None:
+        """Measure the arithmetic peak on a type of number; None where the processor has no instruction for it."""
+        rate = self.compute_rate(kind, _COMPUTE_SHARE)
+        return None if rate is None else float(rate.best_per_s)
 
     def dispatch_ns(self) -> int:
         """Measure the median cost of an empty operator, at least 1 ns."""

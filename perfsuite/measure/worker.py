@@ -19,16 +19,20 @@ from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, Contenti
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import (
     DevicesPlan,
+    IndependentPlan,
     KernelPlan,
     LlamaPlan,
+    OpenClCeilingsPlan,
     OperatorsPlan,
     OverheadPlan,
     ProbePlan,
+    SurveyPlan,
     TurnsPlan,
     dump_record,
     load_plan,
     task_of,
 )
+from perfsuite.measure.resident import resident_sample
 
 
 def main(arguments: list[str]) -> int:
@@ -55,6 +59,7 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
     from perfsuite.measure.llama import open_engine
 
     library = _engine_library(plan)
+    base = resident_sample()
     with open_engine(library, plan) as engine:
         engine.warm_up(plan)
         before = ContentionMark.take()
@@ -65,6 +70,7 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
     return {
         "engine": record.to_plain(),
         "contention": contention.to_plain(),
+        "base_memory": base and base[0].to_plain(),
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
     }
@@ -159,6 +165,35 @@ def _run_probes(plan: ProbePlan) -> dict[str, Any]:
     return {"ceilings": ceilings.to_plain(), "contention": contention.to_plain()}
 
 
+def _run_survey(plan: SurveyPlan) -> dict[str, Any]:
+    from perfsuite.measure.ceiling_survey import survey_cpu
+    from perfsuite.measure.native import load_probe_library
+
+    library = load_probe_library(Path(plan.cache_dir))
+    before = ContentionMark.take()
+    ceilings = survey_cpu(library, n_threads=plan.n_threads, thread_counts=plan.thread_counts, budget_ms=plan.budget_ms)
+    contention = before.until(ContentionMark.take())
+    return {"ceilings": [each.to_plain() for each in ceilings], "contention": contention.to_plain()}
+
+
+def _run_opencl_ceilings(plan: OpenClCeilingsPlan) -> dict[str, Any]:
+    from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
+
+    before = ContentionMark.take()
+    ceilings = measure_opencl_ceilings(platform=plan.platform, budget_ms=plan.budget_ms, log_dir=Path(plan.log_dir))
+    contention = before.until(ContentionMark.take())
+    return {"ceilings": [each.to_plain() for each in ceilings], "contention": contention.to_plain()}
+
+
+def _run_independent(plan: IndependentPlan) -> dict[str, Any]:
+    from perfsuite.measure.independent_numpy import measure_numpy
+
+    before = ContentionMark.take()
+    rates = measure_numpy(n_threads=plan.n_threads, working_set_bytes=plan.working_set_bytes, budget_ms=plan.budget_ms)
+    contention = before.until(ContentionMark.take())
+    return {"rates": [each.to_plain() for each in rates], "contention": contention.to_plain()}
+
+
 def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl import measure_kernels
     from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -191,6 +226,9 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     TurnsPlan: _run_turns,
     OverheadPlan: _run_overhead,
     ProbePlan: _run_probes,
+    SurveyPlan: _run_survey,
+    OpenClCeilingsPlan: _run_opencl_ceilings,
+    IndependentPlan: _run_independent,
     OperatorsPlan: _run_operators,
     KernelPlan: _run_kernels,
     DevicesPlan: _run_devices,

@@ -17,12 +17,15 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.plan import (
     SCHEMA,
     DevicesPlan,
+    IndependentPlan,
     KernelPlan,
     LlamaPlan,
+    OpenClCeilingsPlan,
     OperatorsPlan,
     OverheadPlan,
     Plan,
     ProbePlan,
+    SurveyPlan,
     dump_plan,
     dump_record,
     load_plan,
@@ -53,6 +56,7 @@ PLANS: dict[str, Plan] = {
         n_threads=2,
     ),
     "probes": ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=100),
+    "survey": SurveyPlan(cache_dir="/cache", n_threads=4, thread_counts=(1, 2, 4), budget_ms=12_000),
     "operators": OperatorsPlan(
         library_dir="/lib",
         engine_build_id="0123456789abcdef",
@@ -65,13 +69,18 @@ PLANS: dict[str, Plan] = {
         budget_ns=10**6,
         spread_bytes=2**20,
     ),
+    "opencl_ceilings": OpenClCeilingsPlan(platform=None, budget_ms=12_000, log_dir="/logs"),
+    "independent": IndependentPlan(n_threads=2, working_set_bytes=2**29, budget_ms=100),
     "devices": DevicesPlan(platform="Intel"),
 }
 
 HEADER_FAULTS = {
     "schema": (SCHEMA + 1, rf"schema {SCHEMA + 1}, this suite reads {SCHEMA}; use one version on both sides"),
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
-    "task": ("dance", r"names the task 'dance'; known are devices, kernels, llama, operators, overhead, probes"),
+    "task": (
+        "dance",
+        r"names the task 'dance'; known are devices, independent, kernels, llama, opencl_ceilings, operators, overhead",
+    ),
 }
 
 

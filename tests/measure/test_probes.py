@@ -15,7 +15,9 @@ from perfsuite.measure.probes import (
     ProbeBandwidth,
     ProbeLatency,
     ProbeRate,
+    Probes,
     ProbeSetup,
+    largest_working_set,
     measure_ceilings,
     standard_working_sets,
 )
@@ -26,10 +28,11 @@ KIB, MIB = 1024, 1024 * 1024
 class FakeLibrary:
     """Stands in for ``libperfsuite_probe``: C functions that give fixed answers and note what they were asked."""
 
-    def __init__(self, *, f16_status: int = 0, failing: str = "") -> None:
+    def __init__(self, *, f16_status: int = 0, failing: str = "", unsupported: int | None = None) -> None:
         self.asked: list[tuple[str, int, int, int, int]] = []
         self._f16_status = f16_status
         self._failing = failing
+        self._unsupported = unsupported
         setup = POINTER(ProbeSetup)
         self.ps_probe_bandwidth = CFUNCTYPE(c_int, setup, c_int64, POINTER(ProbeBandwidth))(self._bandwidth)
         self.ps_probe_compute = CFUNCTYPE(c_int, setup, c_int, POINTER(ProbeRate))(self._compute)
@@ -56,7 +59,7 @@ class FakeLibrary:
 
     def _compute(self, setup: Any, element: int, out: Any) -> int:
         out.contents.best_per_s = (4e11, 1.6e12, 8e11)[element]
-        status = self._answer("compute", setup, element)
+        status = 6 if element == self._unsupported else self._answer("compute", setup, element)
         return self._f16_status if element == 2 else status
 
     def _dispatch(self, setup: Any, out: Any) -> int:
@@ -134,7 +137,7 @@ def test_threads_are_pinned_when_they_fill_the_processors(
     ("failing", "where"),
     [
         ("bandwidth", "bandwidth of 1000 bytes"),
-        ("compute", "arithmetic on elements of type 0"),
+        ("compute", "arithmetic on fp32"),
         ("dispatch", "dispatch"),
     ],
 )
@@ -146,8 +149,36 @@ def test_a_probe_that_fails_is_named(failing: str, where: str) -> None:
 
 def test_a_failing_f16_probe_is_not_taken_for_a_missing_one() -> None:
     """Only 'unsupported' means that the processor has no 16-bit floats."""
-    with pytest.raises(MeasurementError, match="16-bit floats"):
+    with pytest.raises(MeasurementError, match="arithmetic on f16"):
         measured(FakeLibrary(f16_status=2))
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_what_every_processor_has_cannot_be_missing(missing: int) -> None:
+    """A library that denies 32-bit floats or 8-bit integers is refused, for nothing could be forecast without."""
+    library = FakeLibrary(unsupported=missing)
+    with pytest.raises(MeasurementError, match="the library has none for this processor; build it again"):
+        measured(library)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("fp32", 4e11), ("int8", 1.6e12), ("f16", 8e11)])
+def test_a_type_of_number_is_asked_for_by_its_name(kind: str, expected: float) -> None:
+    """Each name reaches the probe as the number of its type, with the whole budget or a share of it."""
+    library = FakeLibrary()
+    probes = Probes(cast(ctypes.CDLL, library), n_threads=3, budget_ms=1000, pinned=False)
+    rate = probes.compute_rate(kind, 0.5)
+    assert rate is not None
+    assert rate.best_per_s == expected
+    assert probes.flops_per_s(kind) == expected
+    number = {"fp32": 0, "int8": 1, "f16": 2}[kind]
+    assert library.asked == [("compute", number, 3, 0, 500), ("compute", number, 3, 0, 80)]
+
+
+def test_a_type_without_an_instruction_has_no_rate() -> None:
+    """Where the processor has no instruction for a type, the rate is None and not 0."""
+    probes = Probes(cast(ctypes.CDLL, FakeLibrary(f16_status=6)), n_threads=1, budget_ms=10, pinned=None)
+    assert probes.compute_rate("f16", 1.0) is None
+    assert probes.flops_per_s("f16") is None
 
 
 def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
@@ -214,6 +245,16 @@ def test_a_machine_that_tells_nothing_of_its_caches_has_memory_alone(tmp_path: P
     cache(tmp_path, 0, 0, level="1", type="Data", size="unknown", shared_cpu_list="0")
     cache(tmp_path, 0, 1, level="2", type="Unified")
     assert standard_working_sets(4, tmp_path) == (64 * MIB,)
+
+
+@pytest.mark.usefixtures("large_memory")
+@pytest.mark.parametrize(("over_cache", "expected"), [(1, 64 * MIB), (8, 64 * MIB), (16, 128 * MIB), (999, 512 * MIB)])
+def test_the_largest_working_set_is_so_many_times_the_last_cache(
+    tmp_path: Path, over_cache: int, expected: int
+) -> None:
+    """Of 8 MiB of last cache it is 16 times 128 MiB, at least 64 and at most 512."""
+    write_caches(tmp_path, n_cpus=2)
+    assert largest_working_set(1, over_cache, tmp_path) == expected
 
 
 def test_a_small_machine_gives_an_eighth_of_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

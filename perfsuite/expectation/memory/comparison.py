@@ -1,0 +1,93 @@
+"""Measured memory beside the predicted, and what the prediction leaves unexplained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.memory.need import MemoryNeed
+from perfsuite.records.memory_timeline import MemoryTimeline
+
+#: Samples that a stored record keeps at the most.
+STORED_SAMPLES = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryGap:
+    """A measured amount against a predicted one."""
+
+    measured_bytes: int
+    predicted_bytes: int
+
+    @property
+    def unexplained_bytes(self) -> int:
+        """Measured less predicted; below 0 where less was seen than predicted."""
+        return self.measured_bytes - self.predicted_bytes
+
+    @property
+    def unexplained_ratio(self) -> float | None:
+        """The unexplained rest as a share of what was measured; None where nothing was."""
+        return self.unexplained_bytes / self.measured_bytes if self.measured_bytes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRecord:
+    """What one process of a workload took, and what it was predicted to take."""
+
+    weights: str
+    scenario: str
+    need: MemoryNeed
+    timeline: MemoryTimeline
+    #: Memory of the GPU that the driver says the process had; None with the reason where none is told.
+    vram_bytes: int | None
+    vram_missing: str = ""
+
+    @property
+    def peak(self) -> MemoryGap:
+        """The peak of the resident size, against the base and the predicted peak."""
+        return MemoryGap(
+            measured_bytes=self.timeline.peak_rss_bytes,
+            predicted_bytes=self.timeline.base.rss_bytes + self.need.peak_bytes,
+        )
+
+    @property
+    def anonymous(self) -> MemoryGap:
+        """What no file stands behind, while the run computes."""
+        return MemoryGap(
+            measured_bytes=self.timeline.steady.anonymous_bytes,
+            predicted_bytes=self.timeline.base.anonymous_bytes + self.need.anonymous_bytes,
+        )
+
+    @property
+    def file(self) -> MemoryGap:
+        """Mapped files, while the run computes."""
+        return MemoryGap(
+            measured_bytes=self.timeline.steady.file_bytes,
+            predicted_bytes=self.timeline.base.file_bytes + self.need.weights_mapped_bytes,
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the same as values that JSON has, with no more than `STORED_SAMPLES` samples."""
+        return {
+            "weights": self.weights,
+            "scenario": self.scenario,
+            "need": self.need.to_plain(),
+            "timeline": self.timeline.thinned(STORED_SAMPLES).to_plain(),
+            "vram_bytes": self.vram_bytes,
+            "vram_missing": self.vram_missing,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: object) -> MemoryRecord:
+        """Build from what `to_plain` returned; anything else is a MeasurementError that names what is wrong."""
+        names = {field.name for field in fields(cls)}
+        if not isinstance(plain, Mapping) or set(plain) != names:
+            seen = sorted(map(str, plain)) if isinstance(plain, Mapping) else type(plain).__name__
+            raise MeasurementError(f"memory record: fields are {seen}, expected {sorted(names)}; measure again")
+        for name, kinds in (("weights", str), ("scenario", str), ("vram_missing", str), ("vram_bytes", int | None)):
+            if not isinstance(plain[name], kinds):
+                raise MeasurementError(f"memory record: {name} is {plain[name]!r}, which it cannot be; measure again")
+        need, timeline = MemoryNeed.from_plain(plain["need"]), MemoryTimeline.from_plain(plain["timeline"])
+        return cls(**{**plain, "need": need, "timeline": timeline})

@@ -1,0 +1,133 @@
+"""Survey all ceilings of a device: the processor's, and those of OpenCL where it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfsuite.device.profile import Profile, TheoreticalPeak
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
+from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.measure.ceiling_survey import MEMORY_OVER_CACHE
+from perfsuite.measure.independent_rates import rates_on_device, rates_on_processor
+from perfsuite.measure.kernel_runtime import opencl_environment
+from perfsuite.measure.launch import environment_opencl_vendors, run_worker
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, SurveyPlan
+from perfsuite.measure.probes import largest_working_set
+from perfsuite.units import format_count
+
+#: Time for each; both together stay within 60 s, start and compilers included.
+CPU_BUDGET_MS = 20_000
+OPENCL_BUDGET_MS = 12_000
+
+#: Time for NumPy; other programs take what they take.
+BOUNDS_BUDGET_MS = 2_000
+
+#: The processor of the ceilings that a device without OpenCL lacks.
+OPENCL = "opencl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyRequest:
+    """What is surveyed."""
+
+    profile: Profile
+    n_threads: int
+    thread_counts: tuple[int, ...]
+    cache_dir: Path
+    #: Where the logs of failed builds go.
+    log_dir: Path
+    #: Part of the name of an OpenCL platform that must be there; None takes the profile's, or the best there is.
+    opencl_platform: str | None = None
+    cpu_budget_ms: int = CPU_BUDGET_MS
+    opencl_budget_ms: int = OPENCL_BUDGET_MS
+
+
+def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Survey:
+    """Measure every ceiling; what cannot be measured is a ceiling that says why.
+
+    Raises
+    ------
+    MeasurementError
+        The processor's probes failed, or an OpenCL platform was asked for and cannot be used.
+    """
+    progress("ceilings of the processor")
+    plan = SurveyPlan(
+        cache_dir=str(request.cache_dir),
+        n_threads=request.n_threads,
+        thread_counts=request.thread_counts,
+        budget_ms=request.cpu_budget_ms,
+    )
+    ceilings = [Ceiling.from_plain(plain) for plain in run_worker(plan)["ceilings"]]
+    progress("ceilings of OpenCL")
+    ceilings += _opencl_ceilings(request)
+    return Survey(ceilings=tuple(with_theoretical(ceilings, request.profile.theoretical_peaks)))
+
+
+def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
+    """Run every independent program that is installed, on one thread and on as many as the run has.
+
+    Raises
+    ------
+    MeasurementError
+        A program that is there fails or prints what cannot be read.
+    """
+    memory_bytes = largest_working_set(request.n_threads, MEMORY_OVER_CACHE)
+    found: list[IndependentRate] = []
+    for n_threads in sorted({1, request.n_threads}):
+        progress(f"independent programs, {format_count(n_threads, 'thread')}")
+        found += rates_on_processor(n_threads=n_threads, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS)
+    progress("independent programs, OpenCL")
+    return (*found, *_bounds_on_device(request))
+
+
+def _bounds_on_device(request: SurveyRequest) -> tuple[IndependentRate, ...]:
+    platform = request.opencl_platform or request.profile.opencl_platform
+    try:
+        environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
+        chosen = run_worker(DevicesPlan(platform=platform), extra_environment=environment)["chosen"]
+    except (MeasurementError, OpenClError):
+        return ()
+    return rates_on_device(OpenClDevice(**chosen), environment)
+
+
+def with_theoretical(ceilings: Sequence[Ceiling], peaks: Iterable[TheoreticalPeak]) -> list[Ceiling]:
+    """Put what a data sheet promises beside what was measured: of bandwidths, beside the largest working set's."""
+    found = list(ceilings)
+    for peak in peaks:
+        found = [_with_peak(each, peak) if _is_meant(each, peak, found) else each for each in found]
+    return found
+
+
+def _with_peak(ceiling: Ceiling, peak: TheoreticalPeak) -> Ceiling:
+    return replace(ceiling, theoretical_per_s=peak.per_s, theoretical_source=peak.source)
+
+
+def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceiling]) -> bool:
+    is_cpu = peak.processor == CPU
+    if is_cpu is not (ceiling.processor == CPU) or (not is_cpu and peak.processor not in ceiling.processor):
+        return False
+    if ceiling.resource is Resource.COMPUTE:
+        return ceiling.kind == peak.kind
+    alike = [each.working_set_bytes or 0 for each in ceilings if each.processor == ceiling.processor]
+    return peak.kind == Resource.BANDWIDTH.value and ceiling.working_set_bytes == max(alike)
+
+
+def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:
+    platform = request.opencl_platform or request.profile.opencl_platform
+    plan = OpenClCeilingsPlan(platform=platform, budget_ms=request.opencl_budget_ms, log_dir=str(request.log_dir))
+    try:
+        environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
+        payload = run_worker(plan, extra_environment=environment)
+    except (MeasurementError, OpenClError) as error:
+        if request.opencl_platform:
+            raise
+        return [
+            Ceiling(processor=OPENCL, resource=resource, kind=kind, missing=str(error))
+            for resource, kind in ((Resource.BANDWIDTH, "read"), (Resource.COMPUTE, "fp32"))
+        ]
+    return [Ceiling.from_plain(plain) for plain in payload["ceilings"]]

@@ -1,0 +1,75 @@
+"""What NumPy reaches on this processor, in a process whose environment says on how many threads its BLAS works."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from perfsuite.expectation.roofline.ceiling import CPU, Resource
+from perfsuite.expectation.roofline.independent_rate import IndependentRate
+
+#: Rows of the square matrices: large enough that a blocked product works from the caches.
+_ORDERS = (1024, 2048)
+_LEAST_REPETITIONS = 3
+_VALUE_BYTES = 4
+
+
+def blas_environment(n_threads: int) -> dict[str, str]:
+    """Return the variables by which the BLAS libraries that NumPy comes with take their number of threads."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    return dict.fromkeys(names, str(n_threads))
+
+
+def measure_numpy(*, n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
+    """Measure a product of F32 matrices, and a copy and a sum of arrays on one thread, as NumPy knows no other.
+
+    A product of two matrices of order n is 2 n³ FLOPs. ``a[:] = b`` moves two arrays, ``np.add(b, c, out=a)`` three, as
+    a triad does; the arrays together take ``working_set_bytes``.
+    """
+    share_ns = budget_ms * 1_000_000 // (len(_ORDERS) + 2)
+    product = max(2 * order**3 / _least_s(_product(order), share_ns) for order in _ORDERS)
+    return (
+        _rate(Resource.COMPUTE, "fp32", n_threads, product),
+        _rate(Resource.BANDWIDTH, "copy", 1, _copy_bytes_per_s(working_set_bytes, share_ns)),
+        _rate(Resource.BANDWIDTH, "triad", 1, _add_bytes_per_s(working_set_bytes, share_ns)),
+    )
+
+
+def _product(order: int) -> Callable[[], object]:
+    a, b = (np.full((order, order), value, dtype=np.float32) for value in (0.5, 0.25))
+    out = np.empty_like(a)
+    return lambda: np.matmul(a, b, out=out)
+
+
+def _copy_bytes_per_s(working_set_bytes: int, share_ns: int) -> float:
+    a, b = np.ones((2, working_set_bytes // 2 // _VALUE_BYTES), dtype=np.float32)
+
+    def copy() -> None:
+        a[:] = b
+
+    return (a.nbytes + b.nbytes) / _least_s(copy, share_ns)
+
+
+def _add_bytes_per_s(working_set_bytes: int, share_ns: int) -> float:
+    a, b, c = np.ones((3, working_set_bytes // 3 // _VALUE_BYTES), dtype=np.float32)
+    return (a.nbytes + b.nbytes + c.nbytes) / _least_s(lambda: np.add(b, c, out=a), share_ns)
+
+
+def _least_s(work: Callable[[], object], share_ns: int) -> float:
+    """Return the shortest time of a piece of work, which is repeated until its share of the budget is over."""
+    work()
+    times_ns: list[int] = []
+    began_ns = time.perf_counter_ns()
+    while len(times_ns) < _LEAST_REPETITIONS or time.perf_counter_ns() - began_ns < share_ns:
+        start_ns = time.perf_counter_ns()
+        work()
+        times_ns.append(time.perf_counter_ns() - start_ns)
+    return max(1, min(times_ns)) * 1e-9
+
+
+def _rate(resource: Resource, kind: str, n_threads: int, best_per_s: float) -> IndependentRate:
+    return IndependentRate(
+        program="numpy", resource=resource, kind=kind, processor=CPU, n_threads=n_threads, best_per_s=best_per_s
+    )

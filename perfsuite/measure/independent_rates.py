@@ -1,0 +1,120 @@
+"""Rates by programs that are not ours, which bound the ceilings that are: NumPy, likwid-bench, STREAM and clpeak."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.roofline.independent_rate import IndependentRate
+from perfsuite.measure import launch
+from perfsuite.measure.independent_numpy import blas_environment
+from perfsuite.measure.independent_output import clpeak_rates, likwid_rate, stream_rates
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.plan import IndependentPlan
+
+__all__ = ["IndependentRate", "absent_programs", "independent_rates", "rates_on_device", "rates_on_processor"]
+
+#: Programs that need not be there; NumPy is.
+PROGRAMS = ("likwid-bench", "stream", "clpeak")
+#: clpeak builds its kernels for every device, which takes tens of seconds on a processor.
+_LIMIT_S = 180.0
+
+
+def absent_programs() -> tuple[str, ...]:
+    """Return the programs that are not on the PATH, which give no rates."""
+    return tuple(program for program in PROGRAMS if not _is_there(program))
+
+
+def _is_there(program: str) -> bool:
+    """Say whether a program is on the PATH; ImageMagick has a ``stream`` too, which is not McCalpin's."""
+    path = shutil.which(program)
+    if path is None or program != "stream":
+        return path is not None
+    return b"STREAM version" in Path(path).read_bytes()
+
+
+def independent_rates(
+    *,
+    n_threads: int,
+    working_set_bytes: int,
+    budget_ms: int,
+    device: OpenClDevice | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[IndependentRate, ...]:
+    """Run every program that is there, one after the other.
+
+    Parameters
+    ----------
+    n_threads
+        Threads of the processor's programs, where they let one choose.
+    working_set_bytes
+        All arrays of a stream together, where the program lets one choose.
+    budget_ms
+        Time for NumPy; the others take what they take.
+    device
+        The OpenCL device; without one clpeak is not run.
+    environment
+        The variables with which a child finds the OpenCL runtimes.
+
+    Raises
+    ------
+    MeasurementError
+        A program that is there fails, runs past its limit, or prints what cannot be read.
+    """
+    rates = rates_on_processor(n_threads=n_threads, working_set_bytes=working_set_bytes, budget_ms=budget_ms)
+    return rates if device is None else (*rates, *rates_on_device(device, environment or {}))
+
+
+def rates_on_processor(*, n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
+    """Run the processor's programs that are there; the rest as for `independent_rates`."""
+    plan = IndependentPlan(n_threads=n_threads, working_set_bytes=working_set_bytes, budget_ms=budget_ms)
+    payload = launch.run_worker(plan, extra_environment=blas_environment(n_threads))
+    absent = absent_programs()
+    return (
+        *(IndependentRate.from_plain(plain) for plain in payload["rates"]),
+        *(_likwid(n_threads, working_set_bytes) if "likwid-bench" not in absent else ()),
+        *(stream_rates(_output(["stream"], blas_environment(n_threads))) if "stream" not in absent else ()),
+    )
+
+
+def rates_on_device(device: OpenClDevice, environment: Mapping[str, str]) -> tuple[IndependentRate, ...]:
+    """Run clpeak, if it is there, and return what it reached on a device; the rest as for `independent_rates`."""
+    if "clpeak" in absent_programs():
+        return ()
+    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
+        xml = Path(folder) / "clpeak.xml"
+        _output(["clpeak", "--global-bandwidth", "--compute-sp", "--xml-file", str(xml)], environment)
+        if not xml.exists():
+            raise MeasurementError("clpeak: wrote no XML; run it by hand to see why")
+        text = xml.read_text(encoding="utf-8", errors="replace")
+    return clpeak_rates(text, platform_name=device.platform_name, device_name=device.device_name)
+
+
+def _likwid(n_threads: int, working_set_bytes: int) -> tuple[IndependentRate, ...]:
+    """Run a read, a copy and a triad for a second each; its kB are 1000 bytes, ``N`` the whole machine."""
+    suffix = "_avx" if platform.machine() in ("x86_64", "AMD64") else ""
+    workgroup = f"N:{working_set_bytes // 1000}kB:{n_threads}"
+    return tuple(
+        likwid_rate(_output(["likwid-bench", "-t", f"{test}{suffix}", "-s", "1", "-w", workgroup], {}))
+        for test in ("load", "copy", "stream")
+    )
+
+
+def _output(command: Sequence[str], environment: Mapping[str, str]) -> str:
+    """Run a program with a few variables more, which ``env`` sets, and return what it printed."""
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    try:
+        done = subprocess.run(
+            ["env", *variables, *command], capture_output=True, text=True, errors="replace", timeout=_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise MeasurementError(f"{command[0]}: still running after {_LIMIT_S:.0f} s and was stopped") from None
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines() or ["it printed nothing"]
+        raise MeasurementError(f"{command[0]}: returned {done.returncode}: {lines[-1]}")
+    return done.stdout

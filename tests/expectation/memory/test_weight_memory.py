@@ -1,0 +1,71 @@
+"""Mapped and copied weights, checked by hand on small architectures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import ArchitectureError
+from perfsuite.expectation.memory.weight_memory import tensor_bytes, weight_memory
+from perfsuite.workload.catalog import find
+from perfsuite.workload.tensors import TensorSpec, tensor_specs
+from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
+
+NOWHERE = Path("/nowhere")
+
+
+def test_what_is_not_copied_is_the_whole_of_the_file(tmp_path: Path) -> None:
+    """The tensors span the file but for its header."""
+    weights = synthetic_weights(replace(find("smollm2-135m").with_layers(1), n_vocab=512), "q8_0", cache_dir=tmp_path)
+    memory = weight_memory(weights, ("avx2",))
+    size = materialize(weights, cache_dir=tmp_path).stat().st_size
+    assert memory.repacked_bytes == 0
+    assert memory.mapped_bytes == memory.file_bytes
+    assert 0.98 * size < memory.file_bytes < size
+
+
+def test_tied_embeddings_are_copied_as_the_output_matrix() -> None:
+    """In Q4_0 the embeddings stay mapped and lie interleaved in the second buffer as well."""
+    weights = resolve("smollm2-135m-q4_0", cache_dir=NOWHERE)
+    spec = tensor_specs(weights.architecture)[0]
+    layers = [each for each in tensor_specs(weights.architecture) if each.name.startswith("blk.") and len(each.ne) > 1]
+    expected = sum(tensor_bytes(each, "Q4_0") for each in (spec, *layers))
+    memory = weight_memory(weights, ("avx2",))
+    assert memory.repacked_bytes == expected
+    assert memory.mapped_bytes == memory.file_bytes
+
+
+def test_a_copied_output_matrix_at_the_end_is_given_back() -> None:
+    """Untied, the last tensor of the file is the output matrix, and the file stays mapped up to it only."""
+    weights = resolve("deepseek-v2-lite-l3-q4_0", cache_dir=NOWHERE)
+    memory = weight_memory(weights, ("avx2",))
+    output = tensor_specs(weights.architecture)[-1]
+    assert output.name == "output.weight"
+    assert memory.file_bytes - memory.mapped_bytes == tensor_bytes(output, weights.tensor_types[output.name])
+
+
+def test_without_features_nothing_is_copied() -> None:
+    """A processor that interleaves nothing keeps all weights mapped."""
+    assert weight_memory(resolve("smollm2-135m-q4_0", cache_dir=NOWHERE), ()).repacked_bytes == 0
+
+
+def test_a_tensor_of_no_architecture_is_refused() -> None:
+    """Its size would be unknown; the message names it."""
+    known = resolve("smollm2-135m-q4_0", cache_dir=NOWHERE)
+    strange = Weights(
+        name="x",
+        architecture=known.architecture,
+        tensor_types={**known.tensor_types, "blk.0.strange.weight": "F32"},
+        quantization=None,
+        path=None,
+        identity="sha256:0",
+    )
+    with pytest.raises(ArchitectureError, match=r"blk\.0\.strange\.weight"):
+        weight_memory(strange, ())
+
+
+def test_rows_are_stored_in_blocks() -> None:
+    """Sixteen blocks of 18 bytes a row, four rows."""
+    assert tensor_bytes(TensorSpec(name="x", ne=(512, 4)), "Q4_0") == 4 * 16 * 18

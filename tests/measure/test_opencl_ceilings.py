@@ -1,0 +1,241 @@
+"""The ceilings of a real device, measured in a process of its own, and the working sets of made-up ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Resource
+from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.opencl_ceilings import standard_working_sets
+from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment
+from perfsuite.measure.plan import OpenClCeilingsPlan
+from perfsuite.measure.worker import _RUNNERS
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+SETS = (64 * KIB, 1 * MIB)
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from perfsuite.measure import opencl_ceiling_kernels as kernels
+from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
+
+wanted = json.loads(sys.argv[1])
+for part in wanted.pop("without"):
+    kernels._EXTENSIONS[part] = "cl_khr_nowhere"
+if wanted.pop("as_gpu"):
+    kernels._CPU_SHAPE = kernels._GPU_SHAPE
+folders = {name: Path(wanted.pop(name)) for name in ("log_dir", "kernels_dir")}
+ceilings = measure_opencl_ceilings(platform=None, **folders, **wanted)
+print(json.dumps([ceiling.to_plain() for ceiling in ceilings]))
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The environment of processes that see OpenCL; Intel's runtime is a dependency where there may be no other."""
+    environment = opencl_environment(tmp_path_factory.mktemp("cache"), inherited=os.environ.get("OCL_ICD_VENDORS"))
+    if platform.machine() != "x86_64" and "OCL_ICD_VENDORS" not in environment:
+        pytest.skip("no OpenCL runtime is a dependency on this processor")
+    return environment
+
+
+def measured(environment: Mapping[str, str], log_dir: Path, **changed: Any) -> tuple[Ceiling, ...]:
+    """Measure with as few rounds as there may be."""
+    wanted = {
+        "budget_ms": 100,
+        "working_sets_bytes": SETS,
+        "log_dir": str(log_dir),
+        "kernels_dir": str(KERNELS_DIR),
+        "without": [],
+        "as_gpu": False,
+        **changed,
+    }
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(wanted)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    return tuple(Ceiling.from_plain(plain) for plain in json.loads(child.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["in chunks", "neighbouring items"])
+def ceilings(
+    environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> tuple[Ceiling, ...]:
+    """The ceilings, with the work cut for a CPU and for a GPU."""
+    return measured(environment, tmp_path_factory.mktemp("logs"), as_gpu=request.param)
+
+
+def test_every_use_of_every_working_set_is_measured(ceilings: tuple[Ceiling, ...]) -> None:
+    """Each kernel computes what it should, and there is a rate of five rounds for each."""
+    bandwidths = [(each.kind, each.working_set_bytes) for each in ceilings if each.resource is Resource.BANDWIDTH]
+    assert bandwidths == [(kind, size) for size in SETS for kind in BANDWIDTH_KINDS]
+    for each in ceilings[: len(bandwidths)]:
+        assert each.missing == ""
+        assert each.rate is not None
+        assert each.rate.n_rounds >= 5
+        assert each.rate.median_per_s <= each.rate.best_per_s
+
+
+def test_every_type_of_number_is_measured_or_says_why_not(ceilings: tuple[Ceiling, ...]) -> None:
+    """F32 and bytes have rates anywhere, F16 where the device has the extension."""
+    arithmetic = {each.kind: each for each in ceilings if each.resource is Resource.COMPUTE}
+    assert tuple(arithmetic) == COMPUTE_KINDS
+    assert arithmetic["fp32"].rate is not None
+    assert arithmetic["int8"].rate is not None
+    assert arithmetic["f16"].rate is not None or arithmetic["f16"].missing == "the device has no cl_khr_fp16"
+
+
+def test_the_device_is_named(ceilings: tuple[Ceiling, ...]) -> None:
+    """The processor is the device's name, and how many threads it has is not known."""
+    assert len({each.processor for each in ceilings}) == 1
+    assert ceilings[0].processor not in ("", "cpu")
+    assert {each.n_threads for each in ceilings} == {None}
+
+
+#: In the source, for a stream and for a chain: what is right, what is wrong, and what that measures.
+FAULTS = {
+    "a read without its rest, a chain that is cut short": (
+        ("i += step) a += memory[i];", "i += step) a += 0.0f;", "read"),
+        ("mad(acc[k], (FLOATS)(x), (FLOATS)(y))", "acc[k] + 0.0f * x * y", "fp32"),
+    ),
+    "a copy that leaves a vector out, a byte that is taken twice": (
+        ("to[i + 2 * step] = c;", "", "copy"),
+        ("BYTE(a, 3) * b3", "BYTE(a, 2) * b3", "int8"),
+    ),
+    "a copy that writes behind its array, a chain of another factor": (
+        ("to = memory + count;", "to = memory + count; to[count] = 0.0f;", "copy"),
+        ("mad(acc[k], (FLOATS)(x),", "mad(acc[k], (FLOATS)(x) + 0.25f,", "fp32"),
+    ),
+    "a triad of another factor, the dot product of another number": (
+        ("(1.0f / 1024)", "(1.0f / 1000)", "triad"),
+        ("dot(as_char4(acc[k]), b)", "dot(as_char4(acc[k]), -b)", "int8"),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_kernel_that_computes_wrongly_is_not_timed(
+    environment: Mapping[str, str], tmp_path: Path, fault: str
+) -> None:
+    """What a faulty kernel was to measure is missing unless another way does it, and the rest is there."""
+    kernels_dir = tmp_path / "kernels"
+    kernels_dir.mkdir()
+    text = (KERNELS_DIR / "ceilings.cl").read_text()
+    for good, bad, _ in FAULTS[fault]:
+        assert good in text
+        text = text.replace(good, bad, 1)
+    (kernels_dir / "ceilings.cl").write_text(text)
+    other_way = "INT8" if "the dot product" in fault else "DOT"
+
+    ceilings = measured(
+        environment,
+        tmp_path,
+        kernels_dir=str(kernels_dir),
+        working_sets_bytes=SETS[:1],
+        without=[other_way],
+    )
+
+    missing = {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
+    assert list(missing) == [kind for _, _, kind in FAULTS[fault]]
+    assert "computes wrongly" in missing[FAULTS[fault][0][2]]
+
+
+def test_a_part_that_does_not_build_names_its_log(environment: Mapping[str, str], tmp_path: Path) -> None:
+    """Only what the broken part was to measure is missing, with the path of what the compiler said."""
+    kernels_dir = tmp_path / "kernels"
+    kernels_dir.mkdir()
+    text = (KERNELS_DIR / "ceilings.cl").read_text()
+    (kernels_dir / "ceilings.cl").write_text(text.replace("ENTRY chains_fp32(", "ENTRY chains_fp32(nonsense"))
+
+    ceilings = measured(environment, tmp_path, kernels_dir=str(kernels_dir), working_sets_bytes=SETS[:1])
+
+    missing = {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
+    assert list(missing) == ["fp32"]
+    assert missing["fp32"].startswith("part FP32 of ceilings.cl does not build; see ")
+    assert "nonsense" in Path(missing["fp32"].rsplit("see ", 1)[1]).read_text()
+
+
+def test_a_device_without_an_extension(environment: Mapping[str, str], tmp_path: Path) -> None:
+    """Without cl_khr_fp16 there is no F16, without the device's dot product bytes are multiplied one by one."""
+    ceilings = measured(environment, tmp_path, without=["F16", "DOT"], working_sets_bytes=SETS[:1])
+
+    arithmetic = {each.kind: each for each in ceilings if each.resource is Resource.COMPUTE}
+    assert arithmetic["f16"].missing == "the device has no cl_khr_nowhere"
+    assert arithmetic["int8"].rate is not None
+
+
+def test_a_plan_is_run_by_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The worker measures as its plan says; its payload holds plain ceilings, and what it had of the processors."""
+    ceiling = Ceiling(processor="GPU", resource=Resource.COMPUTE, kind="f16", missing="no F16")
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "perfsuite.measure.opencl_ceilings.measure_opencl_ceilings", lambda **named: asked.append(named) or [ceiling]
+    )
+
+    payload = _RUNNERS[OpenClCeilingsPlan](OpenClCeilingsPlan(platform="P", budget_ms=7, log_dir=str(tmp_path)))
+
+    assert asked == [{"platform": "P", "budget_ms": 7, "log_dir": tmp_path}]
+    assert [Ceiling.from_plain(plain) for plain in payload["ceilings"]] == [ceiling]
+    assert payload["contention"]["wall_ns"] >= 0
+
+
+def test_no_such_platform(environment: Mapping[str, str], tmp_path: Path) -> None:
+    """A platform that is not there is one line for whoever asked."""
+    plan = OpenClCeilingsPlan(platform="Nowhere", budget_ms=100, log_dir=str(tmp_path))
+    with pytest.raises(MeasurementError, match="expected a platform named like 'Nowhere'"):
+        run_worker(plan, extra_environment=environment)
+
+
+DEVICE = OpenClDevice(
+    platform_index=0,
+    device_index=0,
+    platform_name="Made up",
+    platform_version="OpenCL 3.0",
+    device_name="GPU",
+    device_version="OpenCL 3.0",
+    driver_version="1.0",
+    type="gpu",
+    compute_units=2,
+    global_memory_bytes=24 * GIB,
+    local_memory_bytes=1 << 15,
+)
+
+
+@pytest.mark.parametrize(
+    ("global_bytes", "allocation_bytes", "last_three"),
+    [
+        (24 * GIB, 12 * GIB, (64 * MIB, 256 * MIB, 512 * MIB)),
+        (2 * GIB, 1 * GIB, (16 * MIB, 64 * MIB, 256 * MIB)),
+        (24 * GIB, 100 * MIB + 1, (16 * MIB, 64 * MIB, 100 * MIB)),
+    ],
+)
+def test_the_ladder_ends_where_memory_does(
+    global_bytes: int, allocation_bytes: int, last_three: tuple[int, ...]
+) -> None:
+    """Working sets are powers of four from 64 KiB to 512 MiB, an eighth of the memory, or the largest allocation."""
+    sets = standard_working_sets(replace(DEVICE, global_memory_bytes=global_bytes), allocation_bytes)
+    assert sets[:3] == (64 * KIB, 256 * KIB, 1 * MIB)
+    assert sets[-3:] == last_three
+
+
+def test_a_tiny_device_has_one_working_set() -> None:
+    """The smallest is measured even where it is more than an eighth."""
+    assert standard_working_sets(replace(DEVICE, global_memory_bytes=MIB // 4), MIB) == (64 * KIB,)

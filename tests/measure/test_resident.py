@@ -1,0 +1,43 @@
+"""The kernel's account of a process, from real and made-up status files."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from perfsuite.measure.resident import resident_sample
+
+STATUS = "Name:\tx\nVmHWM:\t  400 kB\nRssAnon:\t  100 kB\nRssFile:\t  20 kB\nRssShmem:\t  3 kB\n"
+
+
+def test_sizes_are_in_bytes(tmp_path: Path) -> None:
+    """The kernel tells KiB."""
+    path = tmp_path / "status"
+    path.write_text(STATUS)
+    seen = resident_sample(path)
+    assert seen is not None
+    sample, mark = seen
+    assert (sample.anonymous_bytes, sample.file_bytes, sample.shared_bytes) == (102400, 20480, 3072)
+    assert mark == 409600
+
+
+def test_this_process_is_resident() -> None:
+    """Its own status is read where no other is named, and the mark is no lower than what is there now."""
+    before_ns = time.monotonic_ns()
+    seen = resident_sample()
+    assert seen is not None
+    assert before_ns <= seen[0].at_ns <= time.monotonic_ns()
+    assert seen[0].anonymous_bytes > 2**20
+    assert seen[1] > 0.9 * seen[0].rss_bytes
+
+
+def test_a_process_that_is_gone_has_nothing(tmp_path: Path) -> None:
+    """There is no file to read."""
+    assert resident_sample(tmp_path / "status") is None
+
+
+def test_a_zombie_has_nothing(tmp_path: Path) -> None:
+    """Its status has no sizes."""
+    path = tmp_path / "status"
+    path.write_text("Name:\tx\nState:\tZ (zombie)\n")
+    assert resident_sample(path) is None

@@ -1,0 +1,83 @@
+"""Timelines of memory, without any process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline
+
+
+def sample(at_ns: int, anonymous: int = 0, file: int = 0, shared: int = 0) -> MemorySample:
+    """A sample at a moment."""
+    return MemorySample(at_ns=at_ns, anonymous_bytes=anonymous, file_bytes=file, shared_bytes=shared)
+
+
+def timeline(*samples: MemorySample) -> MemoryTimeline:
+    """A timeline whose model was loaded between 10 and 20 ns."""
+    return MemoryTimeline(
+        samples=samples,
+        peak_rss_bytes=1000,
+        base=sample(9, 1, 2, 3),
+        phases=(MemoryPhase(name="load", start_ns=10, end_ns=20, peak_bytes=None),),
+    )
+
+
+def test_resident_is_all_three_kinds() -> None:
+    """Anonymous, file-backed and shared pages are one size."""
+    assert sample(0, 1, 20, 300).rss_bytes == 321
+
+
+def test_the_steady_sample_comes_after_loading() -> None:
+    """A peak while loading is the largest, but not what the run takes."""
+    seen = timeline(sample(5, 1), sample(15, 900), sample(25, 500), sample(30, 400))
+    assert seen.largest.at_ns == 15
+    assert seen.steady.at_ns == 25
+
+
+def test_without_a_sample_after_loading_the_largest_is_steady() -> None:
+    """There is nothing else to tell."""
+    assert timeline(sample(5, 1), sample(15, 900)).steady.at_ns == 15
+
+
+@pytest.mark.parametrize("n_samples", [3, 50, 200])
+def test_thinning_keeps_both_ends_and_the_largest(n_samples: int) -> None:
+    """No more samples are left than were asked for, in their order."""
+    seen = timeline(*(sample(at, 7777 if at == 613 else at) for at in range(1000)))
+    thinned = seen.thinned(n_samples)
+    times = [each.at_ns for each in thinned.samples]
+    assert len(times) <= n_samples
+    assert times == sorted(set(times))
+    assert {0, 613, 999} <= set(times)
+
+
+def test_few_samples_are_not_thinned() -> None:
+    """All that there are stay."""
+    seen = timeline(sample(0), sample(1))
+    assert seen.thinned(200) == seen
+
+
+def test_a_timeline_is_read_back() -> None:
+    """What was written is what is read."""
+    seen = timeline(sample(0, 1, 2, 3), sample(30, 4, 5, 6))
+    assert MemoryTimeline.from_plain(seen.to_plain()) == seen
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"samples": []}, "samples is empty"),
+        ({"samples": [[1, 2, 3]]}, r"got \[1, 2, 3\]"),
+        ({"samples": [[1, 2, 3, -4]]}, "three sizes"),
+        ({"base": None}, "got None"),
+        ({"phases": [{"name": "load"}]}, "memory timeline"),
+        ({"peak_rss_bytes": None}, "memory timeline"),
+        ({"more": 1}, "expected the fields"),
+    ],
+)
+def test_what_is_no_timeline_is_refused(change: dict[str, Any], message: str) -> None:
+    """The message says what was expected, and what to do."""
+    with pytest.raises(MeasurementError, match=f"{message}.*measure again"):
+        MemoryTimeline.from_plain({**timeline(sample(0)).to_plain(), **change})
