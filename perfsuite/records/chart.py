@@ -44,6 +44,8 @@ class Line:
     y: Numbers
     #: What the other lines are compared with: a mean, a limit.
     is_reference: bool = False
+    #: How far below `y` the same subject also was, as medians below bests; None where nothing is told.
+    low_y: Numbers | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,4 +131,99 @@ class StackedBars:
     panels: tuple[BarPanel, ...]
 
 
-Chart: TypeAlias = LineChart | HeatMap | StackedBars
+class RoofRole(Enum):
+    """What a roof is to a picture."""
+
+    #: A device's own: arithmetic over memory.
+    MAIN = "main"
+    #: Beside it: a level of cache, another type of number, another number of threads.
+    SIDE = "side"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoofLine:
+    """A roof as a polyline: up its slope, through the ridge, along its peak, as far as the picture shows it."""
+
+    label: str
+    x: Numbers
+    y: Numbers
+    role: RoofRole = RoofRole.MAIN
+    #: Measured here; False where it is published.
+    is_measured: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ridge:
+    """The corner of a roof."""
+
+    label: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """What lies between two edges over the same x."""
+
+    label: str
+    x: Numbers
+    low_y: Numbers
+    high_y: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PotentialRegion:
+    """What lies below one roof: to the left of its ridge memory is the limit, to the right arithmetic."""
+
+    memory: Area
+    compute: Area
+    #: Lines along which the inference potential is the same.
+    contours: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointGroup:
+    """Points of one subject and one kind; all series are of one length."""
+
+    label: str
+    #: What the points are of, within the subject: a phase, a whole run.
+    kind: str
+    x: Numbers
+    y: Numbers
+    #: Between which x each point may lie; None where x is certain.
+    least_x: Numbers | None = None
+    most_x: Numbers | None = None
+    #: Each point's place on the chart's scale of colours; None where the label has a colour of its own.
+    shades: Numbers | None = None
+    #: What is written at each point, empty where it is nothing; none at all where it is ().
+    texts: tuple[str, ...] = ()
+    #: Whether a line leads from point to point.
+    is_joined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflinePanel:
+    """Roofs and the points below them."""
+
+    title: str
+    roofs: tuple[RoofLine, ...]
+    ridges: tuple[Ridge, ...] = ()
+    region: PotentialRegion | None = None
+    groups: tuple[PointGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflineChart:
+    """Panels of roofs and points over the same axes, which are logarithmic; one label is one subject in all of them."""
+
+    title: str
+    note: str
+    n_columns: int
+    x_axis: Axis
+    y_axis: Axis
+    #: What the shades of the points tell; None where no group has shades.
+    shade_axis: Axis | None
+    panels: tuple[RooflinePanel, ...]
+
+
+Chart: TypeAlias = LineChart | HeatMap | StackedBars | RooflineChart

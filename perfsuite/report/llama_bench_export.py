@@ -1,0 +1,196 @@
+"""A run of the suite as tests of llama-bench, so that what reads those reads ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import N_UBATCH
+from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
+from perfsuite.records.events import Phase
+from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
+from perfsuite.report.measured_phases import MeasuredPhases, read_measured_phases
+from perfsuite.workload.weights import Weights, resolve
+
+#: What llama-bench sets and a worker leaves as it is: llama-bench's own defaults, under its names.
+_DEFAULTS: tuple[tuple[str, FieldValue], ...] = (
+    ("cpu_mask", "0x0"),
+    ("cpu_strict", False),
+    ("poll", 50),
+    ("n_cpu_moe", 0),
+    ("split_mode", "layer"),
+    ("main_gpu", 0),
+    ("no_kv_offload", False),
+    ("devices", "auto"),
+    ("tensor_split", "0.00"),
+    ("tensor_buft_overrides", "none"),
+    ("load_mode", "auto"),
+    ("lazy_mode", "auto"),
+    ("embeddings", False),
+    ("no_op_offload", 0),
+    ("no_host", False),
+    ("repack", True),
+    ("fit_target", 0),
+    ("fit_min_ctx", 0),
+)
+
+#: By backend, llama.cpp's name of it and the layers that a worker gives to it.
+_BACKENDS: Mapping[str, tuple[str, int]] = {"cpu": ("CPU", 0), "opencl": ("OpenCL", 999)}
+
+_COMMIT = re.compile(r"\bggml \S+ (?P<commit>[0-9a-f]{7,40})\b")
+
+
+def bench_runs(
+    run_path: Path,
+    *,
+    cache_dir: Path,
+    weights: str | None = None,
+    build_commit: str | None = None,
+    like: Sequence[BenchRun] = (),
+) -> tuple[BenchRun, ...]:
+    """Return the prefill of a ``run.json`` as ``pp<n_prompt>`` and its decode as ``tg<n_gen>`` at depth ``n_prompt``.
+
+    A replicate is one sample. Its prefill has the gather of the embeddings in it, its decode is the median token times
+    `n_gen`; sampling is in neither, as in llama-bench.
+
+    Parameters
+    ----------
+    run_path
+        The ``run.json``.
+    cache_dir
+        Where synthetic weights are kept.
+    weights
+        The GGUF that the run measured; needed where its name is not of the catalogue.
+    build_commit
+        The name of the build; the engine's commit unless given.
+    like
+        Tests of llama-bench with the same weights on the same machine, from which the words come for what the run does
+        not hold as llama.cpp puts it: processor, devices, file and description of the weights.
+
+    Raises
+    ------
+    PerfsuiteError
+        The file is no run that measured a prefill or a decode, its weights are not known, or `like` ran other weights.
+    """
+    measured = read_measured_phases(run_path)
+    found = _weights(measured, weights, cache_dir)
+    times = _times(measured)
+    if not times:
+        raise PerfsuiteError(f"{run_path}: holds no valid prefill and no valid decode of llama.cpp; run them first")
+    runs = (_bench_run(measured, found, lengths, samples_ns) for lengths, samples_ns in times.items())
+    named = (replace(run, build_commit=build_commit or run.build_commit) for run in runs)
+    return tuple(_worded_like(run, like) if like else run for run in named)
+
+
+def _weights(measured: MeasuredPhases, given: str | None, cache_dir: Path) -> Weights:
+    try:
+        return resolve(given or measured.weights, cache_dir=cache_dir)
+    except PerfsuiteError as error:
+        raise PerfsuiteError(f"{measured.path}: {error}; name the GGUF that it measured with --model") from error
+
+
+def _times(measured: MeasuredPhases) -> dict[tuple[int, int, int], tuple[int, ...]]:
+    """Return the samples of each test by its prompt, generation and depth."""
+    scenario = measured.scenario
+    decode = measured.samples_ns.get(Phase.DECODE, ())
+    times = {
+        (scenario.n_prompt, 0, scenario.n_depth): _prefill_ns(measured),
+        (0, scenario.n_gen, scenario.n_depth + scenario.n_prompt): tuple(each * scenario.n_gen for each in decode),
+    }
+    return {lengths: samples for lengths, samples in times.items() if samples}
+
+
+def _prefill_ns(measured: MeasuredPhases) -> tuple[int, ...]:
+    """Return the prefill with the gather of the embeddings, where that was recorded apart."""
+    prefill, gather = (measured.samples_ns.get(phase, ()) for phase in (Phase.PREFILL, Phase.EMBEDDING))
+    if not prefill or not gather:
+        return prefill
+    if len(prefill) != len(gather):
+        raise PerfsuiteError(
+            f"{measured.path}: {len(prefill)} samples of prefill and {len(gather)} of embedding are not of the same "
+            "replicates; run again"
+        )
+    return tuple(map(sum, zip(prefill, gather, strict=True)))
+
+
+def _bench_run(
+    measured: MeasuredPhases, weights: Weights, lengths: tuple[int, int, int], samples_ns: tuple[int, ...]
+) -> BenchRun:
+    n_prompt, n_gen, n_depth = lengths
+    fingerprint = measured.fingerprint
+    backend = fingerprint.get("backend", "cpu")
+    backends, n_gpu_layers = _BACKENDS.get(backend, (backend, 0))
+    type_k, _, type_v = fingerprint.get("kv_types", "f16/f16").partition("/")
+    return BenchRun(
+        build_commit=_commit(measured),
+        build_number=0,
+        cpu_info=fingerprint.get("soc", "unknown").partition(", cpu family")[0],
+        gpu_info="",
+        backends=backends,
+        model_filename=str(weights.path or weights.name),
+        model_type=_description(weights),
+        model_size=stored_bytes(weights),
+        model_n_params=stored_values(weights.architecture),
+        n_batch=max(measured.scenario.n_prompt, N_UBATCH),
+        n_ubatch=N_UBATCH,
+        n_threads=_count(measured, "threads"),
+        type_k=type_k,
+        type_v=type_v,
+        n_gpu_layers=n_gpu_layers,
+        flash_attn=int(fingerprint.get("flash_attn") == "on"),
+        n_prompt=n_prompt,
+        n_gen=n_gen,
+        n_depth=n_depth,
+        test_time=_second(measured),
+        **measured_times(samples_ns, n_prompt + n_gen),
+        others=_DEFAULTS,
+    )
+
+
+def _worded_like(run: BenchRun, like: Sequence[BenchRun]) -> BenchRun:
+    for other in like:
+        if (other.model_n_params, other.model_size) == (run.model_n_params, run.model_size):
+            return replace(
+                run,
+                cpu_info=other.cpu_info,
+                gpu_info=other.gpu_info,
+                backends=other.backends,
+                model_filename=other.model_filename,
+                model_type=other.model_type,
+            )
+    raise PerfsuiteError(
+        f"{like[0].model_filename}: llama-bench ran {like[0].model_n_params} parameters in {like[0].model_size} bytes, "
+        f"the run measured {run.model_n_params} in {run.model_size}; give a file with the same weights"
+    )
+
+
+def _commit(measured: MeasuredPhases) -> str:
+    described = _COMMIT.search(measured.engine)
+    return described["commit"] if described else "unknown"
+
+
+def _description(weights: Weights) -> str:
+    """Describe weights as llama.cpp does, but by the exact count of parameters: ``llama 135M Q8_0``."""
+    n_parameters = weights.architecture.n_parameters
+    size = f"{n_parameters / 1e6:.0f}M" if n_parameters < 1e9 else f"{n_parameters / 1e9:.1f}B"
+    return f"{weights.architecture.gguf_architecture} {size} {(weights.quantization or 'mixed').upper()}"
+
+
+def _count(measured: MeasuredPhases, field: str) -> int:
+    value = measured.fingerprint.get(field, "")
+    if not value.isdecimal() or int(value) == 0:
+        raise PerfsuiteError(f"{measured.path}: {field} is {value!r}, expected a whole number above 0; run again")
+    return int(value)
+
+
+def _second(measured: MeasuredPhases) -> str:
+    started_at = measured.started_at
+    try:
+        moment = datetime.fromisoformat(started_at.replace("Z", "+00:00"))
+    except ValueError as error:
+        raise PerfsuiteError(f"{measured.path}: started_at is {started_at!r}, expected ISO 8601; run again") from error
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

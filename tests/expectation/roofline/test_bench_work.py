@@ -1,0 +1,195 @@
+"""Tests of llama-bench on the roofline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import llama_workload, phase_cases
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.roofline.bench_work import (
+    bench_points,
+    bench_weights,
+    bench_work,
+    bench_workload,
+    evaluation_ns,
+    stored_bytes,
+    stored_values,
+)
+from perfsuite.expectation.roofline.roof import Regime
+from perfsuite.expectation.roofline.work import work_of
+from perfsuite.records.events import Phase
+from perfsuite.records.llama_bench import BenchRun
+from perfsuite.records.llama_bench_file import read_llama_bench
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.synthetic import write_synthetic
+from perfsuite.workload.weights import Weights, resolve
+
+DATA = Path(__file__).parent.parent.parent / "data"
+
+CEILINGS = Ceilings(
+    n_threads=2,
+    bandwidths=(
+        Bandwidth(working_set_bytes=1 << 28, read_bytes_per_s=5e10, copy_bytes_per_s=4e10, triad_bytes_per_s=4e10),
+    ),
+    fp32_flops_per_s=5e11,
+    int8_flops_per_s=2e12,
+    f16_flops_per_s=1e12,
+    dispatch_ns=60,
+)
+
+
+@pytest.fixture
+def runs() -> dict[str, BenchRun]:
+    """True tests of smollm2-135m in Q8_0, by name."""
+    return {run.test: run for run in read_llama_bench(DATA / "llama-bench.json")}
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Weights:
+    """What they ran."""
+    return resolve("smollm2-135m-q8_0", cache_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_params", "size_bytes"),
+    [
+        ("smollm2-135m-q8_0", 134515008, 143025408),
+        ("llama-3.2-1b-q4_0", 1235814432, 695378048),
+        ("phi-4-mini-l8-q4_0", 1419955296, 798904704),
+        ("deepseek-v2-lite-l3-q4_0", 1670135296, 940406784),
+        ("qwen1.5-moe-a2.7b-l2-q4_k_m", 1763452928, 1185290240),
+        ("plm-1.8b-l12-q4_0", 879026176, 494649344),
+    ],
+)
+def test_llama_cpp_counts_the_same(tmp_path: Path, name: str, n_params: int, size_bytes: int) -> None:
+    """model_n_params and model_size as llama-bench printed them are the catalogue's, RoPE factors included."""
+    weights = resolve(name, cache_dir=tmp_path)
+    assert (stored_values(weights.architecture), stored_bytes(weights)) == (n_params, size_bytes)
+
+
+def test_weights_are_found_by_counts(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """Where the file is not here, size and parameters tell architecture and quantisation."""
+    assert bench_weights(runs["pp16"], cache_dir=tmp_path).name == "smollm2-135m-q8_0"
+    q4_0, _ = read_llama_bench(DATA / "llama-bench.jsonl")
+    assert bench_weights(q4_0, cache_dir=tmp_path).name == "smollm2-135m-q4_0"
+
+
+def test_types_of_equal_size_are_told_apart_by_the_description(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """F16 and BF16 have the same bytes; llama.cpp's words say which it is."""
+    weights = resolve("smollm2-360m-bf16", cache_dir=tmp_path)
+    run = replace(
+        runs["pp16"],
+        model_filename="360m.gguf",
+        model_n_params=stored_values(weights.architecture),
+        model_size=stored_bytes(weights),
+    )
+    for words, quantization in (("llama 360M BF16", "bf16"), ("llama 360M F16", "f16")):
+        assert bench_weights(replace(run, model_type=words), cache_dir=tmp_path).quantization == quantization
+    with pytest.raises(PerfsuiteError, match="smollm2-360m-f16 and smollm2-360m-bf16 have its"):
+        bench_weights(replace(run, model_type="llama"), cache_dir=tmp_path)
+
+
+def test_a_mixture_is_found(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """Q4_K - Medium is the mixture q4_k_m."""
+    weights = resolve("llama-3.2-1b-q4_k_m", cache_dir=tmp_path)
+    run = replace(
+        runs["pp16"],
+        model_filename="gone.gguf",
+        model_type="llama 1B Q4_K - Medium",
+        model_n_params=stored_values(weights.architecture),
+        model_size=stored_bytes(weights),
+    )
+    assert bench_weights(run, cache_dir=tmp_path).name == "llama-3.2-1b-q4_k_m"
+
+
+def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """A GGUF that exists goes before the catalogue, which need not have it."""
+    shallow = resolve("smollm2-135m-l1-q8_0", cache_dir=tmp_path)
+    path = tmp_path / "own.gguf"
+    write_synthetic(shallow.architecture, "q8_0", path, seed=0)
+    run = replace(
+        runs["pp16"],
+        model_filename=str(path),
+        model_n_params=stored_values(shallow.architecture),
+        model_size=stored_bytes(shallow),
+    )
+    assert bench_weights(run, cache_dir=tmp_path).path == path
+    with pytest.raises(PerfsuiteError, match=r"own\.gguf: has \d+ parameters in \d+ bytes, llama-bench ran"):
+        bench_weights(replace(run, model_size=1), cache_dir=tmp_path)
+
+
+def test_a_name_may_be_given_and_must_fit(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """A wrong name would place the test where it never was."""
+    run = runs["pp16"]
+    given = bench_weights(run, cache_dir=tmp_path, name_or_path="attention-gqa-135m-q8_0")
+    assert given.name == "attention-gqa-135m-q8_0"
+    with pytest.raises(PerfsuiteError, match="smollm2-135m-q4_0: has 134515008 parameters in 75785472 bytes"):
+        bench_weights(run, cache_dir=tmp_path, name_or_path="smollm2-135m-q4_0")
+
+
+def test_what_nothing_fits_says_what_to_name(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """The message has the counts and both ways out."""
+    with pytest.raises(PerfsuiteError) as raised:
+        bench_weights(replace(runs["pp16"], model_n_params=7), cache_dir=tmp_path)
+    assert "nothing in the catalogue has its 7 parameters" in str(raised.value)
+    assert "name the weights, such as smollm2-135m-q8_0, or the path of the GGUF" in str(raised.value)
+
+
+def test_a_prompt_is_the_prefill_with_its_gather(runs: dict[str, BenchRun], weights: Weights) -> None:
+    """pp is embedding and prefill of the same lengths, without decode."""
+    workload = llama_workload(weights, find_scenario("p16-g0"))
+    parts = {case.phase: work_of(case.costs, counts_activations=False) for case in phase_cases(workload)}
+    work = bench_work(runs["pp16"], weights)
+    assert work.flops == parts[Phase.PREFILL].flops + parts[Phase.EMBEDDING].flops
+    assert work.traffic_bytes == parts[Phase.PREFILL].traffic_bytes + parts[Phase.EMBEDDING].traffic_bytes
+
+
+def test_generation_begins_at_its_depth(runs: dict[str, BenchRun], weights: Weights) -> None:
+    """tg is one step over a cache of the depth and half of what is generated, which the engine reads by 256 rows."""
+    empty, deep = (bench_work(replace(runs["tg4"], n_depth=depth), weights) for depth in (0, 512))
+    row_bytes = 2 * 2 * 64 * 3  # keys and values, two bytes, 3 heads of 64
+    assert deep.traffic_bytes - empty.traffic_bytes == 30 * 512 * row_bytes
+    assert deep.flops > empty.flops
+
+
+def test_prompt_and_generation_together_are_both(runs: dict[str, BenchRun], weights: Weights) -> None:
+    """pp+tg is a prompt and four steps, which begin where the prompt ended."""
+    prompt = bench_work(runs["pp16"], weights)
+    steps = bench_work(replace(runs["tg4"], n_depth=16), weights) * 4
+    both = bench_work(runs["pp16+tg4"], weights)
+    assert both.flops == prompt.flops + steps.flops
+    assert both.traffic_bytes == pytest.approx(prompt.traffic_bytes + steps.traffic_bytes, rel=1e-6)
+
+
+def test_the_time_is_of_one_evaluation(runs: dict[str, BenchRun]) -> None:
+    """A repetition of tg is n_gen steps; one of pp, or of both, is taken whole."""
+    times_ns = (80, 40, 60)
+    assert evaluation_ns(replace(runs["tg4"], samples_ns=times_ns)) == 15
+    assert evaluation_ns(replace(runs["pp16"], samples_ns=times_ns)) == 60
+    assert evaluation_ns(replace(runs["pp16+tg4"], samples_ns=times_ns)) == 60
+
+
+def test_settings_come_from_the_run(runs: dict[str, BenchRun], weights: Weights) -> None:
+    """KV types, flash attention and batch are those of the test; where llama.cpp chose (-1), flash attention is on."""
+    run = replace(runs["pp16"], n_prompt=600, flash_attn=0, type_k="q8_0", n_ubatch=256, n_batch=2048)
+    workload = bench_workload(run, weights)
+    assert (workload.settings.flash_attn, workload.settings.type_k, workload.settings.type_v) == (False, "q8_0", "f16")
+    assert [batch.n_tokens for batch in workload.batches(Phase.PREFILL)] == [256, 256, 88]
+    assert bench_workload(replace(run, flash_attn=-1), weights).settings.flash_attn
+    assert bench_workload(replace(run, n_batch=128), weights).n_ubatch == 128
+
+
+def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """Each point has its test's rate; generation is bound by memory and lies to the left of the prompt."""
+    chosen = [runs["pp16"], runs["tg4"], runs["pp16+tg4"]]
+    prompt, step, both = bench_points(chosen, CEILINGS, cache_dir=tmp_path)
+    assert [point.case for point in (prompt, step, both)] == [
+        f"llama-bench/smollm2-135m-q8_0/{name}" for name in ("pp16", "tg4", "pp16+tg4")
+    ]
+    assert step.regime is Regime.MEMORY
+    assert step.operational_intensity < both.operational_intensity < prompt.operational_intensity
+    assert step.flops_per_s == pytest.approx(step.flops * 4 / runs["tg4"].time_ns * 1e9)

@@ -1,0 +1,131 @@
+"""One test of llama-bench as a record."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.llama_bench import BenchRun, measured_times
+
+RECORDED = Path(__file__).parent.parent / "data" / "llama-bench.json"
+
+
+@pytest.fixture
+def plain() -> dict[str, Any]:
+    """The first test of a true output of llama-bench."""
+    first: dict[str, Any] = json.loads(RECORDED.read_text("utf-8"))[0]
+    return first
+
+
+def test_a_record_has_what_llama_bench_wrote(plain: dict[str, Any]) -> None:
+    """Fields keep their names and values, those that the suite does not use among the others."""
+    run = BenchRun.from_plain(plain, "here")
+    assert (run.build_commit, run.model_n_params, run.n_prompt, run.n_gen) == ("0c1e570", 134515008, 16, 0)
+    assert dict(run.others)["poll"] == 50
+    assert run.samples_ns == tuple(plain["samples_ns"])
+
+
+def test_a_record_goes_back_to_the_same_fields(plain: dict[str, Any]) -> None:
+    """Nothing is lost on the way, an unknown column included; rates of repetitions are computed anew."""
+    plain["column_of_tomorrow"] = "x"
+    written = BenchRun.from_plain(plain, "here").to_plain()
+    assert written.pop("samples_ts") == pytest.approx(plain.pop("samples_ts"), rel=1e-4)
+    assert written == plain
+
+
+def test_times_are_those_that_llama_bench_computed(plain: dict[str, Any]) -> None:
+    """Mean and deviation of the recorded repetitions are the recorded ones, but for llama-bench's rounding."""
+    run = BenchRun.from_plain(plain, "here")
+    times = measured_times(run.samples_ns, 16)
+    assert times["avg_ns"] == run.avg_ns
+    assert times["stddev_ns"] == pytest.approx(run.stddev_ns, rel=1e-5)
+    assert times["avg_ts"] == pytest.approx(run.avg_ts, rel=1e-6)
+    assert times["stddev_ts"] == pytest.approx(run.stddev_ts, rel=1e-6)
+
+
+def test_a_single_repetition_has_no_deviation() -> None:
+    """llama-bench writes 0 where there is one repetition."""
+    assert measured_times((2_000_000_000,), 16) == {
+        "samples_ns": (2_000_000_000,),
+        "avg_ns": 2_000_000_000,
+        "stddev_ns": 0,
+        "avg_ts": 8.0,
+        "stddev_ts": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("lengths", "name"),
+    [((512, 0, 0), "pp512"), ((0, 128, 0), "tg128"), ((512, 128, 64), "pp512+tg128@d64"), ((0, 8, 1024), "tg8@d1024")],
+)
+def test_a_test_is_named_as_in_llama_bench(plain: dict[str, Any], lengths: tuple[int, int, int], name: str) -> None:
+    """The name has prompt, generation, and the depth where there is one."""
+    n_prompt, n_gen, n_depth = lengths
+    run = replace(BenchRun.from_plain(plain, "here"), n_prompt=n_prompt, n_gen=n_gen, n_depth=n_depth)
+    assert run.test == name
+
+
+def test_the_time_is_the_median_repetition_or_the_mean(plain: dict[str, Any]) -> None:
+    """Where repetitions are not known, the mean stands for them."""
+    run = replace(BenchRun.from_plain(plain, "here"), samples_ns=(9, 1, 2), avg_ns=4)
+    assert run.time_ns == 2
+    assert replace(run, samples_ns=()).time_ns == 4
+
+
+@pytest.mark.parametrize("field", ["n_depth", "gpu_info", "build_number"])
+def test_older_releases_lack_fields(plain: dict[str, Any], field: str) -> None:
+    """What was added later is what older releases did without it."""
+    del plain[field]
+    assert getattr(BenchRun.from_plain(plain, "here"), field) in (0, "")
+
+
+def test_flash_attention_was_a_truth_value_once(plain: dict[str, Any]) -> None:
+    """Older releases write true or false for 1 or 0."""
+    plain["flash_attn"] = True
+    flash_attn = BenchRun.from_plain(plain, "here").flash_attn
+    assert flash_attn == 1
+    assert type(flash_attn) is int
+
+
+@pytest.mark.parametrize("field", ["model_n_params", "type_k", "avg_ts", "test_time"])
+def test_a_missing_field_is_named(plain: dict[str, Any], field: str) -> None:
+    """The message has the place and the field."""
+    del plain[field]
+    with pytest.raises(PerfsuiteError, match=f"^here: {field} is missing"):
+        BenchRun.from_plain(plain, "here")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("n_prompt", "many", "a whole number"),
+        ("n_prompt", 1.5, "a whole number"),
+        ("n_gen", -1, "0 or more"),
+        ("n_threads", 0, "1 or more"),
+        ("avg_ns", 0, "1 or more"),
+        ("avg_ts", "nan", "a number"),
+        ("avg_ts", [], "a number"),
+        ("type_k", 7, "text"),
+        ("samples_ns", [1, 0], "a list of whole numbers above 0"),
+        ("samples_ns", 5, "a list of whole numbers above 0"),
+    ],
+)
+def test_a_wrong_field_is_named(plain: dict[str, Any], field: str, value: object, expected: str) -> None:
+    """The message has the place, the field, the value and what is accepted."""
+    plain[field] = value
+    with pytest.raises(PerfsuiteError) as raised:
+        BenchRun.from_plain(plain, "here")
+    assert str(raised.value).startswith(f"here: {field} is ")
+    assert str(raised.value).endswith(f"expected {expected}")
+
+
+def test_a_test_of_nothing_is_refused(plain: dict[str, Any]) -> None:
+    """Neither prompt nor generation is no test."""
+    plain["n_prompt"] = 0
+    with pytest.raises(PerfsuiteError, match="n_prompt and n_gen are 0"):
+        BenchRun.from_plain(plain, "here")

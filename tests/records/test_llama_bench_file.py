@@ -1,0 +1,134 @@
+"""Files of llama-bench, read and written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+@pytest.mark.parametrize(
+    ("form", "tests"),
+    [
+        ("json", ["pp16", "tg4", "pp16+tg4", "pp16@d32", "tg4@d32", "pp16+tg4@d32"]),
+        ("jsonl", ["pp16", "tg4"]),
+        ("sql", ["pp16", "tg4"]),
+    ],
+)
+def test_the_content_tells_the_form(tmp_path: Path, form: str, tests: list[str]) -> None:
+    """True outputs of llama-bench are read whatever the file is called."""
+    path = tmp_path / "output"
+    path.write_bytes((DATA / f"llama-bench.{form}").read_bytes())
+    assert [run.test for run in read_llama_bench(path)] == tests
+
+
+@pytest.mark.parametrize("form", BENCH_FORMS)
+def test_what_is_written_is_read_again(tmp_path: Path, form: str) -> None:
+    """Each form keeps each field; SQL has no repetitions."""
+    runs = read_llama_bench(DATA / "llama-bench.jsonl")
+    write_llama_bench(runs, tmp_path / "written", form=form)
+    read = read_llama_bench(tmp_path / "written")
+    assert read == (tuple(replace(run, samples_ns=()) for run in runs) if form == "sql" else runs)
+
+
+def test_sql_is_text_that_sqlite_takes(tmp_path: Path) -> None:
+    """Quotes within a name survive, and the same statements can be added to a database twice."""
+    (first, *_) = read_llama_bench(DATA / "llama-bench.sql")
+    text = bench_text([replace(first, model_filename="it's; 'x'.gguf")], "sql")
+    with closing(sqlite3.connect(tmp_path / "b.sqlite")) as database:
+        database.executescript(text + text)
+        names = database.execute("SELECT model_filename FROM llama_bench").fetchall()
+    assert names == [("it's; 'x'.gguf",)] * 2
+    assert {run.model_filename for run in read_llama_bench(tmp_path / "b.sqlite")} == {"it's; 'x'.gguf"}
+
+
+def test_reading_a_database_leaves_it_alone(tmp_path: Path) -> None:
+    """The file has the same bytes afterwards and no journal beside it."""
+    path = tmp_path / "b.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript((DATA / "llama-bench.sql").read_text("utf-8"))
+    before = path.read_bytes()
+    assert len(read_llama_bench(path)) == 2
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("form", BENCH_FORMS)
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_cut_file_is_one_line_with_the_place(tmp_path: Path, form: str, share: float) -> None:
+    """Wherever llama-bench was stopped, the message names the file and the line."""
+    content = (DATA / f"llama-bench.{form}").read_text("utf-8").rstrip()
+    path = tmp_path / "cut"
+    path.write_text(content[: int(len(content) * share)])
+    with pytest.raises(PerfsuiteError) as raised:
+        read_llama_bench(path)
+    assert str(raised.value).startswith(f"{path}: line ")
+    assert "was llama-bench stopped?" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"[]\n", "holds no test"),
+        (b"[1]", "test 1: is int"),
+        (b"| model | size |", "begins with '| model | size |'"),
+        (b"\xff\xfe", "is not text"),
+        (b"SQLite format 3\0 and no more", "the table llama_bench cannot be read"),
+        (b"CREATE TABLE t (a);", "the table llama_bench cannot be read"),
+        (b"CREATE TABLE llama_bench (a);\nINSERT INTO llama_bench VALUES (1, 2);", "line 2: table llama_bench has 1"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    """What is no output of llama-bench is one line that names the file and what is wrong."""
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(PerfsuiteError) as raised:
+        read_llama_bench(path)
+    assert str(raised.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "statement", ["ATTACH DATABASE '{}/new' AS a;", "DROP TABLE llama_bench;", "PRAGMA user_version;"]
+)
+def test_statements_of_another_kind_are_not_carried_out(tmp_path: Path, statement: str) -> None:
+    """A file cannot do more than fill a table in memory."""
+    path = tmp_path / "evil.sql"
+    path.write_text((DATA / "llama-bench.sql").read_text("utf-8") + statement.format(tmp_path) + "\n")
+    with pytest.raises(PerfsuiteError, match="not authorized"):
+        read_llama_bench(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_field_has_its_place(tmp_path: Path) -> None:
+    """The message counts tests from 1."""
+    tests = json.loads((DATA / "llama-bench.json").read_text("utf-8"))
+    del tests[1]["n_gen"]
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(tests))
+    with pytest.raises(PerfsuiteError, match=r"b\.json: test 2: n_gen is missing"):
+        read_llama_bench(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Neither is a folder a file."""
+    for path in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(PerfsuiteError, match="cannot be read"):
+            read_llama_bench(path)
+
+
+def test_an_unknown_form_is_refused() -> None:
+    """The message lists the forms."""
+    with pytest.raises(PerfsuiteError, match="form 'csv' is unknown; accepted are json, jsonl, sql"):
+        bench_text((), "csv")

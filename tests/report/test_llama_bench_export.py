@@ -1,0 +1,202 @@
+"""Runs of the suite as tests of llama-bench."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.llama_bench import BenchRun
+from perfsuite.records.llama_bench_file import read_llama_bench
+from perfsuite.report.llama_bench_export import bench_runs
+
+DATA = Path(__file__).parent.parent / "data"
+
+FINGERPRINT = {
+    "soc": "AMD EPYC, cpu family 26, model 2",
+    "threads": "2",
+    "backend": "cpu",
+    "flash_attn": "on",
+    "kv_types": "f16/q8_0",
+}
+
+WriteRun = Callable[..., Path]
+Exported = Callable[..., tuple[BenchRun, ...]]
+
+#: What llama.cpp's compare-llama-bench.py joins tests by; all of them must be there and equal.
+JOINED_BY = (
+    "cpu_info",
+    "gpu_info",
+    "backends",
+    "n_gpu_layers",
+    "n_cpu_moe",
+    "tensor_buft_overrides",
+    "model_filename",
+    "model_type",
+    "n_batch",
+    "n_ubatch",
+    "embeddings",
+    "cpu_mask",
+    "cpu_strict",
+    "poll",
+    "n_threads",
+    "type_k",
+    "type_v",
+    "load_mode",
+    "no_kv_offload",
+    "split_mode",
+    "main_gpu",
+    "tensor_split",
+    "flash_attn",
+    "n_prompt",
+    "n_gen",
+    "n_depth",
+    "fit_target",
+    "fit_min_ctx",
+)
+
+
+@pytest.fixture
+def write_run(tmp_path: Path) -> WriteRun:
+    """Write a run.json with what the export reads of it."""
+
+    def write(
+        samples_ns: dict[str, list[int]] | None = None, workload: str = "smollm2-135m-q8_0/p16-g4", **fields: Any
+    ) -> Path:
+        times = {"embedding": [1, 2], "prefill": [1_000_000, 2_000_000], "decode": [500_000, 250_000]}
+        plain = {
+            "schema": 1,
+            "started_at": "2025-03-01T12:30:59.055+01:00",
+            "workload": workload,
+            "subject": {"llama": "llama 0.5.0-dev, ggml 0.25.3 0c1e570-dirty, build a3ad7efef74a3d92"},
+            "fingerprint": {"llama": FINGERPRINT},
+            "injected": False,
+            "cases": [
+                {"id": f"phase/{workload}/{phase}", "outcome": "new", "samples_ns": samples}
+                for phase, samples in (times if samples_ns is None else samples_ns).items()
+            ],
+            **fields,
+        }
+        path = tmp_path / "run.json"
+        path.write_text(json.dumps(plain))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Exported:
+    """Export a run with a cache of its own."""
+
+    def export(path: Path, **options: Any) -> tuple[BenchRun, ...]:
+        return bench_runs(path, cache_dir=tmp_path, **options)
+
+    return export
+
+
+def test_prefill_and_decode_are_two_tests(write_run: WriteRun, exported: Exported) -> None:
+    """Prefill has its gather in it; decode is n_gen tokens after a cache that holds the prompt."""
+    prefill, decode = exported(write_run())
+    assert (prefill.test, decode.test) == ("pp16", "tg4@d16")
+    assert prefill.samples_ns == (1_000_001, 2_000_002)
+    assert decode.samples_ns == (2_000_000, 1_000_000)
+    assert decode.avg_ts == pytest.approx((2000 + 4000) / 2)
+
+
+def test_a_depth_counts_on_both_sides(write_run: WriteRun, exported: Exported) -> None:
+    """What was in the cache before the prompt is before the generation as well."""
+    runs = exported(write_run(workload="smollm2-135m-q8_0/p16-g4-d32"))
+    assert [run.test for run in runs] == ["pp16@d32", "tg4@d48"]
+
+
+def test_settings_are_those_of_the_run(write_run: WriteRun, exported: Exported) -> None:
+    """Threads, flash attention, types and batch are what the worker had, time and commit those of the run."""
+    run, _ = exported(write_run())
+    assert (run.n_threads, run.flash_attn, run.type_k, run.type_v) == (2, 1, "f16", "q8_0")
+    assert (run.n_batch, run.n_ubatch, run.n_gpu_layers, run.backends) == (512, 512, 0, "CPU")
+    assert (run.cpu_info, run.test_time, run.build_commit) == ("AMD EPYC", "2025-03-01T11:30:59Z", "0c1e570")
+    assert (run.model_type, run.model_n_params, run.model_size) == ("llama 135M Q8_0", 134515008, 143025408)
+
+
+def test_a_long_prompt_is_one_batch(write_run: WriteRun, exported: Exported) -> None:
+    """The worker hands the engine the whole prompt at once."""
+    run, _ = exported(write_run(workload="smollm2-135m-q8_0/p1024-g4"))
+    assert (run.n_batch, run.n_ubatch) == (1024, 512)
+
+
+def test_it_joins_with_the_tests_of_llama_bench(write_run: WriteRun, exported: Exported) -> None:
+    """With llama-bench's words for machine and weights, nothing differs that llama.cpp's script joins by."""
+    recorded = {run.test: run for run in read_llama_bench(DATA / "llama-bench.json")}
+    fingerprint = {"llama": {**FINGERPRINT, "kv_types": "f16/f16"}}
+    runs = exported(write_run(fingerprint=fingerprint), like=tuple(recorded.values()), build_commit="harness")
+    theirs = replace(recorded["tg4"], n_depth=16)
+    for ours, other in ((runs[0], recorded["pp16"]), (runs[1], theirs)):
+        plain, expected = ours.to_plain(), other.to_plain()
+        assert {name: plain[name] for name in JOINED_BY} == {name: expected[name] for name in JOINED_BY}
+        assert ours.build_commit == "harness"
+
+
+def test_words_of_other_weights_are_refused(write_run: WriteRun, exported: Exported) -> None:
+    """A file of llama-bench about other weights says nothing about these."""
+    with pytest.raises(PerfsuiteError, match="give a file with the same weights"):
+        exported(write_run(), like=read_llama_bench(DATA / "llama-bench.jsonl"))
+
+
+def test_a_phase_alone_is_exported_alone(write_run: WriteRun, exported: Exported) -> None:
+    """A run of selected cases has what it has."""
+    assert [run.test for run in exported(write_run({"decode": [5, 6]}))] == ["tg4@d16"]
+    assert [run.samples_ns for run in exported(write_run({"prefill": [5, 6]}))] == [(5, 6)]
+
+
+def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, exported: Exported) -> None:
+    """An invalid decode is no test; a run of nothing valid is refused."""
+    path = write_run()
+    plain = json.loads(path.read_text())
+    plain["cases"][2]["outcome"] = "invalid"
+    path.write_text(json.dumps(plain))
+    assert [run.test for run in exported(path)] == ["pp16"]
+    with pytest.raises(PerfsuiteError, match="holds no valid prefill and no valid decode"):
+        exported(write_run({}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"schema": 9}, r"is no run\.json of schema 1 \(schema is 9\)"),
+        ({"injected": True}, "was slowed down on purpose"),
+        ({"fingerprint": {"kernels": {}}}, "did not measure llama.cpp"),
+        ({"fingerprint": {"llama": {**FINGERPRINT, "threads": "all"}}}, "threads is 'all', expected a whole number"),
+        ({"started_at": "yesterday"}, "started_at is 'yesterday', expected ISO 8601"),
+        ({"cases": [{}]}, "cannot be used"),
+        ({"workload": "own-weights/siso"}, "name the GGUF that it measured with --model"),
+        ({"workload": "smollm2-135m-q8_0/epic"}, "scenario 'epic' is unknown"),
+    ],
+)
+def test_other_runs_are_refused(write_run: WriteRun, exported: Exported, fields: dict[str, Any], message: str) -> None:
+    """The message names the file and what is wrong with it."""
+    path = write_run()
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    with pytest.raises(PerfsuiteError, match=message) as raised:
+        exported(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_samples_of_different_replicates_are_not_added(write_run: WriteRun, exported: Exported) -> None:
+    """A gather that was measured less often than its prefill is not of the same replicates."""
+    with pytest.raises(PerfsuiteError, match="2 samples of prefill and 1 of embedding"):
+        exported(write_run({"prefill": [5, 6], "embedding": [1]}))
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]"])
+def test_what_is_no_run_is_refused(tmp_path: Path, exported: Exported, content: str | None) -> None:
+    """A missing file, a cut one and a list are no runs."""
+    path = tmp_path / "run.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(PerfsuiteError, match=r"run\.json: "):
+        exported(path)
