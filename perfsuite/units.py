@@ -11,6 +11,8 @@ _BYTE_STEPS: tuple[tuple[float, str], ...] = (
     (1024.0, "KiB"),
     (1.0, "B"),
 )
+_FLOP_RATE_STEPS: tuple[tuple[float, str], ...] = ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
+_BYTE_RATE_STEPS: tuple[tuple[float, str], ...] = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"))
 
 
 def format_ns(time_ns: float | None) -> str:
@@ -26,6 +28,26 @@ def format_signed_ns(time_ns: float | None) -> str:
 def format_bytes(n_bytes: float | None) -> str:
     """Format a byte count in binary units, ``-`` where nothing was measured."""
     return "-" if n_bytes is None else _scaled(n_bytes, _BYTE_STEPS)
+
+
+def format_flops_per_s(flops_per_s: float) -> str:
+    """Format a rate of arithmetic in decimal units."""
+    return _scaled(flops_per_s, _FLOP_RATE_STEPS)
+
+
+def format_bytes_per_s(bytes_per_s: float) -> str:
+    """Format a bandwidth in decimal units."""
+    return _scaled(bytes_per_s, _BYTE_RATE_STEPS)
+
+
+def to_giga_per_s(per_s: float) -> float:
+    """Scale FLOP/s to GFLOP/s or bytes/s to GB/s, as axes have them."""
+    return per_s / 1e9
+
+
+def to_mebibytes(n_bytes: float) -> float:
+    """Scale bytes to MiB, as axes have them."""
+    return n_bytes / 1024.0**2
 
 
 def format_change(ratio: float | None) -> str:

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.units import format_bytes, format_change, format_count, format_ns, format_signed_ns
+from perfsuite.units import (
+    format_bytes,
+    format_bytes_per_s,
+    format_change,
+    format_count,
+    format_flops_per_s,
+    format_ns,
+    format_signed_ns,
+    to_giga_per_s,
+    to_mebibytes,
+)
 
 _UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -85,3 +95,23 @@ def test_a_difference_of_times_has_its_sign(time_ns: int | None, text: str) -> N
 def test_a_count_has_its_noun(count: int, text: str) -> None:
     """One is one session, all else are sessions."""
     assert format_count(count, "session") == text
+
+
+@pytest.mark.parametrize(
+    ("per_s", "flops", "in_bytes"),
+    [
+        (2.114e12, "2.11 TFLOP/s", "2.11 TB/s"),
+        (999.9e9, "1.00 TFLOP/s", "1.00 TB/s"),
+        (10.04e9, "10.0 GFLOP/s", "10.0 GB/s"),
+        (5e6, "5.00 MFLOP/s", "5.00 MB/s"),
+        (5e3, "0.01 MFLOP/s", "0.01 MB/s"),
+    ],
+)
+def test_rates_are_told_in_decimal_units(per_s: float, flops: str, in_bytes: str) -> None:
+    """With three digits in the largest unit that leaves a whole one."""
+    assert (format_flops_per_s(per_s), format_bytes_per_s(per_s)) == (flops, in_bytes)
+
+
+def test_axes_have_rates_in_decimal_and_bytes_in_binary_units() -> None:
+    """1 GFLOP/s is 10^9 FLOP/s, and 1 MiB is 2^20 bytes."""
+    assert (to_giga_per_s(2.5e9), to_mebibytes(3 << 19)) == (2.5, 1.5)

@@ -16,6 +16,8 @@ from perfsuite.report.plots.style import COLOURS, DASHES, MARKERS, REFERENCE_COL
 _MOST_MARKED = 32
 #: Each line is a little wider than the one drawn over it, so that it shows at its sides; the last is the narrowest.
 _NARROWEST, _WIDER = 1.4, 0.25
+#: A band below a line lets the other lines and bands through.
+_BAND_ALPHA = 0.25
 
 
 def draw_lines(chart: LineChart) -> Figure:
@@ -30,7 +32,9 @@ def draw_lines(chart: LineChart) -> Figure:
 
 def _draw_panel(axes: Axes, panel: LinePanel, looks: dict[str, int]) -> None:
     for line in panel.lines:
-        axes.plot(line.x, line.y, label=line.label, **_look(line, looks))
+        (drawn,) = axes.plot(line.x, line.y, label=line.label, **_look(line, looks))
+        if line.low_y is not None:
+            axes.fill_between(line.x, line.low_y, line.y, color=drawn.get_color(), alpha=_BAND_ALPHA, linewidth=0.0)
     axes.set_title(panel.title)
     scale_axes(axes, panel.x_axis, panel.y_axis)
 

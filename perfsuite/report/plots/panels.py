@@ -23,8 +23,8 @@ _MARGIN_INCHES = 0.08
 #: Characters that fit into a line.
 _TITLE_WIDTH = 104
 _NOTE_WIDTH = 150
-#: The space of 6 % and 21 s.
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|s)(?!\w))")
+#: The space of 6 % and 21 s, of bytes and of rates.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|[KMGT]i?B(?:/s)?|[MGT]FLOP/s)(?!\w))")
 
 
 def sheet(chart: Chart) -> tuple[Figure, list[Axes]]:

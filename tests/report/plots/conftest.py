@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perfsuite.records.chart import (
+    Area,
     Axis,
     BarLayer,
     BarPanel,
@@ -12,6 +13,13 @@ from perfsuite.records.chart import (
     Line,
     LineChart,
     LinePanel,
+    PointGroup,
+    PotentialRegion,
+    Ridge,
+    RoofLine,
+    RooflineChart,
+    RooflinePanel,
+    RoofRole,
     Scale,
     StackedBars,
 )
@@ -65,4 +73,38 @@ BARS = StackedBars(
         ),
     ),
 )
-CHARTS: tuple[Chart, ...] = (LINES, HEAT_MAP, BARS)
+ROOFLINE = RooflineChart(
+    title="Below the roof",
+    note="of a device",
+    n_columns=1,
+    x_axis=Axis(label="intensity", unit="FLOP/byte", scale=Scale.LOG10, least=1.0, most=100.0),
+    y_axis=Axis(label="rate", unit="GFLOP/s", scale=Scale.LOG10, least=1.0, most=200.0),
+    shade_axis=None,
+    panels=(
+        RooflinePanel(
+            title="host",
+            roofs=(
+                RoofLine(label="memory", x=(1.0, 10.0, 100.0), y=(10.0, 100.0, 100.0)),
+                RoofLine(label="cache", x=(1.0, 4.0), y=(25.0, 100.0), role=RoofRole.SIDE),
+            ),
+            ridges=(Ridge(label="ridge 10", x=10.0, y=100.0),),
+            region=PotentialRegion(
+                memory=Area(label="slope", x=(1.0, 10.0), low_y=(1.0, 1.0), high_y=(10.0, 100.0)),
+                compute=Area(label="level", x=(10.0, 100.0), low_y=(1.0, 1.0), high_y=(100.0, 100.0)),
+                contours=(Line(label="1 decade", x=(2.0, 10.0, 100.0), y=(15.0, 10.0, 10.0)),),
+            ),
+            groups=tuple(
+                PointGroup(label=label, kind=kind, x=(x,), y=(y,))
+                for label, kind, x, y in (
+                    ("short", "prefill", 40.0, 60.0),
+                    ("short", "decode", 2.0, 8.0),
+                    ("short", "both", 8.0, 30.0),
+                    ("long", "prefill", 60.0, 70.0),
+                    ("long", "decode", 2.5, 9.0),
+                    ("long", "both", 20.0, 50.0),
+                )
+            ),
+        ),
+    ),
+)
+CHARTS: tuple[Chart, ...] = (LINES, HEAT_MAP, BARS, ROOFLINE)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from perfsuite.records.chart import Line, LineChart
 from perfsuite.report.plots.lines import draw_lines
@@ -62,6 +63,16 @@ def test_lines_of_many_points_have_no_marks(n_points: int, marker: str) -> None:
     points = tuple(float(place) for place in range(1, n_points + 1))
     figure = draw_lines(with_lines((Line(label="a", x=points, y=points),)))
     assert figure.axes[0].lines[0].get_marker() == marker
+
+
+def test_a_band_reaches_from_a_line_down_to_its_lows() -> None:
+    """In the line's own colour; a line without lows has none."""
+    lines = (Line(label="a", x=(1.0, 2.0), y=(4.0, 3.0), low_y=(3.0, 1.0)), Line(label="b", x=(1.0, 2.0), y=(1.0, 1.0)))
+    axes = draw_lines(with_lines(lines)).axes[0]
+    (band,) = axes.collections
+    corners = {(float(x), float(y)) for x, y in band.get_paths()[0].vertices}
+    assert corners == {(1.0, 4.0), (2.0, 3.0), (1.0, 3.0), (2.0, 1.0)}
+    assert tuple(np.asarray(band.get_facecolor())[0][:3]) == to_rgb(axes.lines[0].get_color())
 
 
 def test_a_line_beneath_another_shows_at_its_sides() -> None:

@@ -16,7 +16,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Chart
 from perfsuite.report.plots.picture import draw, picture_bytes, write_picture
 
-from .conftest import BARS, CHARTS, HEAT_MAP, LINES
+from .conftest import BARS, CHARTS, HEAT_MAP, LINES, ROOFLINE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -112,7 +112,8 @@ def test_an_unknown_suffix_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_chart_is_drawn_as_its_kind() -> None:
-    """Lines as lines, a grid as a mesh, bars as bars."""
+    """Lines as lines, a grid as a mesh, bars as bars, a roofline over rates."""
     assert len(draw(LINES).axes[0].lines) == 3
     assert len(draw(HEAT_MAP).axes[0].collections) == 1
     assert len(draw(BARS).axes[0].patches) == 4
+    assert draw(ROOFLINE).axes[0].get_ylabel() == "rate (GFLOP/s)"

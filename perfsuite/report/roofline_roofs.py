@@ -1,0 +1,187 @@
+"""Roofs and the region of inference potential below one of them, as plain series within a frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from perfsuite.expectation.roofline.point import Point
+from perfsuite.expectation.roofline.roof import Roof
+from perfsuite.expectation.roofline.survey import ProcessorCeilings
+from perfsuite.records.chart import Area, Axis, Line, PotentialRegion, Ridge, RoofLine, RoofRole, Scale
+from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, to_giga_per_s
+
+#: Rungs of working sets whose rates differ by no more are one level of memory, and levels closer than this one as well.
+_ALIKE_RATIO, _APART_RATIO = 1.25, 1.4
+#: Distances from the ridge at which contours are drawn, in decades, and points along the round part of one.
+_CONTOURS = (0.5, 1.0, 1.5)
+_ARC_POINTS = 24
+#: Where axes end: steps in a decade, and the room beyond the outermost points and above the highest peak.
+_STEPS = (1.0, 2.0, 5.0)
+_ROOM = 1.5
+#: The room for words above the highest peak, as a part of the height.
+_ROOM_ABOVE = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """Where the axes of a picture end: FLOP/byte and FLOP/s."""
+
+    least_x: float
+    most_x: float
+    least_y: float
+    most_y: float
+
+    @property
+    def x_axis(self) -> Axis:
+        """Operational intensity."""
+        return Axis(
+            label="operational intensity", unit="FLOP/byte", scale=Scale.LOG10, least=self.least_x, most=self.most_x
+        )
+
+    @property
+    def y_axis(self) -> Axis:
+        """Rate of arithmetic."""
+        least, most = to_giga_per_s(self.least_y), to_giga_per_s(self.most_y)
+        return Axis(label="rate", unit="GFLOP/s", scale=Scale.LOG10, least=least, most=most)
+
+
+def frame_of(points: Iterable[tuple[float, float]], roofs: Sequence[Roof]) -> Frame:
+    """End the axes so that all points, as (FLOP/byte, FLOP/s), and all ridges have room."""
+    corners = [(roof.ridge_point, roof.peak_flops_per_s) for roof in roofs]
+    x, y = zip(*points, *corners, strict=True)
+    least_y = _step_below(min(y) / _ROOM)
+    return Frame(
+        least_x=_step_below(min(x) / _ROOM),
+        most_x=_step_above(max(x) * _ROOM),
+        least_y=least_y,
+        most_y=max(y) * (max(y) / least_y) ** _ROOM_ABOVE,
+    )
+
+
+def roof_line(label: str, roof: Roof, frame: Frame, *, role: RoofRole, is_measured: bool = True) -> RoofLine:
+    """Return a roof across the whole frame."""
+    x = (frame.least_x, min(max(roof.ridge_point, frame.least_x), frame.most_x), frame.most_x)
+    y = tuple(to_giga_per_s(roof.attainable_flops_per_s(each)) for each in x)
+    return RoofLine(label=label, x=x, y=y, role=role, is_measured=is_measured)
+
+
+def ridge(roof: Roof, *, is_named: bool = True) -> Ridge:
+    """Return the corner of a roof, with its intensity as its label where it is to have one."""
+    return Ridge(
+        label=ridge_words(roof) if is_named else "", x=roof.ridge_point, y=to_giga_per_s(roof.peak_flops_per_s)
+    )
+
+
+def ridge_words(roof: Roof) -> str:
+    """Write the intensity of the corner, FLOP/byte."""
+    return f"ridge {roof.ridge_point:.2f}"
+
+
+def arithmetic_roofs(ceilings: ProcessorCeilings) -> tuple[tuple[str, Roof], ...]:
+    """Return the roofs over memory of all measured types of number, FP32 first."""
+    classical = ceilings.memory_roof
+    peaks = (
+        ("FP32", ceilings.fp32_flops_per_s),
+        ("F16", ceilings.f16_flops_per_s),
+        ("int8", ceilings.int8_flops_per_s),
+    )
+    return tuple((name, replace(classical, peak_flops_per_s=peak)) for name, peak in peaks if peak is not None)
+
+
+def roof_above(arithmetic: Sequence[tuple[str, Roof]], points: Sequence[Point]) -> tuple[str, Roof]:
+    """Return the lowest roof that no point's own peak is above, else the highest."""
+    peak = max(point.roof.peak_flops_per_s for point in points)
+    ascending = sorted(arithmetic, key=lambda each: each[1].peak_flops_per_s)
+    return next((each for each in ascending if each[1].peak_flops_per_s >= peak * (1.0 - 1e-9)), ascending[-1])
+
+
+def side_roofs(ceilings: ProcessorCeilings, frame: Frame) -> Iterator[RoofLine]:
+    """Yield the arithmetic other than FP32 over memory, and the slope of each level of cache up to the highest peak."""
+    classical, *others = arithmetic_roofs(ceilings)
+    for name, roof in others:
+        label = f"{name}, {format_flops_per_s(roof.peak_flops_per_s)}"
+        yield roof_line(label, roof, frame, role=RoofRole.SIDE)
+    peak = max(roof.peak_flops_per_s for _, roof in (classical, *others))
+    for held_bytes, bytes_per_s in cache_levels(ceilings):
+        slope = Roof(peak_flops_per_s=peak, bandwidth_bytes_per_s=bytes_per_s)
+        if slope.ridge_point > frame.least_x:
+            x = (frame.least_x, slope.ridge_point)
+            yield RoofLine(
+                label=f"to {format_bytes(held_bytes)}:\n{format_bytes_per_s(bytes_per_s)}",
+                x=x,
+                y=tuple(to_giga_per_s(slope.attainable_flops_per_s(each)) for each in x),
+                role=RoofRole.SIDE,
+            )
+
+
+def cache_levels(ceilings: ProcessorCeilings) -> tuple[tuple[int, float], ...]:
+    """Return the plateaus of the ladder of working sets above memory: the largest set of each and its fastest rate.
+
+    A plateau is two or more rungs on end of which each is within `_ALIKE_RATIO` of the one before, or the first rung
+    alone, which any cache holds. Of plateaus closer together than `_APART_RATIO` the slower one, or memory, stands for
+    both.
+    """
+    found: list[tuple[int, float]] = []
+    slowest = ceilings.levels[-1][1]
+    for run in reversed(_plateaus(ceilings.levels)):
+        fastest = max(bytes_per_s for _, bytes_per_s in run)
+        if fastest >= slowest * _APART_RATIO:
+            found.append((run[-1][0], fastest))
+            slowest = fastest
+    return tuple(reversed(found))
+
+
+def _plateaus(levels: Sequence[tuple[int, float]]) -> list[list[tuple[int, float]]]:
+    runs: list[list[tuple[int, float]]] = []
+    for level in levels:
+        if runs and 1.0 / _ALIKE_RATIO <= level[1] / runs[-1][-1][1] <= _ALIKE_RATIO:
+            runs[-1].append(level)
+        else:
+            runs.append([level])
+    return [run for run in runs if len(run) > 1 or run is runs[0]]
+
+
+def potential_region(roof: Roof, frame: Frame) -> PotentialRegion:
+    """Return what lies below a roof, in its two regimes, with lines of equal inference potential.
+
+    On axes of log10 a contour is round about the ridge where memory is the limit, and level where arithmetic is.
+    """
+    slope, peak = (frame.least_x, roof.ridge_point), (roof.ridge_point, frame.most_x)
+    return PotentialRegion(
+        memory=_below("limited by memory", roof, slope, frame),
+        compute=_below("limited by arithmetic", roof, peak, frame),
+        contours=tuple(_contour(decades, roof, frame) for decades in _CONTOURS if _is_inside(decades, roof, frame)),
+    )
+
+
+def _below(label: str, roof: Roof, x: tuple[float, float], frame: Frame) -> Area:
+    high_y = tuple(to_giga_per_s(max(roof.attainable_flops_per_s(each), frame.least_y)) for each in x)
+    return Area(label=label, x=x, low_y=(to_giga_per_s(frame.least_y),) * 2, high_y=high_y)
+
+
+def _is_inside(decades: float, roof: Roof, frame: Frame) -> bool:
+    return bool(roof.peak_flops_per_s / 10.0**decades > frame.least_y)
+
+
+def _contour(decades: float, roof: Roof, frame: Frame) -> Line:
+    """From the slope of the roof, where both distances are alike, round to below the ridge and on to the right."""
+    angles = [math.pi * (1.25 + 0.25 * step / _ARC_POINTS) for step in range(_ARC_POINTS + 1)]
+    x = [roof.ridge_point * 10.0 ** (decades * math.cos(angle)) for angle in angles]
+    y = [roof.peak_flops_per_s * 10.0 ** (decades * math.sin(angle)) for angle in angles]
+    return Line(
+        label=f"{decades:g} decade{'' if decades == 1.0 else 's'}",
+        x=(*x, frame.most_x),
+        y=tuple(map(to_giga_per_s, (*y, y[-1]))),
+    )
+
+
+def _step_below(value: float) -> float:
+    decade = 10.0 ** math.floor(math.log10(value))
+    return decade * max(step for step in _STEPS if step * decade <= value * (1.0 + 1e-9))
+
+
+def _step_above(value: float) -> float:
+    decade = 10.0 ** math.floor(math.log10(value))
+    return decade * min(step for step in (*_STEPS, 10.0) if step * decade >= value * (1.0 - 1e-9))

@@ -1,0 +1,72 @@
+"""Words in free places."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
+from matplotlib.transforms import Bbox
+
+from perfsuite.report.plots.labels import Word, write_words
+
+
+def page() -> tuple[Figure, Axes]:
+    """Empty axes from 0 to 10 in both directions, without margins."""
+    figure = Figure(figsize=(4.0, 4.0), dpi=100)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0.0, 10.0), ylim=(0.0, 10.0))
+    return figure, axes
+
+
+def boxes(axes: Axes) -> dict[str, Bbox]:
+    """Where each word lies, without its anchor."""
+    axes.figure.draw_without_rendering()
+    found = [text for text in axes.texts if isinstance(text, Annotation) and text.get_text()]
+    return {text.get_text(): Text.get_window_extent(text) for text in found}
+
+
+def test_a_word_stands_above_its_anchor_where_that_is_free() -> None:
+    """Centred and close to it, without a line to it."""
+    figure, axes = page()
+    write_words(figure, axes, [Word(text="here", anchors=((5.0, 5.0),))], [(5.0, 5.0)], [])
+    box = boxes(axes)["here"]
+    assert (box.x0 + box.x1) / 2 == pytest.approx(200.0, abs=1.0)
+    assert 205.0 < box.y0 < 215.0
+    assert len(axes.texts) == 1
+
+
+def test_a_word_goes_round_a_mark_and_a_line() -> None:
+    """What lies above pushes it to another side."""
+    figure, axes = page()
+    write_words(figure, axes, [Word(text="here", anchors=((5.0, 5.0),))], [(5.0, 5.3)], [((0.0, 10.0), (5.45, 5.45))])
+    assert boxes(axes)["here"].y1 < 215.0
+
+
+def test_words_of_one_place_are_all_legible() -> None:
+    """Six of them share no pixel; those that are pushed away have a line to their place."""
+    figure, axes = page()
+    words = [Word(text=f"operator {n}", anchors=((5.0, 5.0),)) for n in range(6)]
+    write_words(figure, axes, words, [(5.0, 5.0)], [])
+    found = list(boxes(axes).values())
+    assert len(found) == 6
+    assert not any(one.overlaps(other) for place, one in enumerate(found) for other in found[place + 1 :])
+    assert len(axes.texts) > 6
+
+
+@pytest.mark.parametrize("corner", [(0.0, 0.0), (10.0, 10.0), (0.0, 10.0), (10.0, 0.0)])
+def test_a_word_stays_inside(corner: tuple[float, float]) -> None:
+    """Also where its anchor is a corner."""
+    figure, axes = page()
+    write_words(figure, axes, [Word(text="in the corner", anchors=(corner,))], [], [])
+    box = boxes(axes)["in the corner"]
+    assert -1.0 <= box.x0 < box.x1 <= 401.0
+    assert -1.0 <= box.y0 < box.y1 <= 401.0
+
+
+def test_another_anchor_is_better_than_a_long_way() -> None:
+    """A line may be named at its end or before it."""
+    figure, axes = page()
+    words = [Word(text=f"the name of line {n}", anchors=((10.0, 5.0), (5.0, 5.0))) for n in range(3)]
+    write_words(figure, axes, words, [], [((0.0, 10.0), (5.0, 5.0))])
+    assert len(axes.texts) == 3

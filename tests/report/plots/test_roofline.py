@@ -1,0 +1,169 @@
+"""Rooflines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from perfsuite.records.chart import Axis, PointGroup, RoofLine, RooflineChart
+from perfsuite.report.plots.picture import picture_bytes
+from perfsuite.report.plots.roofline import draw_roofline
+
+from .conftest import ROOFLINE
+
+SHADED = replace(
+    ROOFLINE,
+    shade_axis=Axis(label="layers"),
+    panels=(
+        replace(
+            ROOFLINE.panels[0],
+            groups=tuple(
+                PointGroup(label=kind, kind=kind, x=(x, x), y=(5.0, 9.0), shades=(2.0, 64.0), is_joined=True)
+                for kind, x in (("prefill", 40.0), ("decode", 2.0))
+            ),
+        ),
+    ),
+)
+
+
+def with_groups(*groups: PointGroup) -> RooflineChart:
+    """The chart with other points."""
+    return replace(ROOFLINE, panels=(replace(ROOFLINE.panels[0], groups=groups),))
+
+
+def at(axes: Axes, x: float, y: float) -> Line2D:
+    """The mark at a place."""
+    return next(
+        line
+        for line in axes.lines
+        if (list(np.asarray(line.get_xdata())), list(np.asarray(line.get_ydata()))) == ([x], [y])
+    )
+
+
+def look(mark: Line2D) -> tuple[Any, ...]:
+    """What a reader sees of a mark, in grey as well."""
+    return mark.get_marker(), mark.get_fillstyle(), mark.get_markerfacecolor() == "white"
+
+
+def legend_texts(chart: RooflineChart) -> list[str]:
+    """What the legend explains."""
+    (legend,) = draw_roofline(chart).legends
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_groups_are_told_apart_without_colour() -> None:
+    """Each label has a mark of its own and each kind a filling of its own, so no two groups look alike in grey."""
+    axes = draw_roofline(ROOFLINE).axes[0]
+    groups = ROOFLINE.panels[0].groups
+    looks = {(group.label, group.kind): look(at(axes, group.x[0], group.y[0])) for group in groups}
+    assert len(set(looks.values())) == len(groups) == 6
+    assert {looks["short", kind][0] for kind in ("prefill", "decode", "both")} != {looks["long", "prefill"][0]}
+    assert looks["short", "decode"][1:] == looks["long", "decode"][1:]
+
+
+def test_eight_labels_have_eight_marks_and_colours() -> None:
+    """And none has the black of the roof."""
+    groups = [PointGroup(label=f"g{n}", kind="decode", x=(2.0 + n,), y=(5.0,)) for n in range(7)]
+    axes = draw_roofline(with_groups(*groups)).axes[0]
+    marks = [at(axes, group.x[0], 5.0) for group in groups]
+    assert len({mark.get_marker() for mark in marks}) == len({mark.get_color() for mark in marks}) == 7
+    assert to_rgb("black") not in {to_rgb(mark.get_color()) for mark in marks}
+
+
+def test_the_legend_tells_roofs_labels_kinds_and_the_region() -> None:
+    """Each once; roofs beside the main one are named in the picture."""
+    assert legend_texts(ROOFLINE) == ["memory", "short", "long", "prefill", "decode", "both", "slope", "level"]
+
+
+def test_words_overlap_neither_each_other_nor_marks() -> None:
+    """Names of roofs, ridges and contours, and texts of points that lie close together."""
+    crowd = PointGroup(
+        label="decode", kind="decode", x=(3.0, 3.0, 3.1), y=(8.0, 8.5, 8.2), texts=("attn_out", "ffn_up", "ffn_down")
+    )
+    figure = draw_roofline(with_groups(crowd))
+    axes = figure.axes[0]
+    words = [text for text in axes.texts if text.get_text()]
+    assert {text.get_text() for text in words} == {"attn_out", "ffn_up", "ffn_down", "ridge 10", "cache", "1 decade"}
+    boxes = [Text.get_window_extent(text) for text in words]
+    marks = axes.transData.transform(list(zip(crowd.x, crowd.y, strict=True)))
+    for place, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[place + 1 :])
+        assert not any(box.contains(*mark) for mark in marks)
+        assert axes.bbox.x0 - 1 <= box.x0 < box.x1 <= axes.bbox.x1 + 1
+
+
+def test_axes_end_as_they_say() -> None:
+    """Nothing that is drawn moves them, and ticks are plain numbers."""
+    axes = draw_roofline(ROOFLINE).axes[0]
+    assert (axes.get_xlim(), axes.get_ylim()) == ((1.0, 100.0), (1.0, 200.0))
+    assert axes.xaxis.get_major_formatter()(50.0, 0) == "50"
+
+
+def test_the_two_parts_of_the_region_differ_in_grey() -> None:
+    """By a twentieth of the way from black to white or more, and a broken line parts them."""
+    axes = draw_roofline(ROOFLINE).axes[0]
+    greys = [float(np.dot(np.asarray(area.get_facecolor())[0][:3], (0.299, 0.587, 0.114))) for area in axes.collections]
+    assert len(greys) == 2
+    assert abs(greys[0] - greys[1]) >= 0.05
+    dividers = [line for line in axes.lines if list(np.asarray(line.get_xdata())) == [10.0, 10.0]]
+    assert [line.get_linestyle() for line in dividers] == ["--"]
+
+
+def test_shades_are_darker_for_larger_values() -> None:
+    """So that the scale can be read in grey; the kinds have marks of their own, and a bar tells the scale."""
+    figure = draw_roofline(SHADED)
+    axes = figure.axes[0]
+    for x in (40.0, 2.0):
+        light, dark = (sum(to_rgba(at(axes, x, y).get_markerfacecolor())[:3]) for y in (5.0, 9.0))
+        assert light > dark + 0.5
+    assert at(axes, 40.0, 5.0).get_marker() != at(axes, 2.0, 5.0).get_marker()
+    assert figure.axes[-1].get_ylabel() == "layers"
+    assert legend_texts(SHADED) == ["memory", "prefill", "decode", "slope", "level"]
+
+
+def test_one_shade_for_all_is_drawn() -> None:
+    """A scale from a value to itself has no logarithm to divide."""
+    (group, _) = SHADED.panels[0].groups
+    chart = replace(with_groups(replace(group, shades=(8.0, 8.0))), shade_axis=SHADED.shade_axis)
+    assert picture_bytes(chart, "png")
+
+
+def test_ranges_are_drawn_beside_points() -> None:
+    """From the least to the most intensity, at the height of the point."""
+    group = PointGroup(label="routed", kind="prefill", x=(20.0,), y=(30.0,), least_x=(10.5,), most_x=(40.0,))
+    axes = draw_roofline(with_groups(group)).axes[0]
+    (ranges,) = (each for each in axes.collections if hasattr(each, "get_segments"))
+    assert np.asarray(ranges.get_segments()[0]).tolist() == [[10.5, 30.0], [40.0, 30.0]]
+
+
+def test_several_roofs_have_colours_and_names() -> None:
+    """What is published is thin and broken; a device's points have the colour of its roof."""
+    roofs = tuple(
+        RoofLine(label=f"d{n}", x=(1.0, 10.0, 100.0), y=(10.0 * n, 100.0 * n, 100.0 * n), is_measured=n == 1)
+        for n in (1, 2, 3)
+    )
+    group = PointGroup(label="d1", kind="decode", x=(2.0,), y=(5.0,))
+    panel = replace(ROOFLINE.panels[0], roofs=roofs, ridges=(), region=None, groups=(group,))
+    chart = replace(ROOFLINE, panels=(panel,))
+    axes = draw_roofline(chart).axes[0]
+    drawn = [line for line in axes.lines if len(np.asarray(line.get_xdata())) == 3]
+    assert [line.get_linestyle() == "-" for line in drawn] == [True, False, False]
+    assert len({line.get_color() for line in drawn}) == len({line.get_linestyle() for line in drawn}) == 3
+    assert at(axes, 2.0, 5.0).get_color() == drawn[0].get_color()
+    assert {text.get_text() for text in axes.texts if text.get_text()} == {"d1", "d2", "d3"}
+    assert legend_texts(chart) == ["d1", "d2", "d3"]
+
+
+@pytest.mark.parametrize("chart", [ROOFLINE, SHADED])
+def test_the_same_roofline_is_the_same_svg(chart: RooflineChart) -> None:
+    """Words are placed by no chance; all of them are text."""
+    svg = picture_bytes(chart, "svg")
+    assert svg == picture_bytes(chart, "svg")
+    assert b">ridge 10<" in svg

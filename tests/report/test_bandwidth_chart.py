@@ -1,0 +1,46 @@
+"""Bandwidth over the working set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.report.bandwidth_chart import bandwidth_chart
+
+from .conftest import LADDER, MIB, bandwidth, compute, survey
+
+
+def test_each_processor_and_number_of_threads_has_a_panel() -> None:
+    """The fewest threads first, OpenCL devices after the processor."""
+    ceilings = (bandwidth("copy", 256 * MIB, 99.0, None, "GPU"), *survey().ceilings)
+    chart = bandwidth_chart(Survey(ceilings=ceilings))
+    assert [panel.title for panel in chart.panels] == ["cpu, 1 thread", "cpu, 2 threads", "GPU"]
+    assert [line.label for line in chart.panels[1].lines] == ["read", "copy", "triad"]
+    assert [line.label for line in chart.panels[2].lines] == ["copy"]
+
+
+def test_lines_are_best_rates_with_medians_below() -> None:
+    """In MiB and GB/s, ascending in whatever order they were measured."""
+    ceilings = tuple(reversed(survey().ceilings))
+    line = bandwidth_chart(Survey(ceilings=ceilings)).panels[1].lines[0]
+    assert line.x == tuple(held_bytes / MIB for held_bytes, _ in LADDER)
+    assert line.y == pytest.approx([rate for _, rate in LADDER])
+    assert line.low_y == pytest.approx([0.9 * rate for _, rate in LADDER])
+
+
+def test_the_title_tells_the_fastest_rung_and_memory() -> None:
+    """Of one use of one processor."""
+    assert (
+        bandwidth_chart(survey()).title == "cpu, 2 threads: read has 200 GB/s over 64.0 KiB and 10.0 GB/s over 256 MiB"
+    )
+
+
+def test_missing_bandwidths_are_no_points() -> None:
+    """Where all are missing there is nothing to draw."""
+    missing = replace(bandwidth("read", MIB, 1.0), rate=None, missing="none")
+    assert len(bandwidth_chart(Survey(ceilings=(missing, *survey().ceilings))).panels[1].lines[0].x) == len(LADDER)
+    with pytest.raises(PerfsuiteError, match="no bandwidth was measured"):
+        bandwidth_chart(Survey(ceilings=(missing, compute("fp32", 1.0))))

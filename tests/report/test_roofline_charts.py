@@ -1,0 +1,145 @@
+"""The pictures of a roofline run."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.roofline_run import RowKind
+from perfsuite.records.chart import RooflinePanel, RoofRole
+from perfsuite.report.plots.picture import picture_bytes
+from perfsuite.report.roofline_charts import operators_chart, sweep_chart
+
+from .conftest import phases, row, run_of
+
+SCENARIOS = run_of((*phases("scenario", "siso", 1.0), *phases("scenario", "liso", 0.5)))
+DEPTHS = run_of((*phases("depth", "8", 1.0, value=8.0), *phases("depth", "2", 0.5, value=2.0)))
+
+
+def test_points_lie_where_the_run_places_them() -> None:
+    """FLOP/byte along x and GFLOP/s along y, in groups by setting and kind."""
+    (panel,) = sweep_chart(SCENARIOS, "scenario").panels
+    places = {(group.label, group.kind): (*group.x, *group.y) for group in panel.groups}
+    assert places == {
+        ("siso", "prefill"): pytest.approx((100.0, 200.0)),
+        ("siso", "decode only"): pytest.approx((2.0, 10.0)),
+        ("siso", "whole run"): pytest.approx((8.0, 40.0)),
+        ("liso", "prefill"): pytest.approx((100.0, 100.0)),
+        ("liso", "decode only"): pytest.approx((2.0, 5.0)),
+        ("liso", "whole run"): pytest.approx((8.0, 20.0)),
+    }
+
+
+def test_kinds_can_be_left_out() -> None:
+    """Only those asked for are drawn, and told in the title."""
+    (panel,) = sweep_chart(SCENARIOS, "scenario", kinds=(RowKind.DECODE,)).panels
+    assert {group.kind for group in panel.groups} == {"decode only"}
+
+
+def test_depth_is_a_scale_of_colours() -> None:
+    """One group a kind, in order of depth, with a name for the scale."""
+    chart = sweep_chart(DEPTHS, "depth")
+    (panel,) = chart.panels
+    assert chart.shade_axis is not None
+    assert chart.shade_axis.label == "layers"
+    assert [(group.label, group.shades) for group in panel.groups] == [
+        ("prefill", (2.0, 8.0)),
+        ("decode only", (2.0, 8.0)),
+        ("whole run", (2.0, 8.0)),
+    ]
+
+
+def test_every_point_and_every_ridge_is_inside_the_axes() -> None:
+    """With room to the left, to the right, below and above."""
+    chart = sweep_chart(SCENARIOS, "scenario")
+    (panel,) = chart.panels
+    points = [each for group in panel.groups for each in zip(group.x, group.y, strict=True)]
+    for x, y in (*points, *((ridge.x, ridge.y) for ridge in panel.ridges)):
+        assert chart.x_axis.least is not None
+        assert chart.x_axis.most is not None
+        assert chart.x_axis.least < x < chart.x_axis.most
+        assert chart.y_axis.least is not None
+        assert chart.y_axis.most is not None
+        assert chart.y_axis.least < y < chart.y_axis.most
+
+
+def test_the_classical_roof_is_the_main_one() -> None:
+    """32-bit arithmetic over memory, through its ridge; other arithmetic and caches stand beside it."""
+    (panel,) = sweep_chart(SCENARIOS, "scenario").panels
+    (main,) = (roof for roof in panel.roofs if roof.role is RoofRole.MAIN)
+    assert main.x[1] == pytest.approx(10.0)
+    assert main.y[1:] == pytest.approx((100.0, 100.0))
+    assert main.y[0] == pytest.approx(10.0 * main.x[0])
+    beside = [roof.label for roof in panel.roofs if roof.role is RoofRole.SIDE]
+    assert beside == ["int8, 400 GFLOP/s", "to 64.0 KiB:\n200 GB/s", "to 256 KiB:\n100 GB/s"]
+
+
+@pytest.mark.parametrize(("type_name", "ridge"), [("q8_0", 40.0), ("f32", 10.0)])
+def test_the_region_is_below_the_roof_that_the_points_have(type_name: str, ridge: float) -> None:
+    """Quantised weights are multiplied as integers, floats are not; both ridges are marked."""
+    rows = [row("scenario", "siso", RowKind.DECODE, intensity=2.0, gflops_per_s=9.0, type_name=type_name)]
+    (panel,) = sweep_chart(run_of(rows), "scenario").panels
+    assert panel.region is not None
+    assert panel.region.memory.x[1] == panel.region.compute.x[0] == pytest.approx(ridge)
+    assert {round(each.x) for each in panel.ridges} == {10, round(ridge)}
+
+
+def test_other_numbers_of_threads_have_roofs_of_their_own() -> None:
+    """Half the threads have half of all."""
+    rows = (*phases("threads", "1", 0.5, n_threads=1), *phases("threads", "2", 1.0))
+    (panel,) = sweep_chart(run_of(rows), "threads").panels
+    (one,) = (roof for roof in panel.roofs if "1 thread" in roof.label)
+    assert one.label == "int8, 1 thread, 200 GFLOP/s"
+    assert one.y[-1] == pytest.approx(200.0)
+    assert {group.label for group in panel.groups} == {"1 thread", "2 threads"}
+
+
+def test_conditions_are_told() -> None:
+    """Device, threads, engine and day, and which ceilings."""
+    note = sweep_chart(SCENARIOS, "scenario").note
+    assert note.startswith("host, 2 threads, llama.cpp 1, 2026-03-01; FP32 100 GFLOP/s over memory at 10.0 GB/s")
+    assert "below int8" in note
+
+
+def test_a_sweep_that_was_not_run_is_refused() -> None:
+    """With what the run has."""
+    with pytest.raises(PerfsuiteError, match=r"sweep is 'kv', this run has scenario$"):
+        sweep_chart(SCENARIOS, "kv")
+
+
+def operators(n: int) -> tuple[RooflinePanel, str]:
+    """The panel and title of `n` operators of decode, each slower than the one before, and one of prefill."""
+    of_decode = [
+        row(
+            *("scenario", "siso", RowKind.OPERATOR),
+            role=f"decode/op{place}",
+            intensity=2.0,
+            gflops_per_s=10.0 / (1.0 + place),
+        )
+        for place in range(n)
+    ]
+    of_prefill = row(*("scenario", "siso", RowKind.OPERATOR), role="prefill/ffn", intensity=100.0, gflops_per_s=100.0)
+    chart = operators_chart(run_of((*of_decode, of_prefill)))
+    (panel,) = chart.panels
+    return panel, chart.title
+
+
+def test_the_ten_operators_that_take_the_most_time_are_named() -> None:
+    """An operator of decode counts once for every token, so that of prefill, though slower than a step, is left out."""
+    panel, title = operators(12)
+    texts = {group.label: [text for text in group.texts if text] for group in panel.groups}
+    assert texts == {"decode": [f"op{place}" for place in range(2, 12)], "prefill": []}
+    assert title.startswith("op11 of decode takes ")
+
+
+def test_a_run_without_operators_has_no_picture_of_them() -> None:
+    """It is said what to do."""
+    with pytest.raises(PerfsuiteError, match="has no operators; record them"):
+        operators_chart(SCENARIOS)
+
+
+@pytest.mark.parametrize("file_format", ["png", "svg"])
+def test_charts_are_drawn_in_both_formats(file_format: str) -> None:
+    """Each kind of chart, and the same twice."""
+    for chart in (sweep_chart(SCENARIOS, "scenario"), sweep_chart(DEPTHS, "depth")):
+        assert picture_bytes(chart, file_format) == picture_bytes(chart, file_format) != b""
