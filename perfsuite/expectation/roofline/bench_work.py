@@ -21,6 +21,9 @@ from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.weights import Weights, resolve, synthetic_weights
 
+#: llama.cpp's backends that compute on the processor.
+_ON_THE_PROCESSOR = frozenset({"CPU", "BLAS", "OpenMP"})
+
 
 def bench_points(
     runs: Sequence[BenchRun], ceilings: RoofRates, *, cache_dir: Path, name_or_path: str | None = None
@@ -33,12 +36,22 @@ def bench_points(
     found: dict[tuple[str, str, int, int], Weights] = {}
     points = []
     for run in runs:
+        _check_processor(run)
         key = (run.model_filename, run.model_type, run.model_n_params, run.model_size)
         if key not in found:
             found[key] = bench_weights(run, cache_dir=cache_dir, name_or_path=name_or_path)
         case = f"llama-bench/{found[key].name}/{run.test}"
         points.append(place(case, bench_work(run, found[key]), evaluation_ns(run), ceilings))
     return tuple(points)
+
+
+def _check_processor(run: BenchRun) -> None:
+    """Refuse what ran on another processor than the one whose ceilings are there."""
+    if not set(run.backends.replace(" ", "").split(",")) <= _ON_THE_PROCESSOR:
+        raise PerfsuiteError(
+            f"{run.model_filename}, {run.test}: ran on {run.backends!r}; only runs of the backends "
+            f"{', '.join(sorted(_ON_THE_PROCESSOR))} are placed under a processor's ceilings"
+        )
 
 
 def evaluation_ns(run: BenchRun) -> float:

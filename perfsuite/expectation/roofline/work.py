@@ -103,8 +103,11 @@ class Work:
 
 
 def work_of(costs: Sequence[CaseCost], *, counts_activations: bool) -> Work:
-    """Return the work of a case's costs."""
-    return Work(parts=_joined(_part(cost) for cost in costs), counts_activations=counts_activations)
+    """Return the work of a case's costs; activations that do not count are left out."""
+    parts = [_part(cost) for cost in costs]
+    if not counts_activations:
+        parts = [replace(part, activation_bytes=0, activation_set_bytes=0) for part in parts]
+    return Work(parts=_joined(parts), counts_activations=counts_activations)
 
 
 def fastest_flops_per_s(type_name: str, ceilings: RoofRates) -> float:

@@ -193,3 +193,9 @@ def test_points_lie_where_the_tests_ran(runs: dict[str, BenchRun], tmp_path: Pat
     assert step.regime is Regime.MEMORY
     assert step.operational_intensity < both.operational_intensity < prompt.operational_intensity
     assert step.flops_per_s == pytest.approx(step.flops * 4 / runs["tg4"].time_ns * 1e9)
+
+
+def test_a_run_on_a_gpu_has_no_place_under_the_processor(runs: dict[str, BenchRun], tmp_path: Path) -> None:
+    """Its backend is named, and those whose runs can be placed."""
+    with pytest.raises(PerfsuiteError, match=r"pp16: ran on 'CUDA,CPU'; only runs of the backends BLAS, CPU, OpenMP"):
+        bench_points([replace(runs["pp16"], backends="CUDA,CPU")], CEILINGS, cache_dir=tmp_path)

@@ -1,0 +1,1 @@
+"""Measured rooflines: what is run for them, and what they show."""

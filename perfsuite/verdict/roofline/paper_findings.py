@@ -1,0 +1,180 @@
+"""What RooflineBench reports, held against this run with correct counting: agreement is reported, never demanded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from perfsuite.expectation.roofline.potential import nearest
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.units import format_change
+from perfsuite.verdict.roofline.series import first_and_last, order_of, rows_of
+from perfsuite.verdict.roofline.statement import Statement
+
+_NOT_MEASURED = "the sweep '{}' was not measured"
+
+
+def paper_findings(run: RooflineRun) -> tuple[Statement, ...]:
+    """Hold each of the paper's findings against the run."""
+    return tuple(finding(run) for finding in _FINDINGS)
+
+
+def _liso_nearest(run: RooflineRun) -> Statement:
+    """LISO's whole run lies nearest to the ridge; compared within the regime of most scenarios only."""
+    rows = rows_of(run, "scenario", RowKind.WHOLE_RUN)
+    liso = next((row for row in rows if _is(row, "liso")), None)
+    claim = "of whole runs, LISO lies nearest to the ridge"
+    if liso is None or len(rows) < 2:
+        return _unmeasured("liso-nearest", claim, "scenario")
+    regime = run.point(liso).regime
+    alike = [row for row in rows if run.point(row).regime is regime]
+    told = ", ".join(f"{row.setting} {_potential_text(run, row)}" for row in rows)
+    if len(alike) < 2:
+        return Statement(
+            name="liso-nearest",
+            claim=claim,
+            holds=None,
+            evidence=f"LISO alone is in the {regime.value} regime and is compared with none: {told}",
+        )
+    chosen = alike[nearest([run.point(row).potential for row in alike])]
+    return Statement(name="liso-nearest", claim=claim, holds=chosen is liso, evidence=told)
+
+
+def _liso_highest_intensity(run: RooflineRun) -> Statement:
+    rows = rows_of(run, "scenario", RowKind.WHOLE_RUN)
+    return _extreme(run, rows, "liso-intensity", "of whole runs, LISO has the highest intensity", "scenario", "liso")
+
+
+def _intensity_peaks_over_depth(run: RooflineRun) -> Statement:
+    """OI over depth peaks at 3 to 5 layers: an intensity in the middle exceeds both ends."""
+    rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
+    claim = "over depth, operational intensity peaks at 3 to 5 layers"
+    if len(rows) < 3:
+        return _unmeasured("intensity-peak-over-depth", claim, "depth")
+    highest = max(rows, key=lambda row: run.point(row).operational_intensity)
+    return Statement(
+        name="intensity-peak-over-depth",
+        claim=claim,
+        holds=3 <= (highest.value or 0) <= 5,
+        evidence=f"highest with {highest.setting} layers: {_intensities(run, rows)}",
+    )
+
+
+def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
+    """P keeps rising: each doubling of the depth attains more than the one before, beyond the spread of both."""
+    rows = rows_of(run, "depth", kind)
+    name, claim = f"rate-over-depth-{kind.value}", f"over depth, P of {kind.value} keeps rising"
+    if len(rows) < 2:
+        return _unmeasured(name, claim, "depth")
+    steps = [first_and_last(run, pair) for pair in pairwise(rows)]
+    falls = any(ratio < 1.0 - spread for ratio, spread in steps)
+    ratio, spread = first_and_last(run, rows)
+    return Statement(
+        name=name,
+        claim=claim,
+        holds=False if falls or ratio < 1.0 - spread else (True if ratio > 1.0 + spread else None),
+        evidence=f"{format_change(ratio)} from first to last (spread {spread:.0%}): {order_of(run, rows)}",
+    )
+
+
+def _mla_highest(run: RooflineRun) -> Statement:
+    rows = rows_of(run, "attention", RowKind.DECODE)
+    return _extreme(run, rows, "mla-intensity", "of decode, MLA has the highest intensity", "attention", "mla")
+
+
+def _gqa_lowest(run: RooflineRun) -> Statement:
+    rows = rows_of(run, "attention", RowKind.DECODE)
+    claim = "of decode, GQA has the lowest intensity"
+    return _extreme(run, rows, "gqa-intensity", claim, "attention", "gqa", is_highest=False)
+
+
+def _mla_fastest(run: RooflineRun) -> Statement:
+    rows = rows_of(run, "attention", RowKind.DECODE)
+    return _fastest(run, rows, "mla-rate", "of decode, MLA attains the most FLOP/s", "mla", is_highest=True)
+
+
+def _gqa_slowest(run: RooflineRun) -> Statement:
+    rows = rows_of(run, "attention", RowKind.DECODE)
+    return _fastest(run, rows, "gqa-rate", "of decode, GQA attains the fewest FLOP/s", "gqa", is_highest=False)
+
+
+def _fewer_bits_further_right(run: RooflineRun) -> Statement:
+    """Fewer bits a weight give a higher intensity."""
+    rows = rows_of(run, "precision", RowKind.DECODE)
+    claim = "the fewer bits a weight has, the higher the intensity of decode"
+    if len(rows) < 2:
+        return _unmeasured("precision-intensity", claim, "precision")
+    values = [run.point(row).operational_intensity for row in rows]
+    return Statement(name="precision-intensity", claim=claim, holds=_ascend(values), evidence=_intensities(run, rows))
+
+
+def _extreme(
+    run: RooflineRun,
+    rows: Sequence[Row],
+    name: str,
+    claim: str,
+    sweep: str,
+    wanted: str,
+    *,
+    is_highest: bool = True,
+) -> Statement:
+    """Tell whether the row whose setting begins with `wanted` has the highest or lowest intensity."""
+    if len(rows) < 2 or not any(_is(row, wanted) for row in rows):
+        return _unmeasured(name, claim, sweep)
+    chosen = (max if is_highest else min)(rows, key=lambda row: run.point(row).operational_intensity)
+    return Statement(name=name, claim=claim, holds=_is(chosen, wanted), evidence=_intensities(run, rows))
+
+
+def _fastest(
+    run: RooflineRun, rows: Sequence[Row], name: str, claim: str, wanted: str, *, is_highest: bool
+) -> Statement:
+    """Tell whether the row attains the most or the fewest FLOP/s; undecided within the spread of the best rival."""
+    ordered = sorted(rows, key=lambda row: run.point(row).flops_per_s, reverse=is_highest)
+    own = next((row for row in ordered if _is(row, wanted)), None)
+    rival = next((row for row in ordered if not _is(row, wanted)), None)
+    if own is None or rival is None:
+        return _unmeasured(name, claim, "attention")
+    ratio, spread = first_and_last(run, (rival, own))
+    holds = None if abs(ratio - 1.0) <= spread else (ratio > 1.0) is is_highest
+    return Statement(name=name, claim=claim, holds=holds, evidence=order_of(run, ordered))
+
+
+def _ascend(values: Sequence[float]) -> bool:
+    return all(one < another for one, another in pairwise(values))
+
+
+def _is(row: Row, wanted: str) -> bool:
+    return _stem(row) == wanted
+
+
+def _stem(row: Row) -> str:
+    """Return the scenario without ``-long``, the attention without ``-absorbed``."""
+    return row.setting.partition("-")[0]
+
+
+def _potential_text(run: RooflineRun, row: Row) -> str:
+    point = run.point(row)
+    return f"{point.potential.decades:.2f} decades ({point.regime.value})"
+
+
+def _intensities(run: RooflineRun, rows: Sequence[Row]) -> str:
+    return ", ".join(f"{row.setting} {run.point(row).operational_intensity:.3g} FLOP/byte" for row in rows)
+
+
+def _unmeasured(name: str, claim: str, sweep: str) -> Statement:
+    return Statement(name=name, claim=claim, holds=None, evidence=_NOT_MEASURED.format(sweep))
+
+
+_FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
+    _liso_nearest,
+    _liso_highest_intensity,
+    _intensity_peaks_over_depth,
+    lambda run: _rate_rises_with_depth(run, RowKind.PREFILL),
+    lambda run: _rate_rises_with_depth(run, RowKind.DECODE),
+    lambda run: _rate_rises_with_depth(run, RowKind.WHOLE_RUN),
+    _mla_highest,
+    _gqa_lowest,
+    _mla_fastest,
+    _gqa_slowest,
+    _fewer_bits_further_right,
+)

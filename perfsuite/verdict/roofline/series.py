@@ -1,0 +1,31 @@
+"""Rows of one sweep in their order, and what they are compared by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.units import format_flops_per_s
+from perfsuite.verdict.compare import MIN_SAMPLES
+
+
+def rows_of(run: RooflineRun, sweep: str, kind: RowKind) -> tuple[Row, ...]:
+    """Return the rows of a sweep that are of one kind, in the order of the sweep."""
+    return tuple(row for row in run.rows if row.sweep == sweep and row.kind is kind)
+
+
+def first_and_last(run: RooflineRun, rows: Sequence[Row]) -> tuple[float, float]:
+    """Return the rate of the last row over that of the first, and the spread of both together.
+
+    Fewer than `MIN_SAMPLES` processes do not tell how far they spread: anything may lie within.
+    """
+    first, last = rows[0], rows[-1]
+    ratio = run.point(last).flops_per_s / run.point(first).flops_per_s
+    is_known = min(len(first.samples_ns), len(last.samples_ns)) >= MIN_SAMPLES
+    return ratio, first.spread_ratio + last.spread_ratio if is_known else math.inf
+
+
+def order_of(run: RooflineRun, rows: Sequence[Row]) -> str:
+    """Tell the rate of each setting."""
+    return ", ".join(f"{row.setting} {format_flops_per_s(run.point(row).flops_per_s)}" for row in rows)

@@ -1,0 +1,288 @@
+"""Runs and rows: what they say of themselves, and that broken records are refused by name."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.roofline.roof import Regime
+from perfsuite.expectation.roofline.roofline_run import SCHEMA, RooflineRun, Row, RowKind
+
+from ...synthetic_roofline import (
+    bound_work,
+    independent_rate,
+    memory_record,
+    part,
+    prefill_row,
+    roofline_run,
+    row,
+    subject,
+    survey,
+    work,
+)
+
+
+def plain_run() -> Any:
+    """Return a run as JSON has it."""
+    return json.loads(json.dumps(roofline_run().to_plain()))
+
+
+def refused(plain: Any) -> str:
+    """Return what is said of a record that is refused."""
+    with pytest.raises(MeasurementError) as told:
+        RooflineRun.from_plain(plain)
+    text = str(told.value)
+    assert text.endswith("; measure again")
+    assert "\n" not in text
+    return text
+
+
+def test_a_run_comes_back_as_it_was() -> None:
+    """A run with phases, operators, several numbers of threads, missing ceilings, memory and bounds equals itself."""
+    operator = row(
+        kind=RowKind.OPERATOR,
+        role="decode/ffn_up",
+        sweep="length",
+        setting="16",
+        value=16.0,
+        work=work(part(), part(type="f32", activation_set_bytes=7), counts_activations=True),
+        subject=subject(quantization=None, n_threads=1),
+    )
+    run = roofline_run(
+        row(),
+        prefill_row(),
+        operator,
+        survey=survey(1, 2),
+        memory=(memory_record(),),
+        bounds=(independent_rate(), independent_rate(n_threads=None)),
+    )
+    assert RooflineRun.from_plain(json.loads(json.dumps(run.to_plain()))) == run
+
+
+@given(
+    st.lists(st.integers(1, 10**15), min_size=1, max_size=9),
+    st.none() | st.floats(-1e9, 1e9),
+    st.sampled_from(RowKind),
+    st.text(),
+    st.booleans(),
+)
+def test_a_row_comes_back_as_it_was(
+    samples_ns: list[int], value: float | None, kind: RowKind, text: str, counts_activations: bool
+) -> None:
+    """Whatever its samples, kind and labels are, a row survives its way through JSON."""
+    of = row(
+        samples_ns=tuple(samples_ns),
+        value=value,
+        kind=kind,
+        setting=text,
+        role=text,
+        work=work(counts_activations=counts_activations),
+        subject=subject(weights=text),
+    )
+    run = roofline_run(of)
+    assert RooflineRun.from_plain(json.loads(json.dumps(run.to_plain()))) == run
+
+
+def test_a_row_is_named_by_its_sweep_subject_and_kind() -> None:
+    """The case of a phase ends with its kind, that of an operator with its phase and role."""
+    assert row().case == "roofline/base/own-q8_0/siso/t2/decode"
+    assert row(kind=RowKind.WHOLE_RUN, sweep="kv").case == "roofline/kv/own-q8_0/siso/t2/whole_run"
+    operator = row(kind=RowKind.OPERATOR, role="prefill/ffn_up")
+    assert operator.case == "roofline/base/own-q8_0/siso/t2/prefill/ffn_up"
+
+
+def test_time_is_the_median_and_spread_half_the_range() -> None:
+    """One slow process moves the median little; the spread is half of what lies between the outer samples."""
+    of = row(samples_ns=(100, 90, 110, 101, 400))
+    assert of.time_ns == 101
+    assert of.spread_ratio == pytest.approx(155 / 101)
+    assert row(samples_ns=(100, 110)).time_ns == 105.0
+    assert row(samples_ns=(5,)).spread_ratio == 0.0
+
+
+def test_rows_are_placed_under_their_own_threads() -> None:
+    """With half of the threads, and so of the bandwidth, the same time is twice the share."""
+    one, two = row(subject=subject(n_threads=1)), row()
+    run = roofline_run(one, two, survey=survey(1, 2))
+    assert run.point(two).attainable_ratio == pytest.approx(0.5)
+    assert run.point(one).attainable_ratio == pytest.approx(1.0)
+    assert run.point(two).case == two.case
+
+
+def test_phases_lie_on_both_sides_of_the_ridge() -> None:
+    """Decode is bound by memory and prefill by arithmetic, each at half of what it could."""
+    run = roofline_run()
+    decode, prefill = (run.point(each) for each in run.rows)
+    assert (decode.regime, prefill.regime) == (Regime.MEMORY, Regime.COMPUTE)
+    assert (decode.attainable_ratio, prefill.attainable_ratio) == pytest.approx((0.5, 0.5))
+
+
+def test_ceilings_of_other_threads_are_not_taken() -> None:
+    """A row on threads whose ceilings were not measured has no place, and the message says which are missing."""
+    of = row(subject=subject(n_threads=3))
+    with pytest.raises(MeasurementError, match="ceilings of cpu with 3 threads"):
+        roofline_run(of).point(of)
+
+
+def test_the_spread_of_a_rows_ceilings_is_the_surveys() -> None:
+    """The spread over a row is that of the ceilings with its threads; where there are none it is 0."""
+    run = roofline_run()
+    assert run.spread_ratio(run.rows[0]) == pytest.approx(0.1)
+    assert run.spread_ratio(row(subject=subject(n_threads=3))) == 0.0
+
+
+@pytest.mark.parametrize("schema", [SCHEMA + 1, 0, None, "1"])
+def test_another_schema_is_refused(schema: object) -> None:
+    """A record of another schema is refused with both numbers."""
+    assert f"roofline: schema is {schema!r}, this suite reads {SCHEMA}" in refused({**plain_run(), "schema": schema})
+
+
+@pytest.mark.parametrize("plain", [None, 5, "text", [], True])
+def test_what_is_no_mapping_is_refused(plain: object) -> None:
+    """Anything but a mapping is refused with its type."""
+    assert f"schema is {type(plain).__name__!r}" in refused(plain)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "suite_version",
+        "recorded_at",
+        "device",
+        "engine",
+        "fingerprint",
+        "n_threads",
+        "ceilings",
+        "rows",
+        "memory",
+        "bounds",
+    ],
+)
+def test_a_missing_field_of_a_run_is_named(name: str) -> None:
+    """A run that lacks a field is refused by the field's name."""
+    plain = plain_run()
+    del plain[name]
+    assert refused(plain) == f"roofline: field '{name}' is missing; measure again"
+
+
+@pytest.mark.parametrize("name", ["sweep", "setting", "value", "kind", "role", "subject", "work", "samples_ns"])
+def test_a_missing_field_of_a_row_is_named(name: str) -> None:
+    """A row that lacks a field is refused by the field's name."""
+    plain = plain_run()
+    del plain["rows"][1][name]
+    assert refused(plain) == f"roofline: field '{name}' is missing; measure again"
+
+
+def broken(at: tuple[str | int, ...], value: Any) -> Any:
+    """Return a run with one value replaced."""
+    plain = inner = plain_run()
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = deepcopy(value)
+    return plain
+
+
+_PART = ("rows", 0, "work", "parts", 0)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "told"),
+    [
+        (("rows", 0, "samples_ns"), [], "samples_ns are [], expected one or more whole numbers above 0"),
+        (("rows", 0, "samples_ns"), [5, -1], "samples_ns are [5, -1], expected one or more whole numbers above 0"),
+        (("rows", 0, "samples_ns"), [0], "samples_ns are [0]"),
+        (("rows", 0, "samples_ns"), [1.5], "samples_ns are [1.5]"),
+        (("rows", 0, "samples_ns"), [float("nan")], "samples_ns are [nan]"),
+        (("rows", 0, "samples_ns"), [float("inf")], "samples_ns are [inf]"),
+        (("rows", 0, "samples_ns"), "123", "samples_ns are '123'"),
+        (("rows", 0, "samples_ns"), 5, "not iterable"),
+        (("rows", 0, "kind"), "dance", "'dance' is not a valid RowKind"),
+        (("rows", 0, "value"), "many", "could not convert string to float: 'many'"),
+        (("rows", 0, "value"), float("nan"), "value is nan, expected a finite number or null"),
+        (("rows", 0, "subject"), 5, "not iterable"),
+        (("rows", 0, "subject"), {"weights": "own"}, "Subject: fields are ['weights'], expected"),
+        (("rows", 0, "subject", "n_threads"), "2", "Subject: n_threads is '2', expected 0 or more"),
+        (("rows", 0, "subject", "n_gen"), -1, "Subject: n_gen is -1, expected 0 or more"),
+        (("rows", 0, "subject", "weights"), None, "Subject: weights is None, expected str"),
+        (("rows", 0, "subject", "quantization"), 8, "Subject: quantization is 8, expected str | None"),
+        (("rows", 0, "subject", "flash_attn"), 1, "Subject: flash_attn is 1, expected bool"),
+        (("rows", 0, "work"), [], "list indices"),
+        (("rows", 0, "work", "parts"), [], "work has no FLOPs or moves no bytes"),
+        ((*_PART, "flops"), 0, "work has no FLOPs or moves no bytes"),
+        ((*_PART, "least_stored_bytes"), 0, "work has no FLOPs or moves no bytes"),
+        ((*_PART, "flops"), "many", "WorkPart: flops is 'many', expected 0 or more"),
+        ((*_PART, "flops"), float("nan"), "WorkPart: flops is nan, expected 0 or more"),
+        ((*_PART, "flops"), True, "WorkPart: flops is True, expected 0 or more"),
+        ((*_PART, "stored_bytes"), 0, "WorkPart: stored_bytes is 0, expected from least to most"),
+        ((*_PART, "most_stored_bytes"), 5, "WorkPart: stored_bytes is 1000000000, expected from least to most"),
+        ((*_PART, "stored_bytes"), -1, "WorkPart: stored_bytes is -1, expected 0 or more"),
+        (_PART, {}, "WorkPart: fields are [], expected"),
+        (("rows",), 5, "not iterable"),
+        (("rows",), [5], "not subscriptable"),
+        (("ceilings",), [5], "ceiling: fields are int"),
+        (("ceilings",), None, "not iterable"),
+        (("ceilings", 0, "kind"), "dance", "ceiling 'dance': kind is 'dance', expected one of read, copy, triad"),
+        (("ceilings", 0, "rate", "best_per_s"), 0, "ceiling 'read': rate is"),
+        (("ceilings", 0, "rate", "best_per_s"), float("nan"), "ceiling 'read': rate is"),
+        (("fingerprint",), 5, "not iterable"),
+        (("memory",), [5], "memory record: fields are int"),
+        (("bounds",), [{}], "independent rate: 'resource'"),
+        (("n_threads",), "two", "'two'"),
+        (("n_threads",), float("inf"), "infinity"),
+    ],
+)
+def test_what_is_broken_is_told(at: tuple[str | int, ...], value: Any, told: str) -> None:
+    """A value that no run has is a MeasurementError of one line, never a traceback or a point at nowhere."""
+    assert told in refused(broken(at, value))
+
+
+def _paths(plain: Any, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Return the places of everything below a JSON value."""
+    if isinstance(plain, dict):
+        inner = [path for key, each in plain.items() for path in _paths(each, (*at, key))]
+    elif isinstance(plain, list):
+        inner = [path for place, each in enumerate(plain) for path in _paths(each, (*at, place))]
+    else:
+        inner = []
+    return [*([at] if at else []), *inner]
+
+
+PATHS = _paths(plain_run())
+
+
+@given(
+    st.sampled_from(PATHS),
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats()
+    | st.text(max_size=5)
+    | st.just([])
+    | st.just({})
+    | st.just([None]),
+)
+def test_any_break_is_refused_or_harmless(at: tuple[str | int, ...], value: Any) -> None:
+    """Whatever stands in any place of a record, it is refused in words or every row still has its point."""
+    try:
+        run = RooflineRun.from_plain(broken(at, value))
+        for each in run.rows:
+            point = run.point(each)
+            assert point.flops_per_s > 0
+            assert point.attainable_flops_per_s > 0
+            assert point.potential.decades == point.potential.decades
+            assert each.spread_ratio >= 0
+            assert each.case
+    except MeasurementError:
+        pass
+
+
+def test_work_without_a_place_is_refused() -> None:
+    """Work that computes nothing cannot be placed, and a record that holds it is refused."""
+    of: Row = row(work=bound_work(0))
+    assert "work has no FLOPs" in refused(json.loads(json.dumps(roofline_run(of).to_plain())))
