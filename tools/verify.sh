@@ -53,6 +53,19 @@ title 'LIFE: every table, beside the printed values'
 .venv/bin/perfsuite reproduce life | tail -n 4
 .venv/bin/python tools/time_forecasts.py
 
+title 'Rooflines: four sweeps, and the same again'
+for name in first again; do
+  .venv/bin/perfsuite roofline --sweep scenario --sweep depth --sweep precision --sweep attention --bounds \
+    --output "$work/$name.json" >"$work/$name.txt"
+done
+cat "$work/first.txt"
+.venv/bin/perfsuite roofline --from "$work/again.json" --again "$work/first.json" | sed -n '/^against/,$p'
+.venv/bin/perfsuite roofline --model llama-3.2-1b-q4_0 --scenario p128-g24
+.venv/bin/perfsuite roofline --published
+
+title 'llama-bench beside ours, in pairs'
+.venv/bin/python tools/compare_llama_bench.py --pairs 12
+
 title 'Calibration, and forecasts of workloads that it never ran'
 .venv/bin/perfsuite calibrate | tail -n 2
 .venv/bin/perfsuite held-out

@@ -15,15 +15,30 @@ from perfsuite.cli import (
     certify,
     forecast,
     held_out,
+    llama_bench,
     overhead,
     plot,
     reproduce,
+    roofline,
     synthesize,
 )
 from perfsuite.errors import PerfsuiteError
 
 #: The subcommands in the order in which the usage lists them.
-_COMMANDS = (synthesize, catalog, overhead, certify, baseline, reproduce, plot, forecast, calibrate, held_out)
+_COMMANDS = (
+    synthesize,
+    catalog,
+    overhead,
+    certify,
+    baseline,
+    reproduce,
+    plot,
+    forecast,
+    calibrate,
+    held_out,
+    roofline,
+    llama_bench,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from perfsuite.expectation.paper import figures
+from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.records.chart import Chart
+from perfsuite.report.roofline_devices import devices_chart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +18,10 @@ class Picture:
 
     shows: str
     chart: Callable[[], Chart]
+
+
+def _published() -> Chart:
+    return devices_chart((), [(device.name, device.roof) for device in published_devices() if device.roof is not None])
 
 
 PICTURES: Mapping[str, Picture] = MappingProxyType(
@@ -27,5 +33,6 @@ PICTURES: Mapping[str, Picture] = MappingProxyType(
         "life-fig7": Picture(shows="traffic of decode steps over tokens, by variant", chart=figures.figure_7),
         "life-fig8": Picture(shows="padding of decode's products to a tile", chart=figures.figure_8),
         "life-fig9": Picture(shows="inline LoRA on one product over prompts and ranks", chart=figures.figure_9),
+        "roofline-published": Picture(shows="roofs of the devices that papers published", chart=_published),
     }
 )

@@ -12,7 +12,7 @@ from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
 from perfsuite.expectation.roofline.independent_rate import IndependentRate
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.measure.ceiling_survey import MEMORY_OVER_CACHE
-from perfsuite.measure.independent_rates import rates_on_device, rates_on_processor
+from perfsuite.measure.independent_rates import attempted, rates_on_device, rates_on_processor
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import environment_opencl_vendors, run_worker
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -55,6 +55,8 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
     MeasurementError
         The processor's probes failed, or an OpenCL platform was asked for and cannot be used.
     """
+    if request.opencl_platform:
+        _check_platform(request)
     progress("ceilings of the processor")
     plan = SurveyPlan(
         cache_dir=str(request.cache_dir),
@@ -71,32 +73,34 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
 def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
     """Run every independent program that is installed, on one thread and on as many as the run has.
 
-    Raises
-    ------
-    MeasurementError
-        A program that is there fails or prints what cannot be read.
+    One that fails has measured nothing, and why is told.
     """
     memory_bytes = largest_working_set(request.n_threads, MEMORY_OVER_CACHE)
     found: list[IndependentRate] = []
     for n_threads in sorted({1, request.n_threads}):
         progress(f"independent programs, {format_count(n_threads, 'thread')}")
-        found += rates_on_processor(n_threads=n_threads, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS)
+        found += rates_on_processor(
+            n_threads=n_threads, working_set_bytes=memory_bytes, budget_ms=BOUNDS_BUDGET_MS, tell=progress
+        )
     progress("independent programs, OpenCL")
-    return (*found, *_bounds_on_device(request))
+    return (*found, *_bounds_on_device(request, progress))
 
 
-def _bounds_on_device(request: SurveyRequest) -> tuple[IndependentRate, ...]:
+def _bounds_on_device(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
     platform = request.opencl_platform or request.profile.opencl_platform
     try:
         environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
         chosen = run_worker(DevicesPlan(platform=platform), extra_environment=environment)["chosen"]
     except (MeasurementError, OpenClError):
         return ()
-    return rates_on_device(OpenClDevice(**chosen), environment)
+    return attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), progress)
 
 
 def with_theoretical(ceilings: Sequence[Ceiling], peaks: Iterable[TheoreticalPeak]) -> list[Ceiling]:
-    """Put what a data sheet promises beside what was measured: of bandwidths, beside the largest working set's."""
+    """Put what a data sheet promises beside what was measured.
+
+    It is the whole device's: beside the largest working set, and the most threads.
+    """
     found = list(ceilings)
     for peak in peaks:
         found = [_with_peak(each, peak) if _is_meant(each, peak, found) else each for each in found]
@@ -111,10 +115,19 @@ def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceilin
     is_cpu = peak.processor == CPU
     if is_cpu is not (ceiling.processor == CPU) or (not is_cpu and peak.processor not in ceiling.processor):
         return False
+    alike = [each for each in ceilings if each.processor == ceiling.processor]
+    if ceiling.n_threads != max((each.n_threads or 0 for each in alike), default=0) and is_cpu:
+        return False
     if ceiling.resource is Resource.COMPUTE:
         return ceiling.kind == peak.kind
-    alike = [each.working_set_bytes or 0 for each in ceilings if each.processor == ceiling.processor]
-    return peak.kind == Resource.BANDWIDTH.value and ceiling.working_set_bytes == max(alike)
+    largest = max(each.working_set_bytes or 0 for each in alike)
+    return peak.kind == Resource.BANDWIDTH.value and ceiling.working_set_bytes == largest
+
+
+def _check_platform(request: SurveyRequest) -> None:
+    """Raise MeasurementError where the OpenCL platform that was asked for is not there, before minutes are spent."""
+    environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
+    run_worker(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)
 
 
 def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:

@@ -6,7 +6,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
@@ -70,16 +70,36 @@ def independent_rates(
     return rates if device is None else (*rates, *rates_on_device(device, environment or {}))
 
 
-def rates_on_processor(*, n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
-    """Run the processor's programs that are there; the rest as for `independent_rates`."""
+def rates_on_processor(
+    *, n_threads: int, working_set_bytes: int, budget_ms: int, tell: Callable[[str], None] | None = None
+) -> tuple[IndependentRate, ...]:
+    """Run the processor's programs that are there; a failure is told where `tell` is given, and raised else."""
+    programs: dict[str, Callable[[], tuple[IndependentRate, ...]]] = {
+        "numpy": lambda: _numpy(n_threads, working_set_bytes, budget_ms),
+        "likwid-bench": lambda: _likwid(n_threads, working_set_bytes),
+        "stream": lambda: stream_rates(_output(["stream"], blas_environment(n_threads))),
+    }
+    absent = absent_programs()
+    return tuple(rate for program, run in programs.items() if program not in absent for rate in attempted(run, tell))
+
+
+def attempted(
+    run: Callable[[], tuple[IndependentRate, ...]], tell: Callable[[str], None] | None
+) -> tuple[IndependentRate, ...]:
+    """Return what a program measured; where it fails and `tell` is given, tell why, and return nothing."""
+    try:
+        return run()
+    except MeasurementError as error:
+        if tell is None:
+            raise
+        tell(str(error))
+        return ()
+
+
+def _numpy(n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
     plan = IndependentPlan(n_threads=n_threads, working_set_bytes=working_set_bytes, budget_ms=budget_ms)
     payload = launch.run_worker(plan, extra_environment=blas_environment(n_threads))
-    absent = absent_programs()
-    return (
-        *(IndependentRate.from_plain(plain) for plain in payload["rates"]),
-        *(_likwid(n_threads, working_set_bytes) if "likwid-bench" not in absent else ()),
-        *(stream_rates(_output(["stream"], blas_environment(n_threads))) if "stream" not in absent else ()),
-    )
+    return tuple(IndependentRate.from_plain(plain) for plain in payload["rates"])
 
 
 def rates_on_device(device: OpenClDevice, environment: Mapping[str, str]) -> tuple[IndependentRate, ...]:

@@ -30,6 +30,16 @@ class Perf:
         margin = marker_margin(self._request.node)
         return self._conclude(self._session.judgement(case_id, marker_margin=margin))
 
+    def holds(self, name: str) -> None:
+        """Check a statement about the sweeps: fail this test where it does not hold, skip it where nothing tells."""
+        statement = self._session.statement(name)
+        text = f"{statement.claim}: {statement.evidence}"
+        self._request.node.user_properties.append(("perf_statement", text))
+        if statement.holds is None:
+            pytest.skip(f"undecided: {text}")
+        if not statement.holds:
+            pytest.fail(f"not so: {text}", pytrace=False)
+
     def check(
         self,
         case_id: str,

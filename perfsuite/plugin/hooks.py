@@ -27,7 +27,18 @@ _STATUS = {
     Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
 }
 
-_CASE_KINDS = {"phase_case": "phase", "operator_case": "operator", "kernel_case": "kernel"}
+_CASE_KINDS = {
+    "phase_case": "phase",
+    "operator_case": "operator",
+    "kernel_case": "kernel",
+    "roofline_case": "roofline",
+}
+
+#: The argument of a test of statements about sweeps.
+_STATEMENT = "roofline_statement"
+
+#: The arguments that get cases or statements.
+_PARAMETERS = (*_CASE_KINDS, _STATEMENT)
 
 _MARGIN_KINDS = f"there are {', '.join(_CASE_KINDS.values())}, and the first parts of own ids"
 
@@ -85,6 +96,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if argument in metafunc.fixturenames:
             ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
             metafunc.parametrize(argument, ids, ids=ids)
+    if _STATEMENT in metafunc.fixturenames:
+        names = [] if session is None else list(session.sweeps.statements())
+        metafunc.parametrize(_STATEMENT, names, ids=names)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -102,7 +116,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_empty(item: pytest.Item) -> bool:
     """Whether pytest made this item only to skip it: its parameter has no case."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return any(name in _CASE_KINDS and not isinstance(value, str) for name, value in parameters.items())
+    return any(name in _PARAMETERS and not isinstance(value, str) for name, value in parameters.items())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -181,7 +195,7 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
         for item in session.items
         if hasattr(item, "callspec")
         for name, value in item.callspec.params.items()
-        if name in _CASE_KINDS
+        if name in _PARAMETERS
     }
     try:
         perf.measure(selected, reporter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from perfsuite.device.profile import Profile, find_profile, profile_names
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import EngineError, PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import environment_engine
 from perfsuite.plugin.margins import KindMargins, Margins, parse_margins, parse_ratio
@@ -59,6 +61,10 @@ class RunConfig:
     inject_ratio: float
     #: Time for the pairs of a paired comparison, s.
     budget_s: float
+    #: The model as it was asked for, and the sweeps around it.
+    model: str
+    sweeps: tuple[str, ...]
+    long_sweeps: bool
     #: What pairs compare with; None compares with stored baselines.
     old: RunConfig | None = None
     #: The same as it was asked for.
@@ -71,6 +77,12 @@ def add_options(parser: pytest.Parser) -> None:
     if taken := _NAMED.intersection(_known_options(parser)):
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     _add_named(group)
+    group.addoption(
+        "--perf-sweep",
+        metavar="NAME,..",
+        help=f"place series of workloads under the device's roofline: {', '.join(SWEEPS)}, all",
+    )
+    group.addoption("--perf-long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption(
@@ -166,7 +178,26 @@ def _resolve(config: pytest.Config) -> RunConfig:
         inject_phases=(injected,) if injected in _INJECTABLE_PHASES else (),
         budget_s=_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
+        model=option.model,
+        sweeps=_sweeps(option),
+        long_sweeps=option.perf_long,
     )
+
+
+def _sweeps(option: argparse.Namespace) -> tuple[str, ...]:
+    text = option.perf_sweep
+    names = tuple(dict.fromkeys((text or "").replace(" ", "").split(","))) if text else ()
+    if unknown := [name for name in names if name not in (*SWEEPS, "all")]:
+        raise pytest.UsageError(
+            f"--perf-sweep={text}: {unknown[0]!r} is unknown; accepted are {', '.join(SWEEPS)}, all"
+        )
+    if names and any((option.against, option.against_model, option.against_args)):
+        raise pytest.UsageError(f"--perf-sweep={text}: sweeps have no old side; leave out one or the other")
+    if names and option.backend != "cpu":
+        raise pytest.UsageError(
+            f"--perf-sweep={text}: sweeps stand under the processor's ceilings; leave out --backend"
+        )
+    return tuple(SWEEPS) if "all" in names else names
 
 
 def _require_opencl_backend(engine: Engine) -> None:

@@ -15,6 +15,7 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case, kernel_cases, operator_cases, phase_cases
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.expectation.roofline.roofline_run import RooflineRun
 from perfsuite.plugin.forecasts import Forecasts, open_forecasts
 from perfsuite.plugin.kernel_group import measure_kernels
 from perfsuite.plugin.llama_group import measure_llama
@@ -22,6 +23,15 @@ from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.paired_group import measure_pairs
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples
+from perfsuite.plugin.roofline_group import (
+    Sweeps,
+    measure_roofline,
+    n_steps,
+    open_sweeps,
+    roofline_expectation,
+    roofline_statements,
+    unmeasured_statement,
+)
 from perfsuite.plugin.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.events import Phase
@@ -31,6 +41,11 @@ from perfsuite.report.run_file import RunFile, write_run
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
 from perfsuite.verdict.compare import BaselineMatch, judge
+from perfsuite.verdict.roofline.statement import Statement
+from perfsuite.verdict.roofline.stored_run import write_roofline
+
+#: The kind of the sweeps' cases, and the name of their group.
+_ROOFLINE = "roofline"
 
 
 @dataclass
@@ -41,6 +56,10 @@ class PerfSession:
     cases: Mapping[str, Case]
     stored: StoredBaselines
     forecasts: Forecasts
+    sweeps: Sweeps = field(default_factory=Sweeps)
+    #: What the sweeps have measured.
+    roofline: RooflineRun | None = None
+    _statements: dict[str, Statement] = field(default_factory=dict)
     groups: dict[str, GroupSamples] = field(default_factory=dict)
     #: Why a group could not be measured, by group.
     errors: dict[str, str] = field(default_factory=dict)
@@ -53,9 +72,13 @@ class PerfSession:
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
 
     def measure(self, marker_margins: Mapping[str, float | None], reporter: pytest.TerminalReporter | None) -> None:
-        """Measure the groups of the selected cases, given by id with the margin that their test's marker sets."""
+        """Measure the groups of the selected cases, given by id with the margin that their test's marker sets.
+
+        Statements about sweeps are among them, by their names.
+        """
         selected = [self.cases[case_id] for case_id in marker_margins if case_id in self.cases]
-        if not selected:
+        self.sweeps = self.sweeps.only(tuple(marker_margins))
+        if not selected and not self.sweeps.points:
             return
         if self.config.old is not None:
             self._measure_pairs(selected, marker_margins, reporter)
@@ -84,7 +107,9 @@ class PerfSession:
     def _measure_groups(self, selected: Sequence[Case], reporter: pytest.TerminalReporter | None) -> None:
         """Measure against forecasts and stored baselines, ceilings before and after."""
         wanted = {GROUP_OF_KIND[case.kind] for case in selected}
-        progress = ProgressLine(reporter, len(wanted) * self.config.n_replicates + 2)
+        n_replicates = len(wanted - {_ROOFLINE}) * self.config.n_replicates
+        n_sweeps = n_steps(self.config, self.sweeps) if self.sweeps.points else 0
+        progress = ProgressLine(reporter, n_replicates + n_sweeps + 2)
         self._probe(progress)
         if "llama" in wanted:
             cases = [case for case in self.cases.values() if GROUP_OF_KIND[case.kind] == "llama"]
@@ -92,8 +117,25 @@ class PerfSession:
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
             self._group("kernels", lambda: measure_kernels(self.config, kernels, progress))
+        if self.sweeps.points:
+            self._group(_ROOFLINE, lambda: self._measure_sweeps(progress))
         self._probe(progress)
         progress.finish()
+
+    def _measure_sweeps(self, progress: ProgressLine) -> GroupSamples:
+        """Measure the sweeps, and keep what they have measured beside the run's file."""
+        group, self.roofline = measure_roofline(self.config, self.sweeps, progress)
+        write_roofline(self.roofline, self.config.run_dir / "roofline.json")
+        return group
+
+    def statement(self, name: str) -> Statement:
+        """Check a statement about the sweeps; undecided, with the reason, where they could not be measured."""
+        if self.roofline is None:
+            reason = self.errors.get(_ROOFLINE, "the sweeps were not measured")
+            return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
+        if not self._statements:
+            self._statements = {check.name: check for check in roofline_statements(self.roofline)}
+        return self._statements.get(name) or unmeasured_statement(self.roofline, name)
 
     @property
     def has_results(self) -> bool:
@@ -185,7 +227,7 @@ class PerfSession:
             return self.paired[case.case_id]
         group = GROUP_OF_KIND[case.kind]
         samples = self._samples(case, group)
-        expectation = self.forecasts.expectation(case)
+        expectation = self._expectation(case)
         baseline = self.stored.match(case.case_id, group, self.groups)
         return self._judged(samples, case.kind, expectation, baseline, marker_margin)
 
@@ -205,6 +247,11 @@ class PerfSession:
             margin_ratio=self.config.margins.margin_ratio(kind, marker_margin),
             session_spread_ratio=self.config.session_spread_ratio,
         )
+
+    def _expectation(self, case: Case) -> Expectation:
+        if case.kind != _ROOFLINE:
+            return self.forecasts.expectation(case)
+        return Expectation() if self.roofline is None else roofline_expectation(self.roofline, case.case_id)
 
     def _samples(self, case: Case, group: str) -> CaseSamples:
         reason = self.errors.get(group) or self.absences.get(group)
@@ -236,9 +283,12 @@ def open_session(config: RunConfig) -> PerfSession:
         cases = [case for case in cases if case.phase is not Phase.EMBEDDING]
     if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
         cases += kernel_cases()
+    sweeps = open_sweeps(config) if config.old is None else Sweeps()
+    cases += sweeps.cases()
     return PerfSession(
         config=config,
         cases={case.case_id: case for case in cases},
+        sweeps=sweeps,
         stored=open_baselines(config),
         forecasts=open_forecasts(config),
     )

@@ -92,7 +92,7 @@ def open_baselines(config: RunConfig) -> StoredBaselines:
     BaselineError
         A file cannot be read, or is none of baselines.
     """
-    names = {"llama": config.workload.weights.name, "kernels": "kernels", OWN_GROUP: OWN_GROUP}
+    names = {"llama": config.workload.weights.name, "kernels": "kernels", "roofline": "roofline", OWN_GROUP: OWN_GROUP}
     paths = {group: baseline_path(config.baseline_dir, config.profile.name, name) for group, name in names.items()}
     return StoredBaselines(config=config, files={group: read_baselines(path) for group, path in paths.items()})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.profile import _profile, find_profile, profile_names
+from perfsuite.device.profile import PEAK_KINDS, TheoreticalPeak, _profile, find_profile, profile_names
 from perfsuite.errors import DeviceError
 
 PLAIN: dict[str, Any] = {
@@ -95,3 +95,46 @@ def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
     host = find_profile("host")
     assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio)
     assert all(ratio < host.forecast_tolerance_ratio[kind] for kind, ratio in host.calibrated_tolerance_ratio.items())
+
+
+PEAK: dict[str, Any] = {"processor": "cpu", "kind": "bandwidth", "per_s": 51_200_000_000, "source": "a data sheet"}
+
+
+def test_theoretical_peaks_may_be_left_out() -> None:
+    """A profile says what data sheets promise, with the source of each, or nothing."""
+    assert _profile("board", PLAIN).theoretical_peaks == ()
+    (peak,) = _profile("board", {**PLAIN, "theoretical": [PEAK]}).theoretical_peaks
+    assert peak == TheoreticalPeak(processor="cpu", kind="bandwidth", per_s=51.2e9, source="a data sheet")
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_theoretical_peaks_that_ship_have_sources(name: str) -> None:
+    """No profile promises what nobody has said."""
+    for peak in find_profile(name).theoretical_peaks:
+        assert peak.kind in PEAK_KINDS
+        assert peak.per_s > 0
+        assert peak.source
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"kind": "fp64"}, "kind is 'fp64', accepted are bandwidth, fp32, f16, int8"),
+        ({"per_s": 0}, "a theoretical bandwidth needs a rate above 0 and a source"),
+        ({"per_s": -1.0}, "a theoretical bandwidth needs a rate above 0 and a source"),
+        ({"per_s": float("nan")}, "a theoretical bandwidth needs a rate above 0 and a source"),
+        ({"source": ""}, "a theoretical bandwidth needs a rate above 0 and a source"),
+    ],
+)
+def test_a_theoretical_peak_that_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
+    """The profile is named, with what is wrong with the peak."""
+    with pytest.raises(DeviceError, match=rf"^profile board\.toml: {told}$"):
+        _profile("board", {**PLAIN, "theoretical": [{**PEAK, **changes}]})
+
+
+@pytest.mark.parametrize("key", [*PEAK])
+def test_a_field_that_a_peak_lacks_is_named(key: str) -> None:
+    """A peak is whole or refused."""
+    peak = {name: value for name, value in PEAK.items() if name != key}
+    with pytest.raises(DeviceError, match=rf"^profile board\.toml: {key} is missing$"):
+        _profile("board", {**PLAIN, "theoretical": [peak]})

@@ -1,10 +1,10 @@
-"""The number of threads that the engine gets by default."""
+"""The number of threads that the engine gets by default, and that there may be."""
 
 from __future__ import annotations
 
 import pytest
 
-from perfsuite.device.threads import default_threads
+from perfsuite.device.threads import default_threads, usable_threads
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,11 @@ def test_each_physical_core_that_is_usable_has_a_thread(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(n_usable)))
     monkeypatch.setattr("psutil.cpu_count", lambda logical: None if logical else n_physical)
     assert default_threads() == n_threads
+
+
+@pytest.mark.parametrize("n_usable", [1, 3, 64])
+def test_usable_processors_are_those_of_this_process(monkeypatch: pytest.MonkeyPatch, n_usable: int) -> None:
+    """What the process may not run on does not count, and hardware threads do."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(n_usable)))
+    monkeypatch.setattr("psutil.cpu_count", lambda logical: 2)
+    assert usable_threads() == n_usable

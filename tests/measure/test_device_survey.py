@@ -83,7 +83,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Replace the programs of others, and note of what they are asked."""
     found: list[object] = []
 
-    def on_processor(*, n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
+    def on_processor(
+        *, n_threads: int, working_set_bytes: int, budget_ms: int, tell: object
+    ) -> tuple[IndependentRate, ...]:
         found.append(n_threads)
         assert working_set_bytes >= 16 * 2**20
         return (independent_rate(n_threads=n_threads),)
@@ -147,8 +149,30 @@ def test_the_platform_asked_for_comes_first(
     """The profile's platform is taken where none was asked for."""
     profile = replace(find_profile("host"), theoretical_peaks=(), opencl_platform=of_profile)
     survey_device(request(tmp_path, profile=profile, opencl_platform=asked_for), silent)
-    assert isinstance(machine.plans[1], OpenClCeilingsPlan)
-    assert machine.plans[1].platform == taken
+    (plan,) = (each for each in machine.plans if isinstance(each, OpenClCeilingsPlan))
+    assert plan.platform == taken
+    assert isinstance(machine.plans[0], DevicesPlan if asked_for else SurveyPlan)
+
+
+def test_a_program_that_fails_is_told_and_measures_nothing(
+    machine: Machine, asked: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clpeak that fails leaves the processor's rates, and its last words."""
+
+    def refuse(device: OpenClDevice, environment: object) -> tuple[IndependentRate, ...]:
+        raise MeasurementError("clpeak: returned 1: no devices")
+
+    monkeypatch.setattr(f"{HOME}.rates_on_device", refuse)
+    told: list[str] = []
+    assert [rate.n_threads for rate in measure_bounds(request(tmp_path), told.append)] == [1, 2]
+    assert told[-1] == "clpeak: returned 1: no devices"
+
+
+def test_the_data_sheet_speaks_of_all_threads() -> None:
+    """What is promised of a whole processor does not stand beside one thread of it."""
+    both = [*ceilings(1), *ceilings(2)]
+    found = with_theoretical(both, [peak(kind="fp32"), peak(kind="bandwidth")])
+    assert {each.n_threads for each in found if each.theoretical_per_s is not None} == {2}
 
 
 @pytest.mark.parametrize("error", [MeasurementError(REASON), OpenClError(REASON)])

@@ -10,8 +10,24 @@ from typing import Any
 
 import pytest
 
-from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OverheadPlan, Plan, ProbePlan, TurnsPlan
-from perfsuite.records.events import EngineRecord, Evaluation, Node, Span
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.memory.comparison import MemoryRecord
+from perfsuite.measure.plan import (
+    DevicesPlan,
+    IndependentPlan,
+    KernelPlan,
+    LlamaPlan,
+    OpenClCeilingsPlan,
+    OverheadPlan,
+    Plan,
+    ProbePlan,
+    SurveyPlan,
+    TurnsPlan,
+)
+from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span
+
+from ..synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
 
 _QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
 _CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
@@ -32,6 +48,9 @@ _CEILINGS = {
     "f16_flops_per_s": None,
     "dispatch_ns": 300,
 }
+
+#: What a workload of a sweep takes, whatever it is: slower than any ceiling forbids.
+_PREFILL_NS, _PREFILL_TOKEN_NS, _DECODE_NS = 10**7, 2 * 10**6, 2 * 10**7
 
 _DEVICE = {
     "platform_index": 0,
@@ -63,6 +82,14 @@ class FakeDevice:
     wrong_kernels: bool = False
     #: What each replicate's sentinels took; None where workers send none.
     sentinels: Mapping[str, int] | None = None
+    #: What the memory of a process reaches, as a share of what was predicted.
+    memory_ratio: float = 1.0
+    #: Why the processor cannot be surveyed.
+    survey_error: Exception | None = None
+    #: What NumPy reads, bytes/s.
+    numpy_bytes_per_s: float = 4e10
+    #: The workloads of sweeps whose memory was asked for.
+    remembered: list[str] = field(default_factory=list)
     #: Every plan that was run.
     plans: list[Plan] = field(default_factory=list)
     _random: random.Random = field(default_factory=lambda: random.Random(3))
@@ -76,8 +103,53 @@ class FakeDevice:
             KernelPlan: self._kernels,
             LlamaPlan: self._llama,
             OverheadPlan: self._overhead,
+            SurveyPlan: self._survey,
+            OpenClCeilingsPlan: self._opencl_ceilings,
+            IndependentPlan: self._independent,
         }
         return answers[type(plan)](plan)
+
+    def run_sweep(self, plan: Plan, **_: object) -> dict[str, Any]:
+        """Return what a worker would send for a workload of a sweep: phases alone, in times that nothing forbids."""
+        self.plans.append(plan)
+        assert isinstance(plan, LlamaPlan)
+        factor = self.slowdown.get("", 1.0) * self._random.uniform(1.0, 1.001)
+        spans = [_span(Phase.PREFILL, (_PREFILL_NS + plan.n_prompt * _PREFILL_TOKEN_NS) * factor)]
+        spans += [_span(Phase.DECODE, _DECODE_NS * factor)] * plan.n_gen
+        record = replace(EngineRecord.from_plain(self.payload["engine"]), spans=tuple(spans), graphs=(), evaluations=())
+        return {"engine": record.to_plain(), **self._circumstances()}
+
+    def memory(self, workload: LlamaWorkload, _: LlamaPlan) -> MemoryRecord:
+        """Return the memory of a workload's process."""
+        self.remembered.append(workload.prefix)
+        usual = memory_record(weights=workload.weights.name, scenario=workload.scenario.name)
+        peak_bytes = round(usual.peak.predicted_bytes * self.memory_ratio)
+        return replace(usual, timeline=replace(usual.timeline, peak_rss_bytes=peak_bytes))
+
+    def _survey(self, plan: SurveyPlan) -> dict[str, Any]:
+        if self.survey_error:
+            raise self.survey_error
+        counts = sorted({plan.n_threads, *plan.thread_counts})
+        found = [
+            ceiling
+            for count in counts
+            for ceiling in (
+                *(bandwidth_ceiling(rate, held, n_threads=count) for held, rate in ((10**6, 4e11), (10**7, 5e10))),
+                compute_ceiling(4e11, n_threads=count),
+                compute_ceiling(1.6e12, kind="int8", n_threads=count),
+            )
+        ]
+        return {"ceilings": [each.to_plain() for each in found], "contention": dict(_QUIET)}
+
+    def _opencl_ceilings(self, plan: OpenClCeilingsPlan) -> dict[str, Any]:
+        if self.opencl_error:
+            raise MeasurementError(str(self.opencl_error))
+        found = [replace(compute_ceiling(1e11, n_threads=None), processor="A device")]
+        return {"ceilings": [each.to_plain() for each in found], "contention": dict(_QUIET)}
+
+    def _independent(self, plan: IndependentPlan) -> dict[str, Any]:
+        rate = independent_rate(n_threads=plan.n_threads, best_per_s=self.numpy_bytes_per_s)
+        return {"rates": [rate.to_plain()], "contention": dict(_QUIET)}
 
     def _overhead(self, plan: OverheadPlan) -> dict[str, Any]:
         plain = [1000 + step % 7 for step in range(plan.n_pairs)]
@@ -133,6 +205,10 @@ class FakeDevice:
         return {"contention": self._contention(), "peak_rss_bytes": 10**8, **sentinels}
 
 
+def _span(phase: Phase, duration_ns: float) -> Span:
+    return Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=1, end_ns=1 + round(duration_ns))
+
+
 def _renamed(graph: tuple[Node, ...], op: str) -> tuple[Node, ...]:
     """Return a graph whose nodes of one operator have another one, under an anonymous name."""
     return tuple(
@@ -185,5 +261,17 @@ def fake_device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(
         "perfsuite.plugin.llama_group.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
+    _replace_sweeps(monkeypatch, device, tmp_path)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return device
+
+
+def _replace_sweeps(monkeypatch: pytest.MonkeyPatch, device: FakeDevice, folder: Any) -> None:
+    """Replace what sweeps measure with; programs that are not the suite's are taken to be absent."""
+    measurement = "perfsuite.verdict.roofline.measurement"
+    monkeypatch.setattr("perfsuite.measure.device_survey.run_worker", device.run)
+    monkeypatch.setattr(f"{measurement}.run_worker", device.run_sweep)
+    monkeypatch.setattr(f"{measurement}.measure_memory", device.memory)
+    monkeypatch.setattr(f"{measurement}.materialize", lambda weights, cache_dir: folder / f"{weights.name}.gguf")
+    absent = ("likwid-bench", "stream", "clpeak")
+    monkeypatch.setattr("perfsuite.measure.independent_rates.absent_programs", lambda: absent)
