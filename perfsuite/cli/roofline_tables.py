@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from perfsuite.cli.commands import show
-from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
 from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_flops_per_s, format_ns
@@ -57,7 +57,7 @@ def _missing(run: RooflineRun) -> list[Ceiling]:
 
 
 def _ceiling_table(run: RooflineRun) -> Table:
-    """Show arithmetic, and the largest working set and the plateaus of the caches of the run's own threads."""
+    """Show arithmetic and what is read over each working set, with the run's own threads; JSON has the rest."""
     table = Table(
         *("processor", "threads", "ceiling", "best", "usual round", "theoretical"),
         title=escape(f"Ceilings of {run.device}"),
@@ -73,7 +73,7 @@ def _ceiling_table(run: RooflineRun) -> Table:
         if each.resource is Resource.BANDWIDTH and each.kind != "read":
             continue
         table.add_row(
-            escape(each.processor),
+            each.processor if each.processor == CPU else escape(f"OpenCL, {each.processor}"),
             "-" if each.n_threads is None else str(each.n_threads),
             f"{each.kind}{over}",
             form(each.rate.best_per_s),

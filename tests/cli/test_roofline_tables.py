@@ -121,6 +121,6 @@ def test_names_are_shown_as_they_are(capsys: Streams) -> None:
     rows = [row(subject=subject(weights="own[/bold]"), setting="[red]siso")]
     show_roofline(roofline_run(*rows, survey=Survey(ceilings=(*survey().ceilings, *device))))
     out = capsys.readouterr().out
-    assert "\nA device [gfx90a]  2 " in out
+    assert "\nOpenCL, A device [gfx90a]  2 " in out
     assert "base: own[/bold]" in out
     assert "\n[red]siso" in out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from perfsuite.expectation.roofline.potential import nearest
+from perfsuite.expectation.roofline.potential import InferencePotential, inference_potential, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.units import format_change
 from perfsuite.verdict.roofline.series import first_and_last, order_of, rows_of
@@ -20,24 +20,39 @@ def paper_findings(run: RooflineRun) -> tuple[Statement, ...]:
 
 
 def _liso_nearest(run: RooflineRun) -> Statement:
-    """LISO's whole run lies nearest to the ridge; compared within the regime of most scenarios only."""
+    """LISO's whole run lies nearest to the ridge, each under the roof of its own types and working sets."""
+    return _liso_nearest_by(run, "liso-nearest", "its own ridge", lambda row: run.point(row).potential)
+
+
+def _liso_nearest_classical(run: RooflineRun) -> Statement:
+    """The same under the paper's roof, 32-bit arithmetic over the bandwidth of memory, which is one for all."""
+    roof = run.survey.of(n_threads=run.n_threads).memory_roof
+
+    def potential(row: Row) -> InferencePotential:
+        point = run.point(row)
+        return inference_potential(point.operational_intensity, point.flops_per_s, roof)
+
+    return _liso_nearest_by(run, "liso-nearest-classical", "the ridge of FP32 over memory", potential)
+
+
+def _liso_nearest_by(
+    run: RooflineRun, name: str, ridge: str, potential: Callable[[Row], InferencePotential]
+) -> Statement:
+    """Compare LISO with the scenarios of its regime only."""
     rows = rows_of(run, "scenario", RowKind.WHOLE_RUN)
     liso = next((row for row in rows if _is(row, "liso")), None)
-    claim = "of whole runs, LISO lies nearest to the ridge"
+    claim = f"of whole runs, LISO lies nearest to {ridge}"
     if liso is None or len(rows) < 2:
-        return _unmeasured("liso-nearest", claim, "scenario")
-    regime = run.point(liso).regime
-    alike = [row for row in rows if run.point(row).regime is regime]
-    told = ", ".join(f"{row.setting} {_potential_text(run, row)}" for row in rows)
+        return _unmeasured(name, claim, "scenario")
+    placed = [(row, potential(row)) for row in rows]
+    regime = next(at.regime for row, at in placed if row is liso)
+    alike = [(row, at) for row, at in placed if at.regime is regime]
+    told = ", ".join(f"{row.setting} {_potential_text(at)}" for row, at in placed)
     if len(alike) < 2:
-        return Statement(
-            name="liso-nearest",
-            claim=claim,
-            holds=None,
-            evidence=f"LISO alone is in the {regime.value} regime and is compared with none: {told}",
-        )
-    chosen = alike[nearest([run.point(row).potential for row in alike])]
-    return Statement(name="liso-nearest", claim=claim, holds=chosen is liso, evidence=told)
+        evidence = f"LISO alone is in the {regime.value} regime and is compared with none: {told}"
+        return Statement(name=name, claim=claim, holds=None, evidence=evidence)
+    chosen, _ = alike[nearest([at for _, at in alike])]
+    return Statement(name=name, claim=claim, holds=chosen is liso, evidence=told)
 
 
 def _liso_highest_intensity(run: RooflineRun) -> Statement:
@@ -152,9 +167,8 @@ def _stem(row: Row) -> str:
     return row.setting.partition("-")[0]
 
 
-def _potential_text(run: RooflineRun, row: Row) -> str:
-    point = run.point(row)
-    return f"{point.potential.decades:.2f} decades ({point.regime.value})"
+def _potential_text(potential: InferencePotential) -> str:
+    return f"{potential.decades:.2f} decades ({potential.regime.value})"
 
 
 def _intensities(run: RooflineRun, rows: Sequence[Row]) -> str:
@@ -167,6 +181,7 @@ def _unmeasured(name: str, claim: str, sweep: str) -> Statement:
 
 _FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
     _liso_nearest,
+    _liso_nearest_classical,
     _liso_highest_intensity,
     _intensity_peaks_over_depth,
     lambda run: _rate_rises_with_depth(run, RowKind.PREFILL),

@@ -16,6 +16,7 @@ from ...synthetic_roofline import bound_work, roofline_run, row
 
 NAMES = [
     "liso-nearest",
+    "liso-nearest-classical",
     "liso-intensity",
     "intensity-peak-over-depth",
     "rate-over-depth-prefill",
@@ -98,6 +99,14 @@ def test_liso_alone_in_its_regime_is_compared_with_none() -> None:
     found = finding(run, "liso-nearest")
     assert found.holds is None
     assert found.evidence.startswith("LISO alone is in the compute regime and is compared with none: siso ")
+
+
+def test_one_roof_for_all_has_one_ridge() -> None:
+    """Under FP32 over memory the ridge lies at 20: LISO at 200 and LILO at 40 are compared, and LISO is faster."""
+    rows = (whole("siso", 5), whole("liso", 200, 1000), whole("silo", 2), whole("lilo", 40, 400))
+    found = finding(roofline_run(*rows), "liso-nearest-classical")
+    assert found.holds is True
+    assert found.evidence.count("(compute)") == found.evidence.count("(memory)") == 2
 
 
 def test_scenarios_of_the_other_regime_are_left_out() -> None:
