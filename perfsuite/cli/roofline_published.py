@@ -119,7 +119,14 @@ def _suspicion(pair: SuspectPair) -> str:
 def _left_out(held: tuple[HeldRate, ...]) -> str:
     without = [each for each in held if each.needed_per_s is None]
     named = dict.fromkeys(f"{each.rate.architecture} {each.rate.quantization}" for each in without)
-    return f"{len(without)} of {len(held)} rates cannot be held: {', '.join(named) or 'none'}"
+    unmeasured = [each for each in held if each.needed_per_s is not None and each.is_contradicted is None]
+    devices = dict.fromkeys(str(each.rate.device) for each in unmeasured)
+    n_held = len(held) - len(without) - len(unmeasured)
+    return (
+        f"{n_held} of {len(held)} rates are held against a measured ceiling. Of {len(without)} the need is not known: "
+        f"{', '.join(named) or 'none'}. Of {len(unmeasured)} no measured ceiling is published: "
+        f"{', '.join(devices) or 'none'}"
+    )
 
 
 def _where(rate: PublishedRate) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from perfsuite.cli.commands import show
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
@@ -47,6 +47,9 @@ def show_agreement(earlier: RooflineRun, run: RooflineRun) -> None:
     """Print how many points agree with an earlier run within the spreads that both state, and those that do not."""
     found = tuple(agreements(earlier, run))
     apart = [each for each in found if not each.is_within]
+    for name in ("device", "engine", "fingerprint"):
+        if getattr(earlier, name) != getattr(run, name):
+            print(f"the runs differ in their {name}: {getattr(earlier, name)} and {getattr(run, name)}")
     print(f"against the run of {earlier.recorded_at}: {len(found) - len(apart)} of {len(found)} points agree")
     for each in apart:
         print(f"  {each.case}: {format_change(each.ratio)}, spread of both {each.spread_ratio:.1%}")
@@ -57,7 +60,7 @@ def _missing(run: RooflineRun) -> list[Ceiling]:
 
 
 def _ceiling_table(run: RooflineRun) -> Table:
-    """Show arithmetic and what is read over each working set, with the run's own threads; JSON has the rest."""
+    """Show arithmetic and the fastest use of each working set, with the run's own threads; JSON has the rest."""
     table = Table(
         *("processor", "threads", "ceiling", "best", "usual round", "theoretical"),
         title=escape(f"Ceilings of {run.device}"),
@@ -65,13 +68,11 @@ def _ceiling_table(run: RooflineRun) -> Table:
         box=None,
         pad_edge=False,
     )
-    for each in run.survey.ceilings:
-        if each.rate is None or each.n_threads not in (None, run.n_threads):
-            continue
+    own = [each for each in run.survey.ceilings if each.n_threads in (None, run.n_threads)]
+    for each in _fastest_uses(own):
+        assert each.rate is not None
         form = format_bytes_per_s if each.resource is Resource.BANDWIDTH else format_flops_per_s
         over = "" if each.working_set_bytes is None else f" over {format_bytes(each.working_set_bytes)}"
-        if each.resource is Resource.BANDWIDTH and each.kind != "read":
-            continue
         table.add_row(
             each.processor if each.processor == CPU else escape(f"OpenCL, {each.processor}"),
             "-" if each.n_threads is None else str(each.n_threads),
@@ -81,6 +82,17 @@ def _ceiling_table(run: RooflineRun) -> Table:
             "-" if each.theoretical_per_s is None else form(each.theoretical_per_s),
         )
     return table
+
+
+def _fastest_uses(ceilings: Sequence[Ceiling]) -> list[Ceiling]:
+    """Return the measured ceilings, of each working set the fastest use only, on which roofs rest."""
+    found: dict[object, Ceiling] = {}
+    for each in ceilings:
+        key = (each.processor, each.working_set_bytes or each.kind)
+        fastest = found.get(key)
+        if each.rate and (fastest is None or not fastest.rate or each.rate.best_per_s > fastest.rate.best_per_s):
+            found[key] = each
+    return list(found.values())
 
 
 def _point_table(run: RooflineRun, sweep: str, rows: Sequence[Row]) -> Table:
@@ -168,7 +180,8 @@ def _memory_table(run: RooflineRun) -> Table:
 
 def _bench_table(points: Sequence[Point]) -> Table:
     table = Table(
-        *("llama-bench", "FLOP/byte", "FLOP/s", "spread", "attainable", "MBU", "MFU", "limit", "potential"),
+        Column("llama-bench", no_wrap=True),
+        *("FLOP/byte", "FLOP/s", "spread", "attainable", "MBU", "MFU", "limit", "potential"),
         box=None,
         pad_edge=False,
     )

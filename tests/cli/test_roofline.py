@@ -289,7 +289,9 @@ def test_llama_bench_is_placed_under_its_own_threads(capsys: Streams, recorder: 
 def test_llama_bench_with_other_threads_is_refused(refused: Refused, recorder: Recorder, tmp_path: Path) -> None:
     """Ceilings of threads that were not measured are not made up."""
     bench = _bench_threads(tmp_path / "bench.json", 7)
-    assert "with 7 threads" in refused(["roofline", "--from", stored(tmp_path), f"--llama-bench={bench}"])
+    assert "pp16 ran on 7 threads, ceilings are of 2" in refused(
+        ["roofline", "--from", stored(tmp_path), f"--llama-bench={bench}"]
+    )
 
 
 def test_a_stored_run_without_opencl_is_shown(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:

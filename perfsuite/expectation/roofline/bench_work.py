@@ -9,6 +9,7 @@ from pathlib import Path
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload, phase_cases
 from perfsuite.expectation.roofline.point import Point, place
+from perfsuite.expectation.roofline.row_works import generation_work
 from perfsuite.expectation.roofline.survey import RoofRates
 from perfsuite.expectation.roofline.work import Work, work_of
 from perfsuite.records.events import Phase
@@ -74,7 +75,7 @@ def bench_work(run: BenchRun, weights: Weights) -> Work:
     if not run.n_prompt:
         return costs[Phase.DECODE]
     prompt = costs[Phase.EMBEDDING] + costs[Phase.PREFILL]
-    return prompt + costs[Phase.DECODE] * run.n_gen if run.n_gen else prompt
+    return prompt + generation_work(workload) if run.n_gen else prompt
 
 
 def bench_workload(run: BenchRun, weights: Weights) -> LlamaWorkload:

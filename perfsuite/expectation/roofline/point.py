@@ -28,6 +28,11 @@ class Point:
     least_time_ns: float
 
     @property
+    def limit(self) -> Regime:
+        """What decides the least time: the regime at the highest intensity that routing allows."""
+        return self.roof.regime(self.most_intensity)
+
+    @property
     def operational_intensity(self) -> float:
         """OI = W / Q, FLOPs per byte."""
         return self.flops / self.traffic_bytes

@@ -11,15 +11,18 @@ from typing import Any, TypeVar, get_type_hints
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Resource
 from perfsuite.expectation.roofline.independent_rate import IndependentRate
 from perfsuite.expectation.roofline.point import Point, place
+from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.subject import Subject
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.work import Work, WorkPart
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
+
+_LIMITS = {Regime.MEMORY: Resource.BANDWIDTH, Regime.COMPUTE: Resource.COMPUTE}
 
 _Record = TypeVar("_Record")
 
@@ -90,8 +93,9 @@ class RooflineRun:
         return place(row.case, row.work, row.time_ns, ceilings)
 
     def spread_ratio(self, row: Row) -> float:
-        """Return the spread of the ceilings over a row."""
-        return self.survey.spread_ratio(CPU, row.subject.n_threads)
+        """Return the spread of the ceiling that limits a row."""
+        resource = _LIMITS[self.point(row).limit]
+        return self.survey.spread_ratio(resource, CPU, row.subject.n_threads)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
@@ -116,7 +120,7 @@ class RooflineRun:
             seen = plain.get("schema") if isinstance(plain, Mapping) else type(plain).__name__
             raise MeasurementError(f"roofline: schema is {seen!r}, this suite reads {SCHEMA}; measure again")
         try:
-            return cls(
+            run = cls(
                 suite_version=str(plain["suite_version"]),
                 recorded_at=str(plain["recorded_at"]),
                 device=str(plain["device"]),
@@ -128,13 +132,18 @@ class RooflineRun:
                 memory=tuple(MemoryRecord.from_plain(each) for each in plain["memory"]),
                 bounds=tuple(IndependentRate.from_plain(each) for each in plain["bounds"]),
             )
+            for n_threads in {run.n_threads, *(row.subject.n_threads for row in run.rows)}:
+                run.survey.of(CPU, n_threads)
+            return run
         except KeyError as error:
             raise MeasurementError(f"roofline: field {error} is missing; measure again") from error
         except (TypeError, ValueError, OverflowError) as error:
             raise MeasurementError(f"roofline: {error}; measure again") from error
 
 
-def _row(plain: Mapping[str, Any]) -> Row:
+def _row(plain: object) -> Row:
+    if not isinstance(plain, Mapping):
+        raise ValueError(f"a row is {type(plain).__name__}, expected an object")
     samples_ns = tuple(plain["samples_ns"])
     if not samples_ns or not all(type(sample) is int and sample > 0 for sample in samples_ns):
         raise ValueError(f"samples_ns are {plain['samples_ns']!r}, expected one or more whole numbers above 0")

@@ -27,12 +27,18 @@ def row_works(workload: LlamaWorkload) -> dict[tuple[RowKind, str], Work]:
         if costs.get(phase)
     }
     if len(found) == len(PHASE_KINDS):
-        found[RowKind.WHOLE_RUN, ""] = sum(_steps(workload), start=found[RowKind.PREFILL, ""])
+        found[RowKind.WHOLE_RUN, ""] = found[RowKind.PREFILL, ""] + generation_work(workload)
     for case in operator_cases(workload):
         if case.role != REST_ROLE and case.phase is not None:
             role = f"{case.phase.value}/{case.role}"
             found[RowKind.OPERATOR, role] = work_of(case.costs, counts_activations=True)
     return found
+
+
+def generation_work(workload: LlamaWorkload) -> Work:
+    """Return the work of all tokens that a workload generates, each with the cache that it has."""
+    first, *others = _steps(workload)
+    return sum(others, start=first)
 
 
 def _steps(workload: LlamaWorkload) -> Iterator[Work]:

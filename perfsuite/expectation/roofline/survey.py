@@ -85,16 +85,19 @@ class Survey:
             int8_flops_per_s=best.get("int8"),
         )
 
-    def spread_ratio(self, processor: str = CPU, n_threads: int | None = None) -> float:
-        """Return how far a usual round stays below the best one: the widest spread among compute and memory.
+    def spread_ratio(self, resource: Resource, processor: str = CPU, n_threads: int | None = None) -> float:
+        """Return how far a usual round stays below the best one.
 
-        Memory is the largest working set; those between two levels of cache swing with what else they hold.
+        Of arithmetic it is the widest of all types; of bandwidth that of the fastest use of the largest working set,
+        for those between two levels of cache swing with what else they hold.
         """
-        identity = (processor, n_threads)
-        found = [each for each in self.ceilings if each.rate and (each.processor, each.n_threads) == identity]
-        largest = max((each.working_set_bytes or 0 for each in found), default=0)
-        counted = [each.rate for each in found if each.rate and each.working_set_bytes in (None, largest)]
-        return max((rate.spread_ratio for rate in counted), default=0.0)
+        identity = (processor, n_threads, resource)
+        found = [each for each in self.ceilings if (each.processor, each.n_threads, each.resource) == identity]
+        largest = max((each.working_set_bytes or 0 for each in found if each.rate), default=0)
+        rates = [each.rate for each in found if each.rate and each.working_set_bytes in (None, largest)]
+        if resource is Resource.BANDWIDTH:
+            rates = sorted(rates, key=lambda rate: rate.best_per_s)[-1:]
+        return max((rate.spread_ratio for rate in rates), default=0.0)
 
 
 def merge_surveys(surveys: Sequence[Survey]) -> Survey:

@@ -20,4 +20,5 @@ def nonnegative_weights(terms: Sequence[Sequence[float]], values: Sequence[float
     scale = np.max(np.abs(columns), axis=0)
     scale[scale == 0.0] = 1.0
     found = lsq_linear(columns / scale, np.asarray(values, dtype=float), bounds=(0.0, np.inf), method="bvls", tol=1e-12)
-    return tuple(float(weight) for weight in found.x / scale)
+    # The bounds hold but for a rounding, which would make more of a term cost less.
+    return tuple(max(0.0, float(weight)) for weight in found.x / scale)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row
+from perfsuite.verdict.compare import MIN_SAMPLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +23,31 @@ class Agreement:
 
     @property
     def is_within(self) -> bool:
-        """Whether the points differ by no more than their spreads."""
+        """Whether the points differ by no more than their spreads; with fewer than three processes nobody can tell."""
         return abs(math.log(self.ratio)) <= math.log1p(self.spread_ratio)
 
 
 def agreements(first: RooflineRun, second: RooflineRun) -> Iterator[Agreement]:
-    """Compare the points that both runs have, in the order of the first."""
+    """Compare the points that both runs have, in the order of the first.
+
+    Raises
+    ------
+    PerfsuiteError
+        There is none.
+    """
     others = {row.case: row for row in second.rows}
+    if others.keys().isdisjoint(row.case for row in first.rows):
+        raise PerfsuiteError("the two runs have no point in common; compare runs of the same sweeps and threads")
     for row in first.rows:
         other = others.get(row.case)
         if other is not None:
             yield Agreement(
                 case=row.case,
                 ratio=second.point(other).flops_per_s / first.point(row).flops_per_s,
-                spread_ratio=row.spread_ratio + other.spread_ratio,
+                spread_ratio=_spread_ratio(row, other),
             )
+
+
+def _spread_ratio(first: Row, second: Row) -> float:
+    is_known = min(len(first.samples_ns), len(second.samples_ns)) >= MIN_SAMPLES
+    return first.spread_ratio + second.spread_ratio if is_known else math.inf

@@ -19,7 +19,7 @@ BOUNDED = (
     *("bound/opencl/fp32", "bound/opencl/read"),
 )
 
-_CLAIM = "no other program is faster than the ceiling"
+_CLAIM = f"no other program is faster than the ceiling by more than {TOLERANCE_RATIO:.0%}"
 
 
 def bound_check(run: RooflineRun, name: str) -> Statement:

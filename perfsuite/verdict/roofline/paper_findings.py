@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from math import isfinite
 
 from perfsuite.expectation.roofline.potential import InferencePotential, inference_potential, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
@@ -32,7 +33,14 @@ def _liso_nearest_classical(run: RooflineRun) -> Statement:
         point = run.point(row)
         return inference_potential(point.operational_intensity, point.flops_per_s, roof)
 
-    return _liso_nearest_by(run, "liso-nearest-classical", "the ridge of FP32 over memory", potential)
+    name, ridge = "liso-nearest-classical", "the ridge of FP32 over memory"
+    claim = f"of whole runs, LISO lies nearest to {ridge}"
+    for row in rows_of(run, "scenario", RowKind.WHOLE_RUN):
+        point = run.point(row)
+        if point.flops_per_s > roof.attainable_flops_per_s(point.operational_intensity):
+            evidence = f"{row.setting} lies above that roof, for its arithmetic is faster than FP32"
+            return Statement(name=name, claim=claim, holds=None, evidence=evidence)
+    return _liso_nearest_by(run, name, ridge, potential)
 
 
 def _liso_nearest_by(
@@ -61,7 +69,7 @@ def _liso_highest_intensity(run: RooflineRun) -> Statement:
 
 
 def _intensity_peaks_over_depth(run: RooflineRun) -> Statement:
-    """OI over depth peaks at 3 to 5 layers: an intensity in the middle exceeds both ends."""
+    """OI over depth peaks at 3 to 5 layers: of the depths that were measured, one of these has the highest."""
     rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
     claim = "over depth, operational intensity peaks at 3 to 5 layers"
     if len(rows) < 3:
@@ -76,7 +84,7 @@ def _intensity_peaks_over_depth(run: RooflineRun) -> Statement:
 
 
 def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
-    """P keeps rising: each doubling of the depth attains more than the one before, beyond the spread of both."""
+    """P keeps rising: more with the most layers than with the fewest, and no doubling loses more than its spread."""
     rows = rows_of(run, "depth", kind)
     name, claim = f"rate-over-depth-{kind.value}", f"over depth, P of {kind.value} keeps rising"
     if len(rows) < 2:
@@ -88,7 +96,7 @@ def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
         name=name,
         claim=claim,
         holds=False if falls or ratio < 1.0 - spread else (True if ratio > 1.0 + spread else None),
-        evidence=f"{format_change(ratio)} from first to last (spread {spread:.0%}): {order_of(run, rows)}",
+        evidence=f"{format_change(ratio)} from first to last ({_spread_text(spread)}): {order_of(run, rows)}",
     )
 
 
@@ -156,6 +164,10 @@ def _fastest(
 
 def _ascend(values: Sequence[float]) -> bool:
     return all(one < another for one, another in pairwise(values))
+
+
+def _spread_text(spread: float) -> str:
+    return f"spread {spread:.0%}" if isfinite(spread) else "spread not known, too few processes"
 
 
 def _is(row: Row, wanted: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.roofline_run import SCHEMA, RooflineRun, Row, RowKind
+from perfsuite.expectation.roofline.survey import Survey
 
 from ...synthetic_roofline import (
     bound_work,
@@ -20,6 +23,7 @@ from ...synthetic_roofline import (
     memory_record,
     part,
     prefill_row,
+    rate,
     roofline_run,
     row,
     subject,
@@ -131,10 +135,17 @@ def test_ceilings_of_other_threads_are_not_taken() -> None:
 
 
 def test_the_spread_of_a_rows_ceilings_is_the_surveys() -> None:
-    """The spread over a row is that of the ceilings with its threads; where there are none it is 0."""
-    run = roofline_run()
-    assert run.spread_ratio(run.rows[0]) == pytest.approx(0.1)
-    assert run.spread_ratio(row(subject=subject(n_threads=3))) == 0.0
+    """The spread over a row is that of what limits it: of memory over decode, of arithmetic over prefill."""
+    swinging = tuple(
+        replace(each, rate=rate(each.rate.best_per_s, 0.3))
+        if each.rate and each.resource is Resource.BANDWIDTH
+        else each
+        for each in survey().ceilings
+    )
+    run = roofline_run(survey=Survey(ceilings=swinging))
+    decode, prefill = run.rows
+    assert run.spread_ratio(decode) == pytest.approx(0.3)
+    assert run.spread_ratio(prefill) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("schema", [SCHEMA + 1, 0, None, "1"])
@@ -224,7 +235,7 @@ _PART = ("rows", 0, "work", "parts", 0)
         ((*_PART, "stored_bytes"), -1, "WorkPart: stored_bytes is -1, expected 0 or more"),
         (_PART, {}, "WorkPart: fields are [], expected"),
         (("rows",), 5, "not iterable"),
-        (("rows",), [5], "not subscriptable"),
+        (("rows",), [5], "expected an object"),
         (("ceilings",), [5], "ceiling: fields are int"),
         (("ceilings",), None, "not iterable"),
         (("ceilings", 0, "kind"), "dance", "ceiling 'dance': kind is 'dance', expected one of read, copy, triad"),

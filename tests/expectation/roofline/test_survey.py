@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate
+from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
 from perfsuite.expectation.roofline.survey import ProcessorCeilings, Survey, merge_surveys
 
 from ...synthetic_roofline import (
@@ -140,16 +140,20 @@ def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:
     return {"rate": rate(per_s, spread_ratio)}
 
 
-def test_the_spread_is_that_of_memory_and_arithmetic() -> None:
-    """The widest spread counts among arithmetic and the largest working set; what is between caches does not."""
-    found = (
-        bandwidth_ceiling(1e9, CACHE_BYTES, **spread(1e9, 0.9)),
-        bandwidth_ceiling(1e9, MEMORY_BYTES, **spread(1e9, 0.2)),
-        compute_ceiling(1e9, **spread(1e9, 0.1)),
+def test_the_spread_is_that_of_memory_or_of_arithmetic() -> None:
+    """Of bandwidth the fastest use of the largest working set counts, of arithmetic the type that swings the most."""
+    found = Survey(
+        ceilings=(
+            bandwidth_ceiling(1e9, CACHE_BYTES, **spread(1e9, 0.9)),
+            bandwidth_ceiling(1e9, MEMORY_BYTES, **spread(1e9, 0.2)),
+            bandwidth_ceiling(9e8, MEMORY_BYTES, kind="copy", **spread(9e8, 0.5)),
+            compute_ceiling(1e9, **spread(1e9, 0.1)),
+            compute_ceiling(4e9, kind="int8", **spread(4e9, 0.3)),
+        )
     )
-    assert Survey(ceilings=found).spread_ratio(CPU, 2) == pytest.approx(0.2)
-    swinging = (*found[:2], compute_ceiling(1e9, **spread(1e9, 0.3)))
-    assert Survey(ceilings=swinging).spread_ratio(CPU, 2) == pytest.approx(0.3)
+    assert found.spread_ratio(Resource.BANDWIDTH, CPU, 2) == pytest.approx(0.2)
+    assert found.spread_ratio(Resource.COMPUTE, CPU, 2) == pytest.approx(0.3)
+    assert found.spread_ratio(Resource.COMPUTE, CPU, 3) == 0.0
 
 
 def test_a_working_set_that_could_not_be_had_is_not_the_largest() -> None:
@@ -157,9 +161,8 @@ def test_a_working_set_that_could_not_be_had_is_not_the_largest() -> None:
     found = (
         bandwidth_ceiling(1e9, CACHE_BYTES, **spread(1e9, 0.4)),
         bandwidth_ceiling(1e9, MEMORY_BYTES, rate=None, missing="no memory"),
-        compute_ceiling(1e9, **spread(1e9, 0.1)),
     )
-    assert Survey(ceilings=found).spread_ratio(CPU, 2) == pytest.approx(0.4)
+    assert Survey(ceilings=found).spread_ratio(Resource.BANDWIDTH, CPU, 2) == pytest.approx(0.4)
 
 
 def surveyed(best: float | None, median: float | None = None, n_rounds: int = 5) -> Survey:

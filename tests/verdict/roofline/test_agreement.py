@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from perfsuite.errors import PerfsuiteError
 from perfsuite.verdict.roofline.agreement import agreements
+from perfsuite.verdict.roofline.stored_run import read_roofline
 
 from ...synthetic_roofline import roofline_run, row
 
@@ -31,5 +34,25 @@ def test_points_beyond_both_spreads_do_not() -> None:
 
 
 def test_points_of_one_run_alone_are_left_out() -> None:
-    """What only one of the runs has measured is compared with nothing."""
-    assert not list(agreements(roofline_run(row(sweep="depth")), roofline_run(row(sweep="kv"))))
+    """What only one of the runs has measured is compared with nothing; runs that share nothing are an error."""
+    depth, kv = row(sweep="depth"), row(sweep="kv")
+    assert [each.case for each in agreements(roofline_run(depth, kv), roofline_run(kv))] == [kv.case]
+    with pytest.raises(PerfsuiteError, match="no point in common"):
+        list(agreements(roofline_run(depth), roofline_run(kv)))
+
+
+def test_two_processes_agree_with_everything() -> None:
+    """Fewer than three do not tell how far they spread."""
+    few = row(samples_ns=(100_000_000, 100_000_000))
+    (found,) = agreements(roofline_run(few), roofline_run(replace(few, samples_ns=(200_000_000,) * 3)))
+    assert found.is_within
+
+
+def test_two_stored_runs_agree_but_where_processes_fall_into_two_groups() -> None:
+    """Of the sweeps that were run twice every point agrees, but for MLA absorbed, whose prefill has two speeds."""
+    folder = Path(__file__).parents[3] / "baselines" / "rooflines"
+    first, again = (read_roofline(folder / f"{name}.json") for name in ("host-sweeps", "host-sweeps-again"))
+    found = tuple(agreements(first, again))
+    assert len(found) == len(first.rows) == 51
+    apart = {each.case.split("/")[2] for each in found if not each.is_within}
+    assert apart <= {"attention-mla-absorbed-135m-q8_0"}

@@ -325,7 +325,7 @@ def test_a_real_process_gives_rows_with_a_place(tmp_path: Path) -> None:
     by_kind = {row.kind: row for row in rows if not row.role}
     prefill, decode, whole = (by_kind[kind] for kind in (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN))
     assert whole.time_ns > max(prefill.time_ns, decode.time_ns)
-    run = roofline_run(*rows, survey=survey(1))
+    run = roofline_run(*rows, survey=survey(1), n_threads=1)
     assert all(run.point(row).attainable_ratio > 0 for row in rows)
     assert all(row.case.startswith(f"roofline/length/{MODEL}/p16-g4/t1/") for row in rows)
     assert RooflineRun.from_plain(run.to_plain()) == run

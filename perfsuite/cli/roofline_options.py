@@ -1,0 +1,82 @@
+"""The options of ``perfsuite roofline``, and what is refused before anything is measured."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.sweeps import SWEEPS
+
+_DEFAULT_WEIGHTS = "smollm2-135m-q8_0"
+
+#: What says how to measure, and so nothing to a run that is stored.
+_MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add every option."""
+    parser.add_argument("--device", default="host", help="device profile (default host)")
+    parser.add_argument(
+        "--model", default=_DEFAULT_WEIGHTS, metavar="PATH|NAME", help=f"GGUF or name (default {_DEFAULT_WEIGHTS})"
+    )
+    parser.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
+    known = ", ".join((*SWEEPS, "all"))
+    parser.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
+    parser.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
+    parser.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
+    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    parser.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
+    parser.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
+    parser.add_argument(
+        "--llama-bench-model", metavar="PATH|NAME", help="what llama-bench ran, where its file does not tell"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--published", action="store_true", help="show the devices that papers published instead")
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what would end minutes of measuring in an error."""
+    for name in ("threads", "replicates"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
+    if options.plot is not None:
+        from perfsuite.report.plots.formats import format_of  # matplotlib is slow to import
+
+        format_of(options.plot)
+    for name, path in (("llama-bench", options.llama_bench), ("again", options.again)):
+        if path is not None and not path.is_file():
+            raise PerfsuiteError(f"--{name}={path}: no such file")
+    if options.source is not None:
+        _refuse(options, "--from", _MEASURING)
+    if options.sweep and options.scenario is not None:
+        raise PerfsuiteError(f"--scenario={options.scenario}: sweeps have scenarios of their own; leave it out")
+
+
+def _refuse(options: argparse.Namespace, beside: str, names: Iterable[str]) -> None:
+    """Refuse options that would say nothing beside another one."""
+    for name in names:
+        if getattr(options, name):
+            raise PerfsuiteError(f"--{name.replace('_', '-')}: says nothing beside {beside}; leave one of them out")
+
+
+def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each named sweep once; all of them where that was said.
+
+    Raises
+    ------
+    PerfsuiteError
+        A sweep is unknown.
+    """
+    names = [name.strip() for text in texts for name in text.split(",")]
+    for name in names:
+        if name not in (*SWEEPS, "all"):
+            raise PerfsuiteError(f"--sweep={name}: unknown; accepted are {', '.join(SWEEPS)}, all")
+    return tuple(SWEEPS) if "all" in names else tuple(dict.fromkeys(names))
