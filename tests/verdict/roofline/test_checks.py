@@ -275,7 +275,7 @@ def stored() -> dict[str, RooflineRun]:
     return {path.stem: read_roofline(path) for path in STORED_DIR.glob("*.json")}
 
 
-@pytest.mark.parametrize("name", ["host-sweeps", "host-sweeps-again", "host-llama-3.2-1b"])
+@pytest.mark.parametrize("name", ["host-sweeps", "host-sweeps-again", "host-other-sweeps", "host-llama-3.2-1b"])
 def test_every_check_holds_of_a_stored_run(stored: dict[str, RooflineRun], name: str) -> None:
     """No point that was measured lies above its ceiling, and each is in the regime that it must be in."""
     checks = all_checks(stored[name])
