@@ -120,7 +120,7 @@ def _request(options: argparse.Namespace) -> RooflineRequest:
     profile, cache_dir = find_profile(options.device), Path(platformdirs.user_cache_dir("perfsuite"))
     n_threads = options.threads or default_threads()
     names = sweep_names(options.sweep or ())
-    counts = thread_counts(usable_threads()) if "threads" in names else ()
+    counts = thread_counts(usable_threads())
     subject = SweepSubject(
         weights=options.model,
         n_threads=n_threads,
@@ -132,7 +132,7 @@ def _request(options: argparse.Namespace) -> RooflineRequest:
         survey=SurveyRequest(
             profile=profile,
             n_threads=n_threads,
-            thread_counts=thread_counts(usable_threads()),
+            thread_counts=counts,
             cache_dir=cache_dir,
             log_dir=_STORE,
             opencl_platform=options.opencl_platform,

@@ -17,7 +17,7 @@ from perfsuite.measure.independent_output import clpeak_rates, likwid_rate, stre
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import IndependentPlan
 
-__all__ = ["IndependentRate", "absent_programs", "independent_rates", "rates_on_device", "rates_on_processor"]
+__all__ = ["IndependentRate", "absent_programs", "rates_on_device", "rates_on_processor"]
 
 #: Programs that need not be there; NumPy is.
 PROGRAMS = ("likwid-bench", "stream", "clpeak")
@@ -36,38 +36,6 @@ def _is_there(program: str) -> bool:
     if path is None or program != "stream":
         return path is not None
     return b"STREAM version" in Path(path).read_bytes()
-
-
-def independent_rates(
-    *,
-    n_threads: int,
-    working_set_bytes: int,
-    budget_ms: int,
-    device: OpenClDevice | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> tuple[IndependentRate, ...]:
-    """Run every program that is there, one after the other.
-
-    Parameters
-    ----------
-    n_threads
-        Threads of the processor's programs, where they let one choose.
-    working_set_bytes
-        All arrays of a stream together, where the program lets one choose.
-    budget_ms
-        Time for NumPy; the others take what they take.
-    device
-        The OpenCL device; without one clpeak is not run.
-    environment
-        The variables with which a child finds the OpenCL runtimes.
-
-    Raises
-    ------
-    MeasurementError
-        A program that is there fails, runs past its limit, or prints what cannot be read.
-    """
-    rates = rates_on_processor(n_threads=n_threads, working_set_bytes=working_set_bytes, budget_ms=budget_ms)
-    return rates if device is None else (*rates, *rates_on_device(device, environment or {}))
 
 
 def rates_on_processor(

@@ -20,7 +20,7 @@ from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples
 from perfsuite.records.samples import CaseSamples
 from perfsuite.verdict.roofline.bounds import BOUNDED, bound_check
-from perfsuite.verdict.roofline.checks import all_checks, expected_regime, floor_ns, series_checks_of
+from perfsuite.verdict.roofline.checks import expected_regime, floor_ns, series_checks_of
 from perfsuite.verdict.roofline.measurement import N_PROCESSES, Bench
 from perfsuite.verdict.roofline.recording import RooflineRequest, has_memory, record_roofline
 from perfsuite.verdict.roofline.statement import Statement
@@ -114,11 +114,6 @@ def roofline_expectation(run: RooflineRun, case_id: str) -> Expectation:
     """Return the least time that the ceilings allow a case."""
     row = next((row for row in run.rows if row.case == case_id), None)
     return Expectation() if row is None else Expectation(floor_ns=round(floor_ns(run, row)))
-
-
-def roofline_statements(run: RooflineRun) -> tuple[Statement, ...]:
-    """Check every statement that the run can tell."""
-    return all_checks(run)
 
 
 def unmeasured_statement(run: RooflineRun, name: str) -> Statement:

@@ -29,7 +29,6 @@ from perfsuite.plugin.roofline_group import (
     n_steps,
     open_sweeps,
     roofline_expectation,
-    roofline_statements,
     unmeasured_statement,
 )
 from perfsuite.plugin.stored import StoredBaselines, open_baselines
@@ -41,6 +40,7 @@ from perfsuite.report.run_file import RunFile, write_run
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
 from perfsuite.verdict.compare import BaselineMatch, judge
+from perfsuite.verdict.roofline.checks import all_checks
 from perfsuite.verdict.roofline.statement import Statement
 from perfsuite.verdict.roofline.stored_run import write_roofline
 
@@ -134,7 +134,7 @@ class PerfSession:
             reason = self.errors.get(_ROOFLINE, "the sweeps were not measured")
             return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
         if not self._statements:
-            self._statements = {check.name: check for check in roofline_statements(self.roofline)}
+            self._statements = {check.name: check for check in all_checks(self.roofline)}
         return self._statements.get(name) or unmeasured_statement(self.roofline, name)
 
     @property

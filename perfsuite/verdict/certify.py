@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from statistics import mean, median
 from typing import Any
 
-from scipy.stats import binomtest
-
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.trial import CaseAnswer, Trial
 
@@ -132,6 +130,8 @@ def clopper_pearson(k: int, n: int, confidence: float = _CONFIDENCE) -> tuple[fl
     """Return the one-sided lower and upper bounds of a rate, each at `confidence`; 0 and 1 without any trial."""
     if n == 0:
         return 0.0, 1.0
+    from scipy.stats import binomtest  # late, for its import takes longer than most commands
+
     interval = binomtest(k, n).proportion_ci(confidence_level=2 * confidence - 1, method="exact")
     return float(interval.low), float(interval.high)
 

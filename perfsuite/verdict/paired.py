@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from scipy.stats import binom
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedRatio:
@@ -36,6 +34,8 @@ def paired_ratio(old_ns: Sequence[int], new_ns: Sequence[int], *, confidence: fl
     if any(value <= 0 for value in (*old_ns, *new_ns)):
         raise ValueError("a latency is not positive")
     n_pairs = len(old_ns)
+    from scipy.stats import binom  # late, for its import takes longer than most commands
+
     n_cut = int(binom.ppf(1.0 - confidence, n_pairs, 0.5)) - 1 if n_pairs else -1
     if n_cut < 0:
         raise ValueError(f"{n_pairs} pairs are too few for a bound at {confidence:.0%}")

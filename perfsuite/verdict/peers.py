@@ -11,7 +11,6 @@ from statistics import fmean, median, stdev
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import mannwhitneyu
 
 #: Criterion takes 100 000; 2000 are fifty times as fast, and find the 2.5 % quantile between 1.8 and 3.2 %.
 _N_RESAMPLES = 2000
@@ -110,6 +109,8 @@ def criterion_alarms(
 
 
 def _mann_whitney_p(old: Sequence[int], new: Sequence[int]) -> float:
+    from scipy.stats import mannwhitneyu  # late, for its import takes longer than most commands
+
     return float(mannwhitneyu(new, old, alternative="two-sided").pvalue)
 
 

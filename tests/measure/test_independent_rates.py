@@ -121,15 +121,6 @@ def test_clpeak_has_the_environment_of_the_kernels(install: Install) -> None:
     ]
 
 
-def test_all_together(install: Install) -> None:
-    """The processor's rates come first, then the device's if there is one."""
-    install("clpeak", CLPEAK)
-    asked = {"n_threads": 2, "working_set_bytes": 1 << 20, "budget_ms": 10}
-    assert [rate.program for rate in module.independent_rates(**asked)] == ["numpy"]
-    rates = module.independent_rates(**asked, device=DEVICE, environment={"GFLOPS": "1"})
-    assert [rate.program for rate in rates] == ["numpy", "clpeak", "clpeak"]
-
-
 @pytest.mark.parametrize(
     ("script", "message"),
     [

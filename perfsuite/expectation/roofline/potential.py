@@ -28,16 +28,6 @@ class InferencePotential:
     #: alone decide it.
     literal: float
 
-    def is_nearer_than(self, other: InferencePotential) -> bool:
-        """Tell whether this point lies nearer to its ridge than another of the same regime.
-
-        Raises
-        ------
-        PerfsuiteError
-            The other point is of the other regime.
-        """
-        return nearest((self, other)) == 0 and self.decades < other.decades
-
 
 def inference_potential(operational_intensity: float, flops_per_s: float, roof: Roof) -> InferencePotential:
     """Return the distance of a point (FLOPs/byte, FLOP/s) from the ridge of its roof.

@@ -25,15 +25,6 @@ class SweepPoint:
     n_threads: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """A series of workloads."""
-
-    name: str
-    shows: str
-    points: Callable[[SweepSubject], Iterator[SweepPoint]]
-
-
 #: Depths in layers. *Source*: RooflineBench, depth 2 to 64.
 DEPTHS = (2, 4, 8, 16, 32, 64)
 QUANTIZATIONS = ("f16", "q8_0", "q4_k_m")
@@ -131,20 +122,20 @@ def _point(sweep: str, setting: str, value: float | None, subject: SweepSubject,
     return SweepPoint(sweep=sweep, setting=setting, value=value, workload=workload, n_threads=subject.n_threads)
 
 
-_ALL = (
-    Sweep(name="scenario", shows="short and long prompts and generations", points=_scenarios),
-    Sweep(name="length", shows="prompts of more and more tokens", points=_lengths),
-    Sweep(name="depth", shows="2 to 64 layers", points=_depths),
-    Sweep(name="precision", shows="F16, Q8_0 and Q4_K_M, short prompt and long generation", points=_precisions),
-    Sweep(name="moe", shows="routed experts over prompts", points=_experts),
-    Sweep(name="attention", shows="MHA, GQA and MLA at equal parameter count", points=_attentions),
-    Sweep(name="kv", shows="types of the KV cache at 1024 tokens of context", points=_kv_types),
-    Sweep(name="flash", shows="flash attention on and off at 1024 tokens of context", points=_flash),
-    Sweep(name="threads", shows="one thread to all processors", points=_threads),
+#: The sweeps by name; docs/roofline.md says what each varies.
+SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[SweepPoint]]] = MappingProxyType(
+    {
+        "scenario": _scenarios,
+        "length": _lengths,
+        "depth": _depths,
+        "precision": _precisions,
+        "moe": _experts,
+        "attention": _attentions,
+        "kv": _kv_types,
+        "flash": _flash,
+        "threads": _threads,
+    }
 )
-
-#: The sweeps by name.
-SWEEPS: Mapping[str, Sweep] = MappingProxyType({sweep.name: sweep for sweep in _ALL})
 
 
 def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepPoint, ...]:
@@ -158,4 +149,4 @@ def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepP
     for name in sweeps:
         if name not in SWEEPS:
             raise PerfsuiteError(f"sweep {name!r} is unknown; accepted are {', '.join(SWEEPS)}")
-    return tuple(point for name in dict.fromkeys(sweeps) for point in SWEEPS[name].points(subject))
+    return tuple(point for name in dict.fromkeys(sweeps) for point in SWEEPS[name](subject))

@@ -101,9 +101,6 @@ def test_on_the_roof_the_way_to_the_ridge_is_diagonal(roof: Roof, left: float) -
 def test_the_nearest_is_found_within_a_regime() -> None:
     """Among points of one regime the place of the least distance is returned, the first of equals."""
     assert nearest([below(0.1, 0.1), below(0.5, 0.4), below(0.01, 0.01), below(0.5, 0.4)]) == 1
-    assert below(0.5, 0.4).is_nearer_than(below(0.1, 0.1))
-    assert not below(0.1, 0.1).is_nearer_than(below(0.5, 0.4))
-    assert not below(0.5, 0.4).is_nearer_than(below(0.5, 0.4))
 
 
 def test_regimes_are_not_compared() -> None:
@@ -111,8 +108,6 @@ def test_regimes_are_not_compared() -> None:
     memory, compute = below(0.5, 0.4), below(2.0, 0.4)
     told = "points of compute and memory cannot be compared; compare points of one regime only"
     for one, other in ((memory, compute), (compute, memory)):
-        with pytest.raises(PerfsuiteError, match=told):
-            one.is_nearer_than(other)
         with pytest.raises(PerfsuiteError, match=told):
             nearest([one, other])
     with pytest.raises(PerfsuiteError, match="points of no point cannot be compared"):
