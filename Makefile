@@ -5,10 +5,10 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf test lint verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl test lint verify wheel clean distclean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-18s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
 	@echo "ARGS='...' is handed to pytest by perf and test; PYTHON=python3.12 chooses the interpreter of .venv/"
 
 env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, and kept)
@@ -17,7 +17,13 @@ env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, 
 perf: env ## measure llama.cpp and the OpenCL kernels on this machine
 	$(BIN)/python -m pytest --device=host $(ARGS)
 
-test: env ## the suite's own tests, with coverage
+opencl: env
+	@tools/opencl_backend.sh >/dev/null
+
+perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
+	$(BIN)/python -m pytest --device=host --backend=opencl $(ARGS)
+
+test: opencl ## the suite's own tests, with coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
 	$(BIN)/coverage combine --quiet

@@ -18,7 +18,7 @@ Streams = pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["dance"], ["synthesize", "smollm2-135m"], ["overhead", "--recorder", "none"], ["overhead", "--pairs", "x"]],
+    [[], ["dance"], ["synthesize", "smollm2-135m"], ["overhead", "--backend", "none"], ["overhead", "--pairs", "x"]],
 )
 def test_a_command_that_is_none_is_told_by_its_usage(arguments: list[str], capsys: Streams) -> None:
     """Unknown commands, missing arguments and values out of their choices end with 2 and the usage."""

@@ -136,22 +136,31 @@ pip() { "$venv/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
 
 # --- The steps --------------------------------------------------------------------------------------------------------
 
-# Sets 'packages' to what apt-get would have to install.
+# Sets 'packages' to what apt-get would have to install, and 'optional' to what only OpenCL's layers and backend need.
 find_missing_packages() {
   local compiler
-  packages=()
+  packages=() optional=()
   for compiler in "${CC:-cc}" "${CXX:-c++}"; do
     command -v "${compiler%% *}" >/dev/null || packages=(g++)
   done
   "$python" -c 'import ensurepip, venv' 2>/dev/null || packages+=("python$python_version-venv")
+  [ -e /usr/include/CL/cl_layer.h ] || optional+=(opencl-headers)
+  [ -n "$(compgen -G '/usr/lib*/*/libOpenCL.so')$(compgen -G '/usr/lib*/libOpenCL.so')" ] || optional+=(ocl-icd-opencl-dev)
 }
 
 apt_install() {
   "$@" apt-get update -q && "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}"
 }
 
+can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
+
 install_system_packages() {
   find_missing_packages
+  if [ ${#packages[@]} = 0 ] && ! can_install; then
+    [ ${#optional[@]} = 0 ] || say "without ${optional[*]} (Debian's names) there is no tracing of OpenCL commands"
+    return 0
+  fi
+  packages+=("${optional[@]}")
   [ ${#packages[@]} -gt 0 ] || return 0
   if ! command -v apt-get >/dev/null; then
     fail "missing: ${packages[*]} (Debian's names); install them with this system's package manager, then run make again"

@@ -486,6 +486,142 @@ static void test_the_naive_recorder_answers_yes_and_stamps_each_answer(void) {
     ps_recorder_close(recorder);
 }
 
+/* ---- groups ------------------------------------------------------------------------------------------------------- */
+
+/* As a scheduler does: nodes are asked for until one ends a group, and that one is told again once it is computed. */
+static int compute_groups(ps_recorder *recorder, graph *g) {
+    int n_groups = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        if (ps_recorder_ask(&g->nodes[i], true, recorder)) {
+            CHECK(ps_recorder_ask(&g->nodes[i], false, recorder));
+            n_groups++;
+        }
+    }
+    return n_groups;
+}
+
+static void test_without_groups_every_node_ends_one(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&g);
+    CHECK(compute_groups(recorder, &g) == N_USUAL);
+    CHECK(ps_recorder_n_graphs(recorder) == 0); /* the evaluation is not over */
+    ps_recorder_end_evaluation(recorder);
+    const ps_event *events = stored(recorder, N_USUAL + 1);
+    for (uint32_t i = 0; i <= N_USUAL; i++) {
+        CHECK(events[i].graph == 0 && events[i].index == i);
+        CHECK(i == 0 || events[i].ticks >= events[i - 1].ticks);
+    }
+    ps_recorder_end_evaluation(recorder); /* there is no other */
+    stored(recorder, N_USUAL + 1);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_group_ends_at_its_last_node(void) {
+    static const uint8_t ends[] = {1, 0, 0, 1};
+    static const uint32_t last[] = {0, 1, 4, 5}; /* the launch, then what was asked for by the end of each group */
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&g);
+    ps_recorder_set_groups(recorder, ends, 4);
+    CHECK(compute_groups(recorder, &g) == 3);
+    ps_recorder_end_evaluation(recorder);
+    const ps_event *events = stored(recorder, 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK(events[i].graph == 0 && events[i].index == last[i]);
+    }
+    CHECK(nodes_of(recorder, 0, N_USUAL)[2].tensor.ne[0] == 32);
+    ps_recorder_close(recorder);
+}
+
+static void test_nodes_behind_the_last_group_have_no_end(void) {
+    static const uint8_t ends[N_USUAL] = {0, 1, 0, 0, 0};
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&g);
+    ps_recorder_set_groups(recorder, ends, N_USUAL);
+    CHECK(compute_groups(recorder, &g) == 1);
+    ps_recorder_end_evaluation(recorder);
+    CHECK(stored(recorder, 2)[1].index == 2);
+    nodes_of(recorder, 0, N_USUAL);
+    ps_recorder_close(recorder);
+}
+
+static void test_the_graphs_of_an_evaluation_are_one(void) {
+    static const uint8_t ends[] = {1, 1, 1, 1, 0, 0, 1, 1, 1, 1};
+    graph first, second;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&first);
+    usual_graph(&second);
+    ps_recorder_set_groups(recorder, ends, 10);
+    for (int i = 0; i < 3; i++) {
+        CHECK(compute_groups(recorder, &first) == 4 && compute_groups(recorder, &second) == 4);
+        ps_recorder_end_evaluation(recorder);
+    }
+    CHECK(ps_recorder_n_graphs(recorder) == 1);
+    nodes_of(recorder, 0, 2 * N_USUAL);
+    const ps_event *events = stored(recorder, 3 * 9);
+    CHECK(events[4].index == 4 && events[5].index == 7 && events[9].index == 0 && events[26].index == 10);
+    ps_recorder_close(recorder);
+}
+
+static void test_groups_may_change_from_one_evaluation_to_the_next(void) {
+    static const uint8_t prefill_ends[] = {0, 0}, decode_ends[] = {1, 0};
+    graph prefill, decode;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&prefill);
+    usual_graph(&decode);
+    for (int i = 0; i < 4; i++) {
+        ps_recorder_set_groups(recorder, i % 2 ? decode_ends : prefill_ends, 2);
+        CHECK(compute_groups(recorder, i % 2 ? &decode : &prefill) == 3 + i % 2);
+        ps_recorder_end_evaluation(recorder);
+    }
+    CHECK(ps_recorder_n_graphs(recorder) == 2);
+    const ps_event *events = stored(recorder, 4 + 5 + 4 + 5);
+    CHECK(events[0].graph == 0 && events[1].index == 3 && events[4].graph == 1 && events[5].index == 1);
+    CHECK(events[9].graph == 0 && events[13].graph == 1 && ps_recorder_dropped(recorder) == 0);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_node_of_a_group_is_not_fused_away(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&g);
+    compute_groups(recorder, &g);
+    ps_recorder_end_evaluation(recorder);
+    const ps_node *nodes = nodes_of(recorder, 0, N_USUAL);
+    CHECK(nodes[2].timed && nodes[3].timed && !nodes[3].fused_into_previous && !nodes[1].timed);
+    ps_recorder_close(recorder);
+}
+
+static void test_an_evaluation_with_too_many_nodes_has_no_groups(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_GROUPS);
+    usual_graph(&g);
+    for (int i = 0; i <= (1 << 16) / N_USUAL; i++) {
+        compute_groups(recorder, &g);
+    }
+    ps_recorder_end_evaluation(recorder);
+    stored(recorder, 0);
+    CHECK(ps_recorder_n_graphs(recorder) == 0 && ps_recorder_dropped(recorder) == 1);
+    compute_groups(recorder, &g);
+    ps_recorder_end_evaluation(recorder);
+    stored(recorder, N_USUAL + 1);
+    ps_recorder_close(recorder);
+}
+
+static void test_the_end_of_an_evaluation_is_for_groups_alone(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    ask_all(recorder, &g);
+    ps_recorder_end_evaluation(recorder);
+    CHECK(ps_recorder_n_graphs(recorder) == 0);
+    tick(recorder, N_USUAL_TIMED);
+    stored(recorder, N_USUAL_TIMED + 1);
+    ps_recorder_close(recorder);
+}
+
 /* ---- the injected slowdown ---------------------------------------------------------------------------------------- */
 
 /* Far longer than any test may run: an operator that should not wait and does is a test that does not end. */
@@ -740,6 +876,14 @@ int main(void) {
     test_clearing_forgets_times_and_keeps_graphs();
     test_what_was_kept_survives_a_clear();
     test_the_naive_recorder_answers_yes_and_stamps_each_answer();
+    test_without_groups_every_node_ends_one();
+    test_a_group_ends_at_its_last_node();
+    test_nodes_behind_the_last_group_have_no_end();
+    test_the_graphs_of_an_evaluation_are_one();
+    test_groups_may_change_from_one_evaluation_to_the_next();
+    test_a_node_of_a_group_is_not_fused_away();
+    test_an_evaluation_with_too_many_nodes_has_no_groups();
+    test_the_end_of_an_evaluation_is_for_groups_alone();
     test_an_injected_delay_slows_the_named_operator();
     test_an_injected_ratio_lengthens_by_the_operators_own_time();
     test_an_injected_delay_slows_nothing_else();

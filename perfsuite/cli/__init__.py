@@ -13,14 +13,20 @@ from perfsuite.cli import (
     calibrate,
     catalog,
     certify,
+    fidelity,
     forecast,
     held_out,
+    kernels,
+    live,
     llama_bench,
     overhead,
     plot,
+    prompts,
     reproduce,
     roofline,
+    study,
     synthesize,
+    trace,
 )
 from perfsuite.errors import PerfsuiteError
 
@@ -38,6 +44,12 @@ _COMMANDS = (
     held_out,
     roofline,
     llama_bench,
+    live,
+    prompts,
+    study,
+    fidelity,
+    kernels,
+    trace,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,6 +15,9 @@ from perfsuite.workload.weights import Weights
 
 #: Role of what a phase spends outside its operators: graph construction, inputs, launch.
 REST_ROLE = "rest"
+
+#: The kind of the cases of kernels that the engine launches itself; the suite's own are of the kind ``kernel``.
+ENGINE_KERNEL = "engine_kernel"
 
 #: Phases that hold a graph evaluation, and so operators.
 GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
@@ -168,6 +171,35 @@ def kernel_cases() -> Iterator[Case]:
     """Enumerate the standard OpenCL kernels."""
     for kernel in STANDARD_KERNELS:
         yield Case(case_id=kernel.case_id, kind="kernel", costs=(_kernel_cost(kernel),), role=kernel.name)
+
+
+def engine_kernel_cases(
+    workload: LlamaWorkload, kernel_roles: Mapping[Phase, Mapping[str, Sequence[str]]]
+) -> Iterator[Case]:
+    """Enumerate the engine's own kernels of each phase, all launches of one occurrence of it summed.
+
+    `kernel_roles` gives, by phase and kernel, the operators that the kernel is of. A kernel costs what its operators
+    cost where no other kernel has a part in them; else its cost is not known.
+    """
+    for phase in workload.graph_phases():
+        kernels = kernel_roles.get(phase, {})
+        roles = [role for found in kernels.values() for role in found]
+        shared = {role for role in roles if roles.count(role) > 1}
+        costs = _role_costs(workload, phase)
+        for kernel, found in kernels.items():
+            own = () if shared & set(found) else tuple(part for role in found for part in costs.get(role, ()))
+            case_id = f"kernel/{workload.prefix}/{phase.value}/{kernel}"
+            yield Case(case_id=case_id, kind=ENGINE_KERNEL, costs=_summed(own), phase=phase, role=kernel)
+
+
+def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCost, ...]]:
+    if not workload.has_known_graph:
+        return {}
+    graph = workload.graph(phase)
+    costs: dict[str, tuple[CaseCost, ...]] = {}
+    for part, operator in zip(_parts(workload, graph), graph, strict=True):
+        costs[operator.role] = (*costs.get(operator.role, ()), part)
+    return costs
 
 
 def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:

@@ -48,6 +48,16 @@ def environment_opencl_vendors() -> str | None:
     return os.environ.get("OCL_ICD_VENDORS")
 
 
+def environment_opencl_layers() -> str | None:
+    """Return the OpenCL layers that the environment names, if it names any."""
+    return os.environ.get("OPENCL_LAYERS")
+
+
+def program_environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with some variables set, for a program that is none of the suite's."""
+    return {**os.environ, **extra}
+
+
 def run_worker(
     plan: Plan,
     *,

@@ -11,11 +11,12 @@ from perfsuite.errors import EngineError
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span, Tensor, ThreadStart
 
-RECORDER_KINDS = {"none": 0, "callback": 1, "preload": 2, "cb_eval": 3}
+RECORDER_KINDS = {"none": 0, "callback": 1, "preload": 2, "cb_eval": 3, "groups": 4}
 
 _ERROR_BYTES = 2048
 _FIRST_START = 0xFFFFFFFF
-_PHASES = (
+#: Phases in the order of the native side's `ps_phase`.
+PHASES = (
     Phase.LOAD,
     Phase.PREFILL,
     Phase.DECODE,
@@ -83,6 +84,9 @@ class _Options(ctypes.Structure):
         ("type_v", ctypes.c_char_p),
         ("inject_op", ctypes.c_char_p),
         ("lora_path", ctypes.c_char_p),
+        ("backend_path", ctypes.c_char_p),
+        ("group_ends", ctypes.c_char_p * 2),
+        ("n_group_nodes", ctypes.c_int32 * 2),
         ("inject_ratio", ctypes.c_double),
         ("inject_extra_ns", ctypes.c_int64),
         ("inject_phase_ratio", ctypes.c_double),
@@ -135,13 +139,15 @@ class LlamaEngine:
 
     def warm_up(self, plan: LlamaPlan) -> None:
         """Run a short version of the workload, so that buffers, caches and threads are ready; it leaves no trace."""
-        workload = _Workload(plan.n_prompt, min(plan.n_gen, 1), plan.n_depth, 1)
+        longest = max(plan.prompt_lengths, default=plan.n_prompt)
+        workload = _Workload(longest, min(plan.n_gen, 1), plan.n_depth, 1)
         _checked(self._library.ps_engine_warm_up, self._handle, ctypes.byref(workload))
 
     def run(self, plan: LlamaPlan) -> None:
-        """Run the workload `plan.n_repetitions` times and keep what it recorded."""
-        workload = _Workload(plan.n_prompt, plan.n_gen, plan.n_depth, plan.n_repetitions)
-        _checked(self._library.ps_engine_run, self._handle, ctypes.byref(workload))
+        """Run the workload `plan.n_repetitions` times, with each of its prompts, and keep what it recorded."""
+        for n_prompt in plan.prompt_lengths or (plan.n_prompt,):
+            workload = _Workload(n_prompt, plan.n_gen, plan.n_depth, plan.n_repetitions)
+            _checked(self._library.ps_engine_run, self._handle, ctypes.byref(workload))
 
     def record(self) -> EngineRecord:
         """Collect spans, graphs and evaluations from the native side."""
@@ -167,7 +173,7 @@ class LlamaEngine:
         for index in range(n_spans.value):
             span = spans[index]
             yield Span(
-                phase=_PHASES[span.phase],
+                phase=PHASES[span.phase],
                 repetition=span.repetition,
                 token=span.token,
                 n_tokens=span.n_tokens,
@@ -244,6 +250,9 @@ def _options(plan: LlamaPlan) -> _Options:
         type_v=plan.type_v.encode(),
         inject_op=plan.inject_op.encode() if plan.inject_op else None,
         lora_path=plan.lora_path.encode() if plan.lora_path else None,
+        backend_path=plan.backend_library.encode() if plan.backend_library else None,
+        group_ends=(ctypes.c_char_p * 2)(*(bytes(ends) or None for ends in plan.group_ends)),
+        n_group_nodes=(ctypes.c_int32 * 2)(*map(len, plan.group_ends)),
         inject_ratio=plan.inject_ratio,
         inject_extra_ns=0,
         inject_phase_ratio=plan.inject_phase_ratio,
@@ -256,7 +265,7 @@ def _options(plan: LlamaPlan) -> _Options:
         recorder=RECORDER_KINDS[plan.recorder],
         seed=plan.seed,
         layout_seed=plan.layout_seed,
-        inject_phases=sum(1 << _PHASES.index(Phase(phase)) for phase in plan.inject_phases),
+        inject_phases=sum(1 << PHASES.index(Phase(phase)) for phase in plan.inject_phases),
         swa_full=plan.swa_full,
     )
 

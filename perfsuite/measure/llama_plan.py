@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.engine import Engine
+from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 
 
@@ -18,16 +19,17 @@ def llama_plan(
     gguf_path: Path,
     cache_dir: Path,
     n_threads: int,
-    backend: str = "cpu",
+    opencl: OpenClBackend | None = None,
     n_repetitions: int = 1,
+    prompt_lengths: tuple[int, ...] = (),
 ) -> LlamaPlan:
-    """Plan one process of `n_repetitions`.
+    """Plan one process of `n_repetitions`, on the processor or with all layers on an OpenCL device.
 
-    Operators are recorded on the CPU backend, which alone reports them. A build with a BLAS library has threads beside
-    OpenMP's, which would all inherit the processor that the first thread is bound to, so nothing is bound there.
+    The recorder hears of operators from the CPU backend alone; of those on a device the OpenCL layer tells. A build
+    with a BLAS library has threads beside OpenMP's, which would all inherit the processor that the first thread is
+    bound to, so nothing is bound there.
     """
     scenario, settings = workload.scenario, workload.settings
-    on_cpu = backend == "cpu"
     return LlamaPlan(
         gguf_path=str(gguf_path),
         library_dir=str(engine.library_dir),
@@ -38,14 +40,16 @@ def llama_plan(
         n_gen=scenario.n_gen,
         n_depth=scenario.n_depth,
         n_repetitions=n_repetitions,
-        n_batch=max(1, scenario.n_prompt, workload.n_ubatch),
+        prompt_lengths=prompt_lengths,
+        n_batch=max(1, scenario.n_prompt, workload.n_ubatch, *prompt_lengths),
         n_ubatch=workload.n_ubatch,
         flash_attn=settings.flash_attn,
         type_k=settings.type_k,
         type_v=settings.type_v,
         swa_full=settings.swa_full,
-        n_gpu_layers=0 if on_cpu else 999,
-        recorder="callback" if on_cpu else "none",
+        n_gpu_layers=999 if opencl else 0,
+        backend_library=str(opencl.library) if opencl and opencl.library else None,
+        recorder="none" if opencl else "callback",
         binds_threads=binds_threads(engine),
     )
 

@@ -2,7 +2,8 @@
 
 Two libraries exist. ``libperfsuite_probe`` knows nothing of llama.cpp and comes built in the wheel. The engine library
 reads ggml's structs, so it is compiled against the headers of the llama.cpp that it will meet, kept in a cache under
-that build's id, and refuses any other.
+that build's id, and refuses any other. The tracer of phases is compiled against the same headers, and never loaded
+here: the loader of a worker brings it in.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
 
 PROBE_LIBRARY = "libperfsuite_probe.so"
 ENGINE_LIBRARY = "libperfsuite_engine.so"
+PHASE_TRACER_LIBRARY = "libperfsuite_phase_tracer.so"
+TRACING_LAYER_LIBRARY = "libperfsuite_cl_layer.so"
+COMPATIBILITY_LAYER_LIBRARY = "libperfsuite_cl_compat.so"
 
+_COMPATIBILITY_SOURCE = "src/opencl/compat_layer.c"
 _COMPILE_LIMIT_S = 300
 _FLAGS = ("-O2", "-g", "-fPIC", "-Wall", "-pthread")
 
@@ -95,6 +100,55 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
     extra = (f"-I{engine.include_dir}",)
     identity = f"{engine.build_id} {engine.library_dir}"
     return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=extra, links=links, identity=identity)
+
+
+def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
+    """Compile the interposed tracer of phases against the engine's headers into the cache; it is for LD_PRELOAD."""
+    root = _source_root("src/tracer/phase_tracer.c")
+    return _build(
+        PHASE_TRACER_LIBRARY,
+        [root / "src" / "tracer" / "phase_tracer.c"],
+        root / "include",
+        cache_dir,
+        extra=(f"-I{engine.include_dir}",),
+        links=("-ldl",),
+        identity=f"phase tracer {engine.build_id}",
+    )
+
+
+def find_opencl_layer(name: str, cache_dir: Path) -> Path:
+    """Find one of the layers for OpenCL's loader among the native files, or build it from its source into the cache.
+
+    Raises
+    ------
+    NativeBuildError
+        It does not build; the text says where OpenCL's headers are missing.
+    """
+    for place in native_dirs():
+        if (place / name).exists():
+            return place / name
+        if (place / _COMPATIBILITY_SOURCE).exists():
+            return _build_opencl_layer(name, place, cache_dir)
+    raise NativeBuildError(f"native source {_COMPATIBILITY_SOURCE} is not installed with perfsuite; reinstall it")
+
+
+def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
+    alone = root / _COMPATIBILITY_SOURCE
+    sources = [path for path in sorted(alone.parent.glob("*.c")) if (path == alone) == (name != TRACING_LAYER_LIBRARY)]
+    extra = ("-fvisibility=hidden", "-DCL_TARGET_OPENCL_VERSION=300")
+    links = ("-Wl,-Bsymbolic,-z,nodelete,--build-id,--as-needed", "-ldl")
+    try:
+        return _build(name, sources, root / "include", cache_dir, extra=extra, links=links, identity=name)
+    except NativeBuildError:
+        if _has_header("CL/cl_layer.h"):
+            raise
+        raise NativeBuildError(f"{name}: no CL/cl_layer.h; install OpenCL's headers, Debian's opencl-headers") from None
+
+
+def _has_header(header: str) -> bool:
+    command = [_compiler("cc", "gcc", "clang"), "-E", "-x", "c", "-", "-o", os.devnull]
+    text = f"#include <{header}>\n"
+    return subprocess.run(command, input=text, text=True, capture_output=True, timeout=60).returncode == 0
 
 
 def _source_root(needed: str) -> Path:
@@ -175,6 +229,17 @@ def load_problem(path: Path) -> str | None:
     except OSError as error:
         return str(error)
     return None
+
+
+def loaded_library(path: Path) -> ctypes.CDLL:
+    """Return a library that somebody else has brought into this process, such as a layer that OpenCL's loader took in.
+
+    Raises
+    ------
+    NativeBuildError
+        It is not in this process.
+    """
+    return _load(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
 
 
 def _load(path: Path, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:

@@ -90,18 +90,25 @@ class KernelBench:
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         self._programs = KernelPrograms(self._context, kernels_dir=kernels_dir, log_dir=log_dir)
 
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The profiling queue, on which launches run in order."""
+        return self._queue
+
+    def bound(self, case: KernelCase, *, seed: int) -> BoundLaunch:
+        """Return a kernel with inputs drawn for it, ready to be launched."""
+        launch = prepare(case, self._tuning, np.random.default_rng([seed, zlib.crc32(case.case_id.encode())]))
+        return BoundLaunch(self._context, self._queue, self._programs.kernel(launch), launch)
+
     def measure(self, case: KernelCase, *, repetitions: int, seed: int, budget_ns: int = BUDGET_NS) -> KernelRecord:
         """Verify one kernel, then time it if its output was right."""
-        rng = np.random.default_rng([seed, zlib.crc32(case.case_id.encode())])
-        launch = prepare(case, self._tuning, rng)
-        kernel = self._programs.kernel(launch)
         tolerance = TOLERANCES[case.type]
         try:
-            bound = _BoundLaunch(self._context, self._queue, kernel, launch)
+            bound = self.bound(case, seed=seed)
             deviation = bound.verify()
             stamps = bound.time(repetitions, budget_ns) if deviation <= tolerance else []
         except cl.Error as error:
-            raise OpenClError(f"{case.case_id}: {_first_line(error)} on {self._device}") from None
+            raise OpenClError(f"{case.case_id}: {first_line(error)} on {self._device}") from None
         queued, submit, start, end = zip(*stamps, strict=True) if stamps else ((), (), (), ())
         return KernelRecord(
             case_id=case.case_id,
@@ -114,7 +121,7 @@ class KernelBench:
         )
 
 
-class _BoundLaunch:
+class BoundLaunch:
     """A kernel with its arguments set; it holds their buffers, which OpenCL does not."""
 
     def __init__(self, context: cl.Context, queue: cl.CommandQueue, kernel: cl.Kernel, launch: KernelLaunch) -> None:
@@ -126,7 +133,15 @@ class _BoundLaunch:
             cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=array) for array in launch.inputs
         ]
         self._out = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=poison)
-        kernel.set_args(*self._inputs, self._out, *launch.scalars)
+        self.bind()
+
+    def bind(self) -> None:
+        """Set the kernel's arguments; again where another launch of the same kernel has set its own since."""
+        self._kernel.set_args(*self._inputs, self._out, *self._launch.scalars)
+
+    def enqueue(self) -> cl.Event:
+        """Launch once and do not wait."""
+        return cl.enqueue_nd_range_kernel(self._queue, self._kernel, self._launch.global_size, self._launch.local_size)
 
     def verify(self) -> float:
         """Run once and return the error norm, infinite where the kernel wrote behind its output or left any of it."""
@@ -150,8 +165,7 @@ class _BoundLaunch:
         return stamps
 
     def _run(self) -> cl.Event:
-        launch = self._launch
-        event = cl.enqueue_nd_range_kernel(self._queue, self._kernel, launch.global_size, launch.local_size)
+        event = self.enqueue()
         event.wait()
         return event
 
@@ -161,5 +175,6 @@ def has_enough(done: int, repetitions: int, elapsed_ns: int, budget_ns: int) -> 
     return done >= repetitions or (done >= MIN_REPETITIONS and elapsed_ns > budget_ns)
 
 
-def _first_line(error: cl.Error) -> str:
+def first_line(error: cl.Error) -> str:
+    """Return what an error of OpenCL says first."""
     return (str(error).splitlines() or [type(error).__name__])[0]

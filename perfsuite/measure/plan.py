@@ -32,6 +32,8 @@ class LlamaPlan:
     n_gen: int
     n_depth: int = 0
     n_repetitions: int = 1
+    #: Lengths of the prompts that the process runs one after the other; without any it runs `n_prompt`.
+    prompt_lengths: tuple[int, ...] = ()
     n_batch: int = 512
     n_ubatch: int = 512
     flash_attn: bool = True
@@ -42,7 +44,11 @@ class LlamaPlan:
     #: An adapter in GGUF, applied at scale 1.
     lora_path: str | None = None
     n_gpu_layers: int = 0
+    #: A backend of ggml's in a library of its own, beside those that the engine was built with.
+    backend_library: str | None = None
     recorder: str = "callback"
+    #: For the ``groups`` recorder, of a prefill and of a decode step: by node, whether it ends a group (1) or not (0).
+    group_ends: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     #: Whether each thread gets a processor of its own, where there are as many threads as processors.
     binds_threads: bool = True
     seed: int = 0
@@ -53,11 +59,14 @@ class LlamaPlan:
     inject_ratio: float = 0.0
     inject_phases: tuple[str, ...] = ()
     inject_phase_ratio: float = 0.0
+    #: Where a local socket offers records while the run goes on; its folder is the user's alone.
+    live_socket: str | None = None
 
     @property
     def n_ctx(self) -> int:
         """Context length in tokens: what the workload needs, in steps of 256 as llama.cpp pads it."""
-        return -(-(self.n_depth + self.n_prompt + self.n_gen) // 256) * 256
+        longest = max(self.prompt_lengths, default=self.n_prompt)
+        return -(-(self.n_depth + longest + self.n_gen) // 256) * 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +83,44 @@ class OverheadPlan:
     llama: LlamaPlan
     phase: str
     n_pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UprobePlan:
+    """One replicate of llama.cpp with kernel probes on the functions that the driver calls."""
+
+    llama: LlamaPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuplicationPlan:
+    """The suite's own OpenCL kernels, each alone and followed by duplicates of itself."""
+
+    case_ids: tuple[str, ...]
+    platform: str | None
+    n_rounds: int
+    #: Time for the rounds of one kernel, which bounds the number of duplicates.
+    budget_ns: int
+    seed: int
+    log_dir: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDuplicationPlan:
+    """The engine's OpenCL kernels, each duplicated by the layer within an evaluation."""
+
+    llama: LlamaPlan
+    #: The OpenCL layer that the environment brings in, and where the environment says that its log goes.
+    layer_library: str
+    log_dir: str
+    #: ``prefill`` and ``decode``; of each the longest kernels of `least_ns` or more, of the names given or of all.
+    phases: tuple[str, ...]
+    n_kernels: int
+    least_ns: int
+    names: tuple[str, ...] = ()
+    n_rounds: int
+    #: As in a `DuplicationPlan`.
+    budget_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +203,9 @@ Plan = (
     LlamaPlan
     | TurnsPlan
     | OverheadPlan
+    | UprobePlan
+    | DuplicationPlan
+    | EngineDuplicationPlan
     | KernelPlan
     | ProbePlan
     | SurveyPlan
@@ -169,6 +219,9 @@ _TASKS: dict[str, type[Any]] = {
     "llama": LlamaPlan,
     "turns": TurnsPlan,
     "overhead": OverheadPlan,
+    "uprobes": UprobePlan,
+    "duplication": DuplicationPlan,
+    "engine_duplication": EngineDuplicationPlan,
     "kernels": KernelPlan,
     "probes": ProbePlan,
     "survey": SurveyPlan,
@@ -206,7 +259,11 @@ def load_plan(text: str) -> Plan:
 
 def _with_tuples(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Undo what JSON does to tuples."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
+    return {name: _as_tuple(value) for name, value in arguments.items()}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(_as_tuple(each) for each in value) if isinstance(value, list) else value
 
 
 def dump_record(task: str, payload: Mapping[str, Any]) -> bytes:

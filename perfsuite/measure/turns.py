@@ -41,6 +41,7 @@ def run_in_turns(
     n_turns: int,
     leader: int,
     extra_environment: Mapping[str, str] | None = None,
+    own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
     limit_s: float = WORKER_LIMIT_S,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run `n_turns` turns of each of two plans, in ABBA order, and return the payloads of both.
@@ -53,6 +54,8 @@ def run_in_turns(
         Turns of each; an even number leads equally often.
     leader
         0 or 1: which of the two has the first turn.
+    extra_environment, own_environments
+        Variables of both processes, and of each.
 
     Raises
     ------
@@ -62,8 +65,10 @@ def run_in_turns(
     deadline_s = time.monotonic() + limit_s
     with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder, contextlib.ExitStack() as stack:
         workers = [
-            stack.enter_context(_worker(plan, Path(folder) / str(place), extra_environment or {}, deadline_s))
-            for place, plan in enumerate(plans)
+            stack.enter_context(
+                _worker(plan, Path(folder) / str(place), {**(extra_environment or {}), **own}, deadline_s)
+            )
+            for place, (plan, own) in enumerate(zip(plans, own_environments, strict=True))
         ]
         for worker in workers:
             worker.await_ready()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfsuite.device.profile import Profile
@@ -15,8 +16,17 @@ from perfsuite.measure.plan import Plan, task_of
 N_TRIES = 3
 
 
-def run_undisturbed(plan: Plan, profile: Profile, *, n_tries: int = N_TRIES) -> dict[str, Any]:
+def run_undisturbed(
+    plan: Plan,
+    profile: Profile,
+    *,
+    n_tries: int = N_TRIES,
+    extra_environment: Mapping[str, str] | None = None,
+    complain: Callable[[Contention, Profile], str | None] = waiting_complaint,
+) -> dict[str, Any]:
     """Run a plan in fresh processes until one had the processors for itself; return its payload.
+
+    `complain` says why a process cannot be used.
 
     Raises
     ------
@@ -25,8 +35,8 @@ def run_undisturbed(plan: Plan, profile: Profile, *, n_tries: int = N_TRIES) -> 
     """
     complaint: str | None = None
     for _ in range(n_tries):
-        payload = run_worker(plan)
-        complaint = waiting_complaint(Contention.from_plain(payload["contention"]), profile)
+        payload = run_worker(plan, extra_environment=extra_environment)
+        complaint = complain(Contention.from_plain(payload["contention"]), profile)
         if complaint is None:
             return payload
     raise MeasurementError(

@@ -10,15 +10,18 @@ import os
 import resource
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import EngineError, PerfsuiteError
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import (
     DevicesPlan,
+    DuplicationPlan,
+    EngineDuplicationPlan,
     IndependentPlan,
     KernelPlan,
     LlamaPlan,
@@ -28,11 +31,15 @@ from perfsuite.measure.plan import (
     ProbePlan,
     SurveyPlan,
     TurnsPlan,
+    UprobePlan,
     dump_record,
     load_plan,
     task_of,
 )
 from perfsuite.measure.resident import resident_sample
+
+if TYPE_CHECKING:
+    from perfsuite.measure.live_publisher import Pause
 
 
 def main(arguments: list[str]) -> int:
@@ -60,8 +67,9 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
 
     library = _engine_library(plan)
     base = resident_sample()
-    with open_engine(library, plan) as engine:
-        engine.warm_up(plan)
+    with _published(library, plan) as pause, open_engine(library, plan) as engine:
+        with pause():
+            engine.warm_up(plan)
         before = ContentionMark.take()
         engine.run(plan)
         contention = before.until(ContentionMark.take())
@@ -74,6 +82,23 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
     }
+
+
+def _published(library: Any, plan: LlamaPlan) -> AbstractContextManager[Pause]:
+    """Publish what the driver does where the plan names a socket, and the kernels where the OpenCL layer is here.
+
+    The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
+    """
+    from perfsuite.measure.live_publisher import published
+
+    log_dir = os.environ.get("PERFSUITE_OPENCL_LOG")
+    is_bound = plan.binds_threads and plan.n_threads == len(USABLE_PROCESSORS) > 1
+    return published(
+        library,
+        plan.live_socket,
+        opencl_log=Path(log_dir) / f"opencl-{os.getpid()}.log" if log_dir else None,
+        processors=USABLE_PROCESSORS - {min(USABLE_PROCESSORS)} if is_bound else frozenset(),
+    )
 
 
 def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
@@ -93,11 +118,12 @@ def _run_turns(plan: TurnsPlan) -> dict[str, Any]:
     from perfsuite.measure.llama import open_engine
 
     library = _engine_library(plan.llama)
-    with open_engine(library, plan.llama) as engine:
+    with _published(library, plan.llama) as pause, open_engine(library, plan.llama) as engine:
         turns: list[Contention] = []
         print(READY_MARK, flush=True)
         for _ in iter(sys.stdin.readline, ""):
-            engine.warm_up(_one_token(plan.llama))
+            with pause():
+                engine.warm_up(_one_token(plan.llama))
             before = ContentionMark.take()
             engine.run(plan.llama)
             turns.append(before.until(ContentionMark.take()))
@@ -124,6 +150,59 @@ def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
     plain, recorded = measure_overhead(library, plan.llama, phase=Phase(plan.phase), n_pairs=plan.n_pairs)
     contention = before.until(ContentionMark.take())
     return {"plain_ns": plain, "recorded_ns": recorded, "contention": contention.to_plain()}
+
+
+def _run_uprobes(plan: UprobePlan) -> dict[str, Any]:
+    """Run as `_run_llama`, with probes that are set after the warm-up."""
+    from perfsuite.measure.llama import open_engine
+    from perfsuite.measure.uprobes import Uprobes
+
+    library = _engine_library(plan.llama)
+    with open_engine(library, plan.llama) as engine:
+        engine.warm_up(plan.llama)
+        probes = Uprobes(library)
+        before = ContentionMark.take()
+        with probes:
+            engine.run(plan.llama)
+        contention = before.until(ContentionMark.take())
+        trace = probes.trace()
+        probes.close()
+        record = engine.record()
+    return {"engine": record.to_plain(), "contention": contention.to_plain(), "calls": trace.to_plain()}
+
+
+def _run_duplication(plan: DuplicationPlan) -> dict[str, Any]:
+    from perfsuite.measure.opencl_duplication import duplicate_kernels
+    from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+
+    wanted = set(plan.case_ids)
+    cases = tuple(case for case in STANDARD_KERNELS if case.case_id in wanted)
+    before = ContentionMark.take()
+    found = duplicate_kernels(
+        cases,
+        platform=plan.platform,
+        n_rounds=plan.n_rounds,
+        budget_ns=plan.budget_ns,
+        seed=plan.seed,
+        log_dir=Path(plan.log_dir),
+    )
+    contention = before.until(ContentionMark.take())
+    return {"kernels": [each.to_plain() for each in found], "contention": contention.to_plain()}
+
+
+def _run_engine_duplication(plan: EngineDuplicationPlan) -> dict[str, Any]:
+    from perfsuite.measure.llama import open_engine
+    from perfsuite.measure.native import loaded_library
+    from perfsuite.measure.opencl_engine_duplication import duplicate_engine_kernels
+
+    library = _engine_library(plan.llama)
+    with open_engine(library, plan.llama) as engine:
+        layer = loaded_library(Path(plan.layer_library))
+        engine.warm_up(plan.llama)
+        before = ContentionMark.take()
+        found = duplicate_engine_kernels(engine, layer, plan)
+        contention = before.until(ContentionMark.take())
+    return {"kernels": [each.to_plain() for each in found], "contention": contention.to_plain()}
 
 
 def _run_operators(plan: OperatorsPlan) -> dict[str, Any]:
@@ -225,6 +304,9 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     LlamaPlan: _run_llama,
     TurnsPlan: _run_turns,
     OverheadPlan: _run_overhead,
+    UprobePlan: _run_uprobes,
+    DuplicationPlan: _run_duplication,
+    EngineDuplicationPlan: _run_engine_duplication,
     ProbePlan: _run_probes,
     SurveyPlan: _run_survey,
     OpenClCeilingsPlan: _run_opencl_ceilings,

@@ -11,6 +11,7 @@ import pytest
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.engine import find_engine
+from perfsuite.measure.opencl_backend import of_engine
 from perfsuite.plugin.options import RunConfig
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
@@ -58,7 +59,8 @@ def with_old_side(config: RunConfig, option: object) -> RunConfig:
 def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arguments: str | None) -> RunConfig:
     old = config
     if library_dir is not None:
-        old = replace(old, engine=find_engine(Path(library_dir)))
+        engine = find_engine(Path(library_dir))
+        old = replace(old, engine=engine, opencl=old.opencl and of_engine(old.opencl, engine, config.cache_dir))
     if model is not None:
         weights = resolve(model, cache_dir=config.cache_dir / "models")
         old = replace(old, workload=replace(old.workload, weights=weights))

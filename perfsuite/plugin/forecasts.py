@@ -16,8 +16,12 @@ from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.measure.plan import ProbePlan
 from perfsuite.plugin.options import RunConfig
+from perfsuite.records.events import Phase
 
 _PROBE_BUDGET_MS = 2500
+
+#: Phases that the processor computes on every backend.
+_ON_THE_PROCESSOR = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
 
 @dataclass
@@ -43,13 +47,20 @@ class Forecasts:
         self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
 
     def expectation(self, case: Case) -> Expectation:
-        """Forecast a case: by the calibration where it knows the case, else by the ceilings alone."""
-        profile = self.config.profile
+        """Forecast a case: by the calibration where it knows the case, else by the ceilings alone.
+
+        What OpenCL computes on the processor has the processor's ceilings, and no limit: how near a runtime's compiler
+        comes to them is for the baseline to say. On another device they are no ceilings.
+        """
+        profile, opencl = self.config.profile, self.config.opencl
+        on_opencl = opencl is not None and case.kind != "kernel" and case.phase not in _ON_THE_PROCESSOR
+        if opencl is not None and on_opencl and not opencl.device.is_cpu:
+            return Expectation()
         expectation = expect(
             case.costs,
             self.ceilings,
             self.best_ceilings,
-            tolerance_ratio=profile.forecast_tolerance_ratio.get(case.kind),
+            tolerance_ratio=None if on_opencl else profile.forecast_tolerance_ratio.get(case.kind),
             least_ns=profile.forecast_least_ns,
             spread_ratio=profile.ceiling_spread_ratio,
         )

@@ -31,7 +31,10 @@ _CASE_KINDS = {
     "phase_case": "phase",
     "operator_case": "operator",
     "kernel_case": "kernel",
+    "engine_kernel_case": "engine_kernel",
     "roofline_case": "roofline",
+    "fidelity_case": "fidelity",
+    "overhead_case": "overhead",
 }
 
 #: The argument of a test of statements about sweeps.

@@ -67,6 +67,7 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
         n_discarded=replicates.n_discarded,
         sentinels_ns=replicates.sentinels_ns,
         covariates=replicates.covariates,
+        on_processor=device["type"] == "cpu",
         description=f"{device['device_name']} ({device['platform_name']} {device['driver_version']})",
     )
 

@@ -15,7 +15,6 @@ from perfsuite.measure import launch
 from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.plugin.kernel_group import kernel_environment
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
@@ -24,25 +23,24 @@ from perfsuite.records.samples import CaseSamples
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
-from perfsuite.verdict.fidelity import graph_differences
+from perfsuite.verdict.graph_agreement import graph_differences
 from perfsuite.workload.weights import materialize
 
 #: Why no sample can be trusted, by phase and role.
 GraphProblems = dict[tuple[Phase | None, str | None], tuple[str, ...]]
 
 #: A single short prefill is a poor sample, so short scenarios are repeated within a process.
-_REPETITIONS = 3
+REPETITIONS = 3
 
 
 def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
     """Run the engine in `n_replicates` fresh processes; those that had competition are repeated up to once each."""
     workload = config.workload
-    plan = run_plan(config, _REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
+    plan = run_plan(config, REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
     order = random.Random()
-    environment = kernel_environment(config) if config.backend == "opencl" else {}
     replicates = collect_replicates(
         config,
-        lambda: launch.run_worker(with_drawn_layout(plan, order), extra_environment=environment),
+        lambda: launch.run_worker(with_drawn_layout(plan, order)),
         waiting_complaint,
         "llama.cpp",
         progress,
@@ -57,12 +55,12 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
             for case in cases
         },
         fingerprint=llama_fingerprint(config, version),
-        unclaimed=_unclaimed(config, cases, reduced),
+        unclaimed=unclaimed_operators(config, cases, reduced),
         peak_rss_bytes=replicates.peak_rss_bytes,
         n_discarded=replicates.n_discarded,
         sentinels_ns=replicates.sentinels_ns,
         covariates=replicates.covariates,
-        operator_share_ratio=_operator_shares(reduced),
+        operator_share_ratio=operator_shares(reduced),
         description=f"{version}, build {config.engine.build_id}",
     )
 
@@ -82,6 +80,7 @@ def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
         "backend": config.backend,
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
+        **(config.opencl.fingerprint if config.opencl else {}),
     }
 
 
@@ -93,8 +92,9 @@ def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
         gguf_path=materialize(config.workload.weights, cache_dir=config.cache_dir / "models"),
         cache_dir=config.cache_dir,
         n_threads=config.n_threads,
-        backend=config.backend,
-        n_repetitions=n_repetitions,
+        opencl=config.opencl,
+        n_repetitions=1 if config.prompt_lengths else n_repetitions,
+        prompt_lengths=config.prompt_lengths,
     )
     return replace(
         plan,
@@ -116,15 +116,17 @@ def graph_problems(config: RunConfig, records: Sequence[EngineRecord]) -> GraphP
         reason = f"the recorder lost events ({bad} evaluations incomplete, {dropped} events dropped)"
         return {(phase, role): (reason,) for phase in Phase for role in _all_roles(records)}
     for phase in config.workload.graph_phases():
-        recorded = _recorded_graph(records[0], phase)
+        recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
         for each in graph_differences(config.workload.graph(phase), recorded):
             problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
     return problems
 
 
-def _recorded_graph(record: EngineRecord, phase: Phase) -> list[Any]:
-    """Return the timed operators of the first prefill, or of the decode step in the middle."""
-    spans = [span for span in record.spans if span.phase is phase and span.repetition == 0]
+def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[Any]:
+    """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
+    prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]
+    repetition = prefills[0].repetition if prefills else 0
+    spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
     span = spans[0] if phase is Phase.PREFILL else spans[(len(spans) - 1) // 2]
     within = [each for each in record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
     return [operator for each in within for operator in timed_operators(record.graphs[each.graph])]
@@ -141,7 +143,9 @@ def _case_samples(case: Case, reduced: Sequence[ReplicateSamples], problems: tup
     return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
 
 
-def _unclaimed(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> dict[str, str]:
+def unclaimed_operators(
+    config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
+) -> dict[str, str]:
     """Name what was recorded and no operator case claims, for workloads whose operators are enumerated or should be."""
     claimed = {(case.phase, case.role) for case in cases if case.kind == "operator"}
     prefix = f"operator/{config.workload.prefix}"
@@ -155,7 +159,8 @@ def _unclaimed(config: RunConfig, cases: Sequence[Case], reduced: Sequence[Repli
     }
 
 
-def _operator_shares(reduced: Sequence[ReplicateSamples]) -> dict[str, float]:
+def operator_shares(reduced: Sequence[ReplicateSamples]) -> dict[str, float]:
+    """Return, by phase, the share of it that its operators account for."""
     shares: dict[str, list[float]] = defaultdict(list)
     for replicate in reduced:
         for phase, roles in replicate.operator_ns.items():

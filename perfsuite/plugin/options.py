@@ -14,13 +14,15 @@ import pytest
 
 from perfsuite.device.profile import Profile, find_profile, profile_names
 from perfsuite.device.threads import default_threads
-from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.margins import KindMargins, Margins, parse_margins, parse_ratio
 from perfsuite.records.events import Phase
+from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import find_scenario, scenario_names
 from perfsuite.workload.weights import resolve
 
@@ -31,7 +33,7 @@ DEFAULT_BUDGET = "90s"
 _INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
 
 _NAMED = frozenset(
-    {"--device", "--model", "--scenario", "--threads", "--backend", "--baseline", "--baseline-dir"},
+    {"--device", "--model", "--scenario", "--prompts", "--threads", "--backend", "--baseline", "--baseline-dir"},
 )
 
 _CONFLICT = "perfsuite: another plugin has defined {} already; if it is pytest-playwright, run with '-p no:playwright'"
@@ -65,6 +67,14 @@ class RunConfig:
     model: str
     sweeps: tuple[str, ...]
     long_sweeps: bool
+    #: Whether the suite's own timings are held against ground truths.
+    fidelity: bool = False
+    #: Whether what following a run costs is measured.
+    overhead: bool = False
+    #: The engine's OpenCL backend on its device; None with another backend.
+    opencl: OpenClBackend | None = None
+    #: Lengths of the prompts that each process runs; () runs the scenario's.
+    prompt_lengths: tuple[int, ...] = ()
     #: What pairs compare with; None compares with stored baselines.
     old: RunConfig | None = None
     #: The same as it was asked for.
@@ -83,6 +93,12 @@ def add_options(parser: pytest.Parser) -> None:
         help=f"place series of workloads under the device's roofline: {', '.join(SWEEPS)}, all",
     )
     group.addoption("--perf-long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
+    group.addoption(
+        "--perf-fidelity",
+        action="store_true",
+        help="hold the suite's own timings against an independent tracer and kernel duplication",
+    )
+    group.addoption("--perf-overhead", action="store_true", help="measure what recorders cost, alone and together")
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption(
@@ -91,7 +107,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: see perf_margin)",
     )
     group.addoption("--perf-strict", action="store_true", help="fail cases that are new, invalid or undecided, too")
-    group.addoption("--perf-flash-attn", choices=("on", "off"), default="on", help="flash attention (default on)")
+    group.addoption(
+        "--perf-flash-attn",
+        choices=("on", "off"),
+        help="flash attention (default on; off where OpenCL runs on a processor, which compiles it for 20 s and more)",
+    )
     group.addoption("--perf-opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
     group.addoption("--perf-inject", metavar="OP=RATIO", help="slow an operator or a phase down, to test a verdict")
     parser.addini(
@@ -122,6 +142,12 @@ def _add_named(group: pytest.OptionGroup) -> None:
         metavar="NAME",
         help=f"{', '.join(scenario_names())}, or p<prompt>-g<generated> (default {DEFAULT_SCENARIO})",
     )
+    group.addoption(
+        "--prompts",
+        metavar="FILE",
+        help="prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
+        "tokens follow each",
+    )
     group.addoption("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
     group.addoption("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
     group.addoption(
@@ -146,19 +172,23 @@ def resolve_config(config: pytest.Config) -> RunConfig:
 
 def _resolve(config: pytest.Config) -> RunConfig:
     option = config.option
+    _refuse_in_pairs(option)
     profile = find_profile(option.device)
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    lengths = _prompt_lengths(option)
     scenario = find_scenario(option.scenario)
+    if lengths:
+        scenario = prompts_scenario(lengths, scenario.n_gen, n_depth=scenario.n_depth)
     injected, inject_ratio = _injection(option.perf_inject)
     if injected and option.baseline == "record":
         raise pytest.UsageError(
             "--baseline=record: a run with --perf-inject is slowed down on purpose, and no reference"
         )
     weights = resolve(option.model, cache_dir=cache_dir / "models")
-    workload = llama_workload(weights, scenario, flash_attn=option.perf_flash_attn == "on")
     engine = environment_engine()
-    if option.backend == "opencl":
-        _require_opencl_backend(engine)
+    platform = option.perf_opencl_platform or profile.opencl_platform
+    opencl = _opencl(engine, platform, cache_dir) if option.backend == "opencl" else None
+    workload = llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, opencl))
     return RunConfig(
         profile=profile,
         workload=workload,
@@ -181,7 +211,46 @@ def _resolve(config: pytest.Config) -> RunConfig:
         model=option.model,
         sweeps=_sweeps(option),
         long_sweeps=option.perf_long,
+        fidelity=option.perf_fidelity,
+        overhead=option.perf_overhead,
+        opencl=opencl,
+        prompt_lengths=lengths,
     )
+
+
+def _prompt_lengths(option: argparse.Namespace) -> tuple[int, ...]:
+    if not option.prompts:
+        return ()
+    others = {
+        "--perf-sweep": option.perf_sweep,
+        "--perf-fidelity": option.perf_fidelity,
+        "--perf-overhead": option.perf_overhead,
+        "--against": option.against or option.against_model or option.against_args,
+        "--backend=opencl": option.backend == "opencl",
+    }
+    if taken := [name for name, value in others.items() if value]:
+        raise pytest.UsageError(f"--prompts={option.prompts}: runs on its own; leave out {', '.join(taken)}")
+    return prompt_lengths(Path(option.prompts))
+
+
+def _opencl(engine: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
+    from perfsuite.measure.opencl_setup import set_up_opencl
+
+    return set_up_opencl(engine, platform, cache_dir)
+
+
+def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
+    return given == "on" if given else opencl is None or not opencl.device.is_cpu
+
+
+def _refuse_in_pairs(option: argparse.Namespace) -> None:
+    """Refuse what a paired comparison cannot examine."""
+    if not any((option.against, option.against_model, option.against_args)):
+        return
+    if option.perf_fidelity:
+        raise pytest.UsageError("--perf-fidelity: a pair has no ground truth; leave out one or the other")
+    if option.perf_overhead:
+        raise pytest.UsageError("--perf-overhead: makes pairs of its own; leave out --against")
 
 
 def _sweeps(option: argparse.Namespace) -> tuple[str, ...]:
@@ -198,14 +267,6 @@ def _sweeps(option: argparse.Namespace) -> tuple[str, ...]:
             f"--perf-sweep={text}: sweeps stand under the processor's ceilings; leave out --backend"
         )
     return tuple(SWEEPS) if "all" in names else names
-
-
-def _require_opencl_backend(engine: Engine) -> None:
-    if not any(engine.library_dir.glob("libggml-opencl.so*")):
-        raise EngineError(
-            f"--backend=opencl: {engine.library_dir} holds no libggml-opencl.so; rebuild llama-cpp-python with "
-            'CMAKE_ARGS="-DGGML_OPENCL=ON" or point LLAMA_CPP_LIB_PATH to such a build'
-        )
 
 
 def _directory(given: str | None, default: Path) -> Path:

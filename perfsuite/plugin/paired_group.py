@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfsuite.expectation.cases import Case
-from perfsuite.plugin.kernel_group import kernel_environment
 from perfsuite.plugin.llama_group import GraphProblems, graph_problems, llama_fingerprint, run_plan
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
@@ -34,7 +33,7 @@ def measure_pairs(
         plans=(run_plan(config.old), run_plan(config)),
         profile=config.profile,
         budget_s=config.budget_s,
-        extra_environment=kernel_environment(config) if config.backend == "opencl" else {},
+        extra_environment=config.opencl.environment() if config.opencl else {},
         announce=lambda _: progress.step("pairs of llama.cpp"),
     )
 

@@ -34,6 +34,8 @@ class GroupSamples:
     description: str = ""
     #: By sentinel: its time in each replicate, ns.
     sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    #: Whether the processor's ceilings are those of what was measured.
+    on_processor: bool = True
     #: What may explain the run and does not identify it; None is 'not measured'.
     covariates: Mapping[str, float | None] = field(default_factory=dict)
 

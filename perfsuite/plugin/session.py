@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from perfsuite import __version__
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import OpenClError, PerfsuiteError
-from perfsuite.expectation.cases import Case, kernel_cases, operator_cases, phase_cases
+from perfsuite.expectation.cases import (
+    GRAPH_PHASES,
+    Case,
+    engine_kernel_cases,
+    kernel_cases,
+    operator_cases,
+    phase_cases,
+)
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.plugin.examination import Examination
+from perfsuite.plugin.fidelity_group import FidelityExamination
 from perfsuite.plugin.forecasts import Forecasts, open_forecasts
 from perfsuite.plugin.kernel_group import measure_kernels
 from perfsuite.plugin.llama_group import measure_llama
 from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.overhead_group import OverheadExamination
 from perfsuite.plugin.paired_group import measure_pairs
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples
@@ -37,12 +48,16 @@ from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.samples import CaseSamples
 from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.trace.samples import EMBEDDING_ROLE
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
 from perfsuite.verdict.compare import BaselineMatch, judge
 from perfsuite.verdict.roofline.checks import all_checks
 from perfsuite.verdict.roofline.statement import Statement
 from perfsuite.verdict.roofline.stored_run import write_roofline
+
+if TYPE_CHECKING:
+    from perfsuite.trace.kernel_mapping import KernelMapping
 
 #: The kind of the sweeps' cases, and the name of their group.
 _ROOFLINE = "roofline"
@@ -57,8 +72,12 @@ class PerfSession:
     stored: StoredBaselines
     forecasts: Forecasts
     sweeps: Sweeps = field(default_factory=Sweeps)
+    #: Which kernel computes which operator, on the OpenCL backend.
+    mapping: KernelMapping | None = None
     #: What the sweeps have measured.
     roofline: RooflineRun | None = None
+    #: What options ask to be examined beside the groups.
+    examinations: tuple[Examination, ...] = ()
     _statements: dict[str, Statement] = field(default_factory=dict)
     groups: dict[str, GroupSamples] = field(default_factory=dict)
     #: Why a group could not be measured, by group.
@@ -107,26 +126,47 @@ class PerfSession:
     def _measure_groups(self, selected: Sequence[Case], reporter: pytest.TerminalReporter | None) -> None:
         """Measure against forecasts and stored baselines, ceilings before and after."""
         wanted = {GROUP_OF_KIND[case.kind] for case in selected}
-        n_replicates = len(wanted - {_ROOFLINE}) * self.config.n_replicates
+        n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates
+        examined = [(each, [case.case_id for case in selected if case.kind == each.kind]) for each in self.examinations]
+        n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
         n_sweeps = n_steps(self.config, self.sweeps) if self.sweeps.points else 0
-        progress = ProgressLine(reporter, n_replicates + n_sweeps + 2)
+        progress = ProgressLine(reporter, n_replicates + n_sweeps + n_examined + 2)
         self._probe(progress)
         if "llama" in wanted:
             cases = [case for case in self.cases.values() if GROUP_OF_KIND[case.kind] == "llama"]
-            self._group("llama", lambda: measure_llama(self.config, cases, progress))
+            self._group("llama", lambda: self._measure_engine(cases, progress))
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
             self._group("kernels", lambda: measure_kernels(self.config, kernels, progress))
         if self.sweeps.points:
             self._group(_ROOFLINE, lambda: self._measure_sweeps(progress))
+        for examination, case_ids in examined:
+            if case_ids:
+                self._examine(examination, case_ids, progress)
         self._probe(progress)
         progress.finish()
+
+    def _measure_engine(self, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+        if self.mapping is None:
+            return measure_llama(self.config, cases, progress)
+        from perfsuite.plugin.opencl_group import measure_opencl  # as in `_open_mapping`
+
+        return measure_opencl(self.config, cases, self.mapping, progress)
 
     def _measure_sweeps(self, progress: ProgressLine) -> GroupSamples:
         """Measure the sweeps, and keep what they have measured beside the run's file."""
         group, self.roofline = measure_roofline(self.config, self.sweeps, progress)
         write_roofline(self.roofline, self.config.run_dir / "roofline.json")
         return group
+
+    def _examine(self, examination: Examination, case_ids: Sequence[str], progress: ProgressLine) -> None:
+        """Let an examination measure its cases; it is no group, for it has no baselines."""
+        started_s = time.monotonic()
+        try:
+            examination.measure(case_ids, progress)
+        except PerfsuiteError as error:
+            self.errors[examination.kind] = str(error)
+        self.durations_s[examination.kind] = round(time.monotonic() - started_s, 3)
 
     def statement(self, name: str) -> Statement:
         """Check a statement about the sweeps; undecided, with the reason, where they could not be measured."""
@@ -225,6 +265,9 @@ class PerfSession:
     def _judge(self, case: Case, marker_margin: float | None) -> Judgement:
         if case.case_id in self.paired:
             return self.paired[case.case_id]
+        for examination in self.examinations:
+            if examination.kind == case.kind:
+                return examination.judge(case.case_id, self.errors.get(case.kind, "it was not measured"))
         group = GROUP_OF_KIND[case.kind]
         samples = self._samples(case, group)
         expectation = self._expectation(case)
@@ -249,6 +292,9 @@ class PerfSession:
         )
 
     def _expectation(self, case: Case) -> Expectation:
+        group = self.groups.get(GROUP_OF_KIND[case.kind])
+        if group is not None and not group.on_processor:
+            return Expectation()
         if case.kind != _ROOFLINE:
             return self.forecasts.expectation(case)
         return Expectation() if self.roofline is None else roofline_expectation(self.roofline, case.case_id)
@@ -276,19 +322,52 @@ def open_session(config: RunConfig) -> PerfSession:
     PerfsuiteError
         A baseline file or the calibration cannot be read, or the folder of the run cannot be written.
     """
-    cases = [*phase_cases(config.workload)]
-    if config.backend == "cpu":
-        cases += operator_cases(config.workload)
-    else:  # without operators, the gather of the embeddings stays within the prefill
-        cases = [case for case in cases if case.phase is not Phase.EMBEDDING]
+    mapping = _open_mapping(config)
+    cases = list(_engine_cases(config, mapping))
     if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
         cases += kernel_cases()
+    examinations = _examinations(config)
+    cases += (case for examination in examinations for case in examination.cases())
     sweeps = open_sweeps(config) if config.old is None else Sweeps()
     cases += sweeps.cases()
     return PerfSession(
         config=config,
         cases={case.case_id: case for case in cases},
         sweeps=sweeps,
+        mapping=mapping,
+        examinations=examinations,
         stored=open_baselines(config),
         forecasts=open_forecasts(config),
     )
+
+
+def _examinations(config: RunConfig) -> tuple[Examination, ...]:
+    """Return what the options ask to be examined."""
+    found: list[Examination] = []
+    if config.fidelity:
+        found.append(FidelityExamination(config=config))
+    if config.overhead:
+        found.append(OverheadExamination(config=config))
+    return tuple(found)
+
+
+def _open_mapping(config: RunConfig) -> KernelMapping | None:
+    """Return which kernel computes which operator on the OpenCL backend; pairs have no trace of what a device does."""
+    if config.opencl is None or config.old is not None:
+        return None
+    from perfsuite.plugin.opencl_group import open_mapping  # brings NumPy, which other runs do not need here
+
+    return open_mapping(config)
+
+
+def _engine_cases(config: RunConfig, mapping: KernelMapping | None) -> Iterator[Case]:
+    if config.opencl is None:
+        yield from phase_cases(config.workload)
+        yield from operator_cases(config.workload)
+        return
+    # The gather of the embeddings is done by the processor, and stays in the prefill.
+    yield from (case for case in phase_cases(config.workload) if case.phase is not Phase.EMBEDDING)
+    if mapping is not None:
+        yield from (case for case in operator_cases(config.workload) if case.role != EMBEDDING_ROLE)
+        roles = {phase: mapping.kernel_roles(phase) for phase in GRAPH_PHASES}
+        yield from engine_kernel_cases(config.workload, roles)

@@ -226,4 +226,28 @@ class RooflineChart:
     panels: tuple[RooflinePanel, ...]
 
 
-Chart: TypeAlias = LineChart | HeatMap | StackedBars | RooflineChart
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatterPanel:
+    """Points over axes of their own, with what is drawn through and around some of them."""
+
+    title: str
+    x_axis: Axis
+    y_axis: Axis
+    groups: tuple[PointGroup, ...]
+    #: Such as a frontier.
+    lines: tuple[Line, ...] = ()
+    #: Points that are ringed, such as a knee; None where nothing is.
+    ringed: PointGroup | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScatterChart:
+    """Panels of points; one label is one subject in all of them, and one kind has one filling."""
+
+    title: str
+    note: str
+    n_columns: int
+    panels: tuple[ScatterPanel, ...]
+
+
+Chart: TypeAlias = LineChart | HeatMap | StackedBars | RooflineChart | ScatterChart

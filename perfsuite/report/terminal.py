@@ -28,7 +28,13 @@ _STYLES = {
 _LEAST_WIDTH = 110
 
 #: The kinds in the order in which they are shown; others follow.
-_TITLES = {"phase": "Phases", "operator": "Operators", "kernel": "Kernels", "roofline": "Sweeps"}
+_TITLES = {
+    "phase": "Phases",
+    "operator": "Operators",
+    "engine_kernel": "Kernels of the engine",
+    "kernel": "Kernels",
+    "roofline": "Sweeps",
+}
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int, is_color: bool) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice, takewhile
 
 from perfsuite.records.events import Node, Tensor
 
@@ -32,15 +34,15 @@ class RecordedOperator:
 def timed_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
     """List the operators that the recorder times, in order, each as the engine computes it.
 
-    The node that is fused into one is joined to it, and a product with a Hadamard matrix is a transform (``FWHT``).
+    The nodes that are fused into one are joined to it, and a product with a Hadamard matrix is a transform (``FWHT``).
     """
     namer = _RoleNamer()
     operators = []
     for index, node in enumerate(graph):
         if not node.timed:
             continue
-        follower = graph[index + 1] if index + 1 < len(graph) and graph[index + 1].fused else None
-        operators.append(namer.named(_joined(_computed(node), follower)))
+        followers = takewhile(lambda each: each.fused, islice(graph, index + 1, None))
+        operators.append(namer.named(reduce(_joined, followers, _computed(node))))
     return tuple(operators)
 
 
@@ -50,9 +52,7 @@ def _computed(node: Node) -> Node:
     return node
 
 
-def _joined(node: Node, follower: Node | None) -> Node:
-    if follower is None:
-        return node
+def _joined(node: Node, follower: Node) -> Node:
     others = tuple(source for source in follower.sources if source.name != node.tensor.name)
     return Node(
         tensor=follower.tensor,

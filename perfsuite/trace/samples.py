@@ -60,6 +60,13 @@ def faster_half_mean(values: Sequence[int]) -> float:
 def replicate_samples(record: EngineRecord, center: Center = median) -> ReplicateSamples:
     """Reduce one process's record to one value for each phase and operator."""
     traced = {phase: tuple(traced_phases(record, phase)) for phase in (Phase.PREFILL, Phase.DECODE)}
+    return reduce_phases(record, traced, center)
+
+
+def reduce_phases(
+    record: EngineRecord, traced: Mapping[Phase, tuple[TracedPhase, ...]], center: Center = median
+) -> ReplicateSamples:
+    """Reduce one process's phases, and the operators that were traced in them, to one value each."""
     phase_ns = _span_centers(record, center)
     for phase, occurrences in traced.items():
         embedding = [each.role_ns.get(EMBEDDING_ROLE, 0) for each in occurrences]

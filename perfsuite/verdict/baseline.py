@@ -22,7 +22,15 @@ _READERS = {1: entry_from_plain_1, SCHEMA: entry_from_plain}
 _RE_RECORD = "re-record with --baseline=record"
 
 #: Which group of measurements, and so which file, a kind of case belongs to.
-GROUP_OF_KIND = {"phase": "llama", "operator": "llama", "kernel": "kernels", "roofline": "roofline"}
+GROUP_OF_KIND = {
+    "phase": "llama",
+    "operator": "llama",
+    "engine_kernel": "llama",
+    "kernel": "kernels",
+    "roofline": "roofline",
+    "fidelity": "fidelity",
+    "overhead": "overhead",
+}
 
 #: The cases that tests of one's own measure; also the name of their file.
 OWN_GROUP = "own"

@@ -64,10 +64,10 @@ class Drift:
 def sentinel_of(case_id: str) -> str | None:
     """Return which sentinel a case follows; None for cases of one's own, of which nothing is known."""
     kind, *parts = case_id.split("/")
-    if kind == "kernel":
-        return COMPUTE
-    if kind not in ("phase", "operator") or len(parts) < 3 or parts[2] not in {phase.value for phase in Phase}:
+    if kind not in ("phase", "operator", "kernel"):
         return None
+    if len(parts) < 3 or parts[2] not in {phase.value for phase in Phase}:
+        return COMPUTE if kind == "kernel" else None  # the suite's own kernels are of no phase, the engine's are
     return _SENTINEL_OF_PHASE.get(Phase(parts[2]))
 
 

@@ -1,84 +1,110 @@
-"""Whether the analytical graph is the graph that the engine ran: operator by operator, shape by shape."""
+"""Fidelity of the suite's own timings: one row a phase, an operator sum or a kernel, against its ground truth."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
-from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.ggml_cost import TensorShape, cost_of
-from perfsuite.expectation.graph import Operator
-from perfsuite.expectation.op_cost import OpCost
-from perfsuite.records.events import Tensor
-from perfsuite.trace.operators import RecordedOperator
+from perfsuite.verdict.fidelity_scores import accuracy_percent, scaled_error_us_per_ms
 
-_Key = tuple[str, str, int | None, TensorShape, tuple[TensorShape, ...], OpCost]
 
-#: Names of tensors of the file and of an adapter; RoPE's factors are constants and no parameters.
-_PARAMETER = re.compile(r"(?!rope_).+\.(weight|bias)(\.lora_[ab])?")
-#: Names of the cache's tensors and of views into them, which a copy is not.
-_CACHE = re.compile(r"cache_[kv]_l\d+( \((?!copy)\w+\))*")
+class FidelityKind(str, Enum):
+    """What a row is of; the value is its key in JSON."""
+
+    PHASES = "phases"
+    OPERATORS = "operators"
+    KERNELS = "kernels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GraphDifference:
-    """An operator that only one of two graphs has."""
+class FidelityRow:
+    """One latency as the suite tells it, and as its ground truth has it."""
 
-    role: str
-    #: Which side has it, with its place, shapes and cost, in one line.
-    text: str
+    #: The phase, or the kernel's case id; a kernel of the engine's begins with its phase.
+    name: str
+    kind: FidelityKind
+    #: None where there is no ground truth; `problem` says why.
+    measured_ns: float | None
+    ground_truth_ns: float | None
+    #: Occurrences of a phase, or duplicates in a round.
+    n: int
+    #: The median of the differences, one by one, ns; of kernels the difference of the medians.
+    error_ns: float | None = None
+    #: The least and the most of the ground truth, over rounds; None where it has no rounds.
+    interval_ns: tuple[float, float] | None = None
+    #: Where the ground truth comes from, in a word: ``interposed``, ``uprobes``, ``duplication``.
+    ground_truth: str
+    #: Times beside these, by name, ns, such as a kernel's ``occupied_ns``.
+    beside_ns: Mapping[str, float] = field(default_factory=dict)
+    #: What a reader must know, such as fewer duplicates than asked for.
+    note: str = ""
+    problem: str | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there are both latencies and nothing speaks against them."""
+        return self.problem is None and self.measured_ns is not None and bool(self.ground_truth_ns)
+
+    @property
+    def accuracy_percent(self) -> float | None:
+        """`perfsuite.verdict.fidelity_scores.accuracy_percent` of the row; None where it is not measured."""
+        pair = self._pair()
+        return None if pair is None else accuracy_percent(*pair)
+
+    @property
+    def scaled_error_us_per_ms(self) -> float | None:
+        """`perfsuite.verdict.fidelity_scores.scaled_error_us_per_ms` of the row; None where it is not measured."""
+        pair = self._pair()
+        return None if pair is None else scaled_error_us_per_ms(*pair)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the row as JSON-able values."""
+        return {
+            "name": self.name,
+            "measured_ns": self.measured_ns,
+            "ground_truth_ns": self.ground_truth_ns,
+            "accuracy_percent": self.accuracy_percent,
+            "scaled_error_us_per_ms": self.scaled_error_us_per_ms,
+            "error_ns": self.error_ns,
+            "n": self.n,
+            "interval_ns": None if self.interval_ns is None else list(self.interval_ns),
+            "ground_truth": self.ground_truth,
+            **self.beside_ns,
+            "note": self.note,
+            "problem": self.problem,
+        }
+
+    def _pair(self) -> tuple[float, float] | None:
+        if not self.is_measured or self.measured_ns is None or self.ground_truth_ns is None:
+            return None
+        return self.measured_ns, self.ground_truth_ns
 
 
-def graph_differences(
-    expected: Sequence[Operator], recorded: Sequence[RecordedOperator]
-) -> tuple[GraphDifference, ...]:
-    """Compare two graphs by role, operator, layer, shapes and every part of the cost."""
-    wanted = Counter(_expected_key(operator) for operator in expected)
-    seen = Counter(_recorded_key(operator) for operator in recorded)
-    sides = (("expected and not recorded", wanted - seen), ("recorded and not expected", seen - wanted))
-    return tuple(
-        GraphDifference(role=key[0], text=f"{side}: {_line(key)}") for side, surplus in sides for key in surplus
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FidelityRun:
+    """Everything that one run compared, and under which conditions."""
 
+    device: str
+    #: The OpenCL platform and device of the kernels; None where none was measured.
+    platform: str | None
+    #: Such as ``governor`` and ``clocks``.
+    conditions: Mapping[str, str]
+    rows: tuple[FidelityRow, ...]
+    #: What could not be measured at all, and why.
+    problems: tuple[str, ...] = ()
 
-def recorded_cost(operator: RecordedOperator) -> OpCost:
-    """Cost a recorded operator by the convention of the expectation, from its own shapes and its sources' names."""
-    names = tuple(source.name for source in operator.sources)
-    return cost_of(
-        operator.op,
-        shape_of(operator.output),
-        tuple(shape_of(tensor) for tensor in operator.sources),
-        is_weight=any(_PARAMETER.fullmatch(name) for name in names),
-        kv_sources=tuple(place for place, name in enumerate(names) if _CACHE.fullmatch(name)),
-    )
+    def of(self, kind: FidelityKind) -> tuple[FidelityRow, ...]:
+        """Return the rows of a kind."""
+        return tuple(row for row in self.rows if row.kind is kind)
 
-
-def shape_of(tensor: Tensor) -> TensorShape:
-    """Reduce a recorded tensor to type and dimensions."""
-    return TensorShape(type=tensor.type.lower(), ne=tensor.ne)
-
-
-def _expected_key(operator: Operator) -> _Key:
-    return operator.role, operator.op, operator.layer, operator.output, operator.sources, operator.cost
-
-
-def _recorded_key(operator: RecordedOperator) -> _Key:
-    sources = tuple(shape_of(tensor) for tensor in operator.sources)
-    try:
-        cost = recorded_cost(operator)
-    except ArchitectureError:
-        cost = OpCost(flops=-1, read_bytes=-1, written_bytes=-1)
-    return operator.role, operator.op, operator.layer, shape_of(operator.output), sources, cost
-
-
-def _line(key: _Key) -> str:
-    role, op, layer, output, sources, cost = key
-    place = "" if layer is None else f" in layer {layer}"
-    inputs = ", ".join(f"{source.type}{list(source.ne)}" for source in sources)
-    return (
-        f"{role}{place}: {op} {inputs} -> {output.type}{list(output.ne)}, {cost.flops} FLOPs, "
-        f"{cost.read_bytes} B read ({cost.parameter_bytes} B parameters, {cost.kv_read_bytes} B KV), "
-        f"{cost.written_bytes} B written ({cost.kv_written_bytes} B KV)"
-    )
+    def to_plain(self) -> dict[str, Any]:
+        """Return the run as JSON-able values."""
+        return {
+            "device": self.device,
+            "platform": self.platform,
+            "conditions": dict(self.conditions),
+            **{kind.value: [row.to_plain() for row in self.of(kind)] for kind in FidelityKind},
+            "problems": list(self.problems),
+        }

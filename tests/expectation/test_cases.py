@@ -13,6 +13,7 @@ from perfsuite.expectation.cases import (
     REST_ROLE,
     Case,
     LlamaWorkload,
+    engine_kernel_cases,
     kernel_cases,
     llama_workload,
     operator_cases,
@@ -231,3 +232,55 @@ def test_what_a_run_records_is_what_is_enumerated(stored_record: EngineRecord) -
     for phase in (Phase.PREFILL, Phase.DECODE):
         enumerated = {case.role for case in operator_cases(of) if case.phase is phase} - {REST_ROLE}
         assert set(recorded[phase]) == enumerated
+
+
+def operators_of(of: LlamaWorkload, phase: Phase) -> dict[str, Case]:
+    """Return the operator cases of a phase by role."""
+    return {str(case.role): case for case in operator_cases(of) if case.phase is phase}
+
+
+def test_a_kernel_costs_its_operators() -> None:
+    """All operators that a kernel alone computes make up its cost, in each phase its own."""
+    of = workload(flash_attn=False)
+    kernels = {"kernel_mul_mm": ("Qcur", "Kcur", "ffn_up"), "kernel_soft_max": ("kq_soft_max",)}
+    cases = list(engine_kernel_cases(of, {Phase.PREFILL: kernels, Phase.DECODE: {"kernel_mul_mv": ("ffn_up",)}}))
+    prefix = "kernel/smollm2-135m-q8_0/siso"
+    assert [case.case_id for case in cases] == [
+        f"{prefix}/prefill/kernel_mul_mm",
+        f"{prefix}/prefill/kernel_soft_max",
+        f"{prefix}/decode/kernel_mul_mv",
+    ]
+    assert [(case.kind, case.role, case.phase) for case in cases[1:]] == [
+        ("engine_kernel", "kernel_soft_max", Phase.PREFILL),
+        ("engine_kernel", "kernel_mul_mv", Phase.DECODE),
+    ]
+    prefill, decode = (operators_of(of, phase) for phase in (Phase.PREFILL, Phase.DECODE))
+    assert total(cases[0]) == total(prefill["Qcur"]) + total(prefill["Kcur"]) + total(prefill["ffn_up"])
+    assert total(cases[1]) == total(prefill["kq_soft_max"])
+    assert total(cases[2]) == total(decode["ffn_up"])
+    parts = [(part.type, part.working_set_bytes, part.activation_set_bytes) for part in cases[0].costs]
+    assert len(set(parts)) == len(parts)
+
+
+def test_a_kernel_that_shares_an_operator_has_no_cost() -> None:
+    """Where two kernels compute one operator, nobody knows whose cost it is; the others keep theirs."""
+    kernels = {"quantize": ("Qcur",), "kernel_mul_mm": ("Qcur", "ffn_up"), "kernel_add": ("l_out",)}
+    costs = {case.role: case.costs for case in engine_kernel_cases(workload(), {Phase.DECODE: kernels})}
+    assert costs["quantize"] == costs["kernel_mul_mm"] == ()
+    assert sum(part.cost.flops for part in costs["kernel_add"]) > 0
+
+
+def test_a_kernel_of_what_nobody_knows_has_no_cost() -> None:
+    """An operator that the expectation does not know brings no cost, and no error."""
+    (case,) = engine_kernel_cases(workload(), {Phase.DECODE: {"kernel_odd": ("surprise",)}})
+    assert case.costs == ()
+
+
+@pytest.mark.parametrize(("scenario", "phase"), [("p0-g4", Phase.PREFILL), ("p4-g0", Phase.DECODE)])
+def test_a_phase_that_does_not_run_has_no_kernels(scenario: str, phase: Phase) -> None:
+    """Without a prompt or a generation there is no kernel in its phase, and the other phase has its own."""
+    other = Phase.DECODE if phase is Phase.PREFILL else Phase.PREFILL
+    roles = {phase: {}, other: {"kernel_add": ("l_out",)}}
+    (case,) = engine_kernel_cases(workload(scenario=scenario), roles)
+    assert case.phase is other
+    assert total(case) == total(operators_of(workload(scenario=scenario), other)["l_out"])

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import EngineError
+from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama import TickClock, _evaluations
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import EngineRecord, Phase
 
 FIRST_START = 0xFFFFFFFF
 NANOSECONDS = TickClock(0, 0, 10**12, 10**12)
@@ -47,3 +54,79 @@ def test_ends_without_a_launch_are_nobodys() -> None:
     """What precedes the first launch, as the naive recorder leaves it, belongs to no evaluation."""
     assert list(_evaluations(iter([(1, 0, 1), (2, 0, 1)]), NANOSECONDS)) == []
     assert list(_evaluations(iter([]), NANOSECONDS)) == []
+
+
+# ---- the real engine ---------------------------------------------------------------------------------------------
+
+#: Runs a plan and returns its record; the same plan is run once.
+Recorded = Callable[[LlamaPlan], EngineRecord]
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Recorded:
+    """Return how to run the real engine."""
+    known: dict[LlamaPlan, EngineRecord] = {}
+
+    def record(plan: LlamaPlan) -> EngineRecord:
+        if plan not in known:
+            known[plan] = EngineRecord.from_plain(run_worker(plan)["engine"])
+        return known[plan]
+
+    return record
+
+
+def graph_names(record: EngineRecord) -> list[list[str]]:
+    """Return the names of the nodes of each evaluation's graph."""
+    return [[node.tensor.name for node in record.graphs[each.graph]] for each in record.evaluations]
+
+
+def n_ends(record: EngineRecord) -> list[int]:
+    """Return how many ends each evaluation has."""
+    return [len(each.ends_ns) for each in record.evaluations]
+
+
+def test_node_by_node_every_node_of_the_graph_ends(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """The recorder of groups ends at each node of each evaluation, views among them, in the order of time."""
+    record = recorded(replace(small_plan, recorder="groups"))
+    assert n_ends(record) == [len(names) for names in graph_names(record)]
+    assert [span.phase for span in record.spans].count(Phase.DECODE) == len(record.evaluations) - 1 == small_plan.n_gen
+    assert record.n_dropped == 0
+    for each in record.evaluations:
+        times = (each.launch_ns, *each.ends_ns)
+        assert all(one <= other for one, other in pairwise(times))
+        assert sum(span.start_ns <= times[0] and times[-1] <= span.end_ns for span in record.spans) == 2
+
+
+def test_groups_do_not_change_the_graph(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """Node by node each evaluation has the graph that the callback recorder sees, but that no node is fused away."""
+    by_callback, by_node = (recorded(replace(small_plan, recorder=name)) for name in ("callback", "groups"))
+    assert graph_names(by_node) == graph_names(by_callback)
+    fused = [[node.fused for graph in record.graphs for node in graph].count(True) for record in (by_callback, by_node)]
+    assert fused[0] > fused[1] == 0
+
+
+def test_nodes_that_end_no_group_have_no_end(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """A zero joins a node to the next one in its phase; nodes beyond what the plan names end a group each."""
+    every = n_ends(recorded(replace(small_plan, recorder="groups")))
+    joined = replace(small_plan, recorder="groups", group_ends=((0, 1, 0, 0), (1, 0)))
+    record = recorded(joined)
+    assert n_ends(record) == [every[0] - 3, *(each - 1 for each in every[1:])]
+    assert graph_names(record) == graph_names(recorded(replace(joined, group_ends=((), ()))))
+
+
+def test_a_process_runs_each_prompt(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """Prompts of two lengths are two repetitions, in their order, each with its own generation."""
+    record = recorded(replace(small_plan, n_gen=2, prompt_lengths=(24, 8)))
+    prefills = [span for span in record.spans if span.phase is Phase.PREFILL]
+    assert [(span.repetition, span.n_tokens) for span in prefills] == [(0, 24), (1, 8)]
+    steps = [(span.repetition, span.token) for span in record.spans if span.phase is Phase.DECODE]
+    assert steps == [(0, 24), (0, 25), (1, 8), (1, 9)]
+    whole = [span for span in record.spans if span.phase is Phase.END_TO_END]
+    assert [span.repetition for span in whole] == [0, 1]
+    assert all(one.start_ns <= two.start_ns < one.end_ns for one, two in zip(whole, prefills, strict=True))
+
+
+def test_an_unknown_recorder_is_refused(small_plan: LlamaPlan) -> None:
+    """The message lists what there is."""
+    with pytest.raises(MeasurementError, match=r"recorder 'tape' is not known; known are .*cb_eval, groups"):
+        run_worker(replace(small_plan, recorder="tape"))

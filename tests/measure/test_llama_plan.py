@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.graph import Settings
 from perfsuite.measure.engine import Engine
@@ -14,6 +12,8 @@ from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+
+from ..synthetic_opencl_backend import opencl_backend
 
 
 def plan_of(engine: Engine, tmp_path: Path, scenario: str = "siso", **settings: object) -> LlamaPlan:
@@ -45,10 +45,27 @@ def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: 
     assert (plan.flash_attn, plan.type_k, plan.type_v, plan.swa_full) == (False, "q8_0", "bf16", False)
 
 
-@pytest.mark.parametrize(("backend", "layers", "recorder"), [("cpu", 0, "callback"), ("opencl", 999, "none")])
-def test_operators_are_recorded_on_the_processor(
-    backend: str, layers: int, recorder: str, engine: Engine, tmp_path: Path
-) -> None:
-    """Only the CPU backend reports its operators; another one has the whole model."""
-    plan = plan_of(engine, tmp_path, backend=backend)
-    assert (plan.n_gpu_layers, plan.recorder) == (layers, recorder)
+def test_operators_are_recorded_on_the_processor(engine: Engine, tmp_path: Path) -> None:
+    """Without an OpenCL device the CPU backend has the whole model, and reports its operators."""
+    plan = plan_of(engine, tmp_path)
+    assert (plan.n_gpu_layers, plan.recorder, plan.backend_library) == (0, "callback", None)
+
+
+def test_a_device_has_the_whole_model(engine: Engine, tmp_path: Path) -> None:
+    """With OpenCL all layers are on the device, from the backend's own library, and the recorder has nothing to see."""
+    plan = plan_of(engine, tmp_path, opencl=opencl_backend(tmp_path))
+    library = str(tmp_path / "libggml-opencl.so")
+    assert (plan.n_gpu_layers, plan.recorder, plan.backend_library) == (999, "none", library)
+
+
+def test_an_engine_that_was_built_with_opencl_loads_no_other_backend(engine: Engine, tmp_path: Path) -> None:
+    """A backend without a library of its own is the engine's."""
+    plan = plan_of(engine, tmp_path, opencl=replace(opencl_backend(tmp_path), library=None))
+    assert (plan.n_gpu_layers, plan.backend_library) == (999, None)
+
+
+def test_the_longest_prompt_fits(engine: Engine, tmp_path: Path) -> None:
+    """Of several prompts the longest decides the batch and the context."""
+    plan = plan_of(engine, tmp_path, "p10-g6", prompt_lengths=(5, 1500, 10))
+    assert (plan.prompt_lengths, plan.n_batch, plan.n_ctx) == ((5, 1500, 10), 1500, 1536)
+    assert plan_of(engine, tmp_path, "p10-g6").n_ctx == 256

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +17,11 @@ from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine
 from perfsuite.measure.native import (
     PROBE_LIBRARY,
     build_engine_library,
+    build_phase_tracer,
     build_probe_library,
     load_probe_library,
     load_problem,
+    loaded_library,
     native_dirs,
     refuse_other_engine,
 )
@@ -245,3 +248,22 @@ def test_a_library_that_does_not_load_is_named(tmp_path: Path) -> None:
     with pytest.raises(NativeBuildError, match=rf"{path}: cannot be loaded \("):
         native._load(path)
     assert load_problem(path)
+
+
+def test_the_phase_tracer_is_one_library_for_an_engine(engine: Engine, engine_cache: Path) -> None:
+    """It is built once, wraps what the driver calls, and is not brought into this process."""
+    library = build_phase_tracer(engine, engine_cache)
+    assert library.name == "libperfsuite_phase_tracer.so"
+    assert build_phase_tracer(engine, engine_cache) == library
+    symbols = library.read_bytes()
+    assert all(name in symbols for name in (b"llama_decode", b"ps_phase_copy", b"ps_phase_softmax"))
+    assert str(library) not in Path("/proc/self/maps").read_text()
+
+
+def test_a_library_that_somebody_else_has_loaded_is_found() -> None:
+    """What this process maps is returned, and what it does not map is not loaded for it."""
+    maps = Path("/proc/self/maps").read_text().split()
+    libc = next(Path(word) for word in maps if Path(word).name.startswith("libc.so"))
+    assert loaded_library(libc).getpid() == os.getpid()
+    with pytest.raises(NativeBuildError, match=r"libnothing\.so: cannot be loaded"):
+        loaded_library(Path("/lib/libnothing.so"))

@@ -17,6 +17,8 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.plan import (
     SCHEMA,
     DevicesPlan,
+    DuplicationPlan,
+    EngineDuplicationPlan,
     IndependentPlan,
     KernelPlan,
     LlamaPlan,
@@ -26,6 +28,7 @@ from perfsuite.measure.plan import (
     Plan,
     ProbePlan,
     SurveyPlan,
+    UprobePlan,
     dump_plan,
     dump_record,
     load_plan,
@@ -46,6 +49,21 @@ LLAMA = LlamaPlan(
 PLANS: dict[str, Plan] = {
     "llama": replace(LLAMA, inject_op="MUL_MAT", inject_ratio=0.25),
     "overhead": OverheadPlan(llama=LLAMA, phase="decode", n_pairs=7),
+    "uprobes": UprobePlan(llama=LLAMA),
+    "duplication": DuplicationPlan(
+        case_ids=("kernel/add/n8/f32",), platform=None, n_rounds=5, budget_ns=10**9, seed=1, log_dir="/logs"
+    ),
+    "engine_duplication": EngineDuplicationPlan(
+        llama=LLAMA,
+        layer_library="/layer.so",
+        log_dir="/logs",
+        phases=("prefill", "decode"),
+        n_kernels=8,
+        least_ns=10**5,
+        names=("kernel_mul_mm",),
+        n_rounds=5,
+        budget_ns=10**9,
+    ),
     "kernels": KernelPlan(
         case_ids=("kernel/add/n8/f32",),
         platform=None,
@@ -79,7 +97,7 @@ HEADER_FAULTS = {
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
     "task": (
         "dance",
-        r"names the task 'dance'; known are devices, independent, kernels, llama, opencl_ceilings, operators, overhead",
+        r"names the task 'dance'; known are devices, duplication, engine_duplication, independent, kernels, llama, ",
     ),
 }
 

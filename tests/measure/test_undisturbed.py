@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -25,10 +26,12 @@ class Workers:
     def __init__(self, *contentions: dict[str, Any]) -> None:
         self._contentions = list(contentions)
         self.plans: list[Plan] = []
+        self.environments: list[Mapping[str, str] | None] = []
 
-    def run(self, plan: Plan) -> dict[str, Any]:
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None) -> dict[str, Any]:
         """Return a payload that tells how many runs there were."""
         self.plans.append(plan)
+        self.environments.append(extra_environment)
         return {"n_runs": len(self.plans), "contention": dict(self._contentions.pop(0))}
 
 
@@ -45,6 +48,20 @@ def test_a_disturbed_worker_is_run_again(monkeypatch: pytest.MonkeyPatch, n_dist
     found = workers(monkeypatch, *[CONTENDED] * n_disturbed, QUIET, QUIET)
     assert run_undisturbed(PLAN, HOST)["n_runs"] == n_disturbed + 1
     assert found.plans == [PLAN] * (n_disturbed + 1)
+
+
+def test_each_try_has_the_same_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the workers are started with beside their plan does not change from one try to the next."""
+    found = workers(monkeypatch, CONTENDED, QUIET)
+    run_undisturbed(PLAN, HOST, extra_environment={"A": "b"})
+    assert found.environments == [{"A": "b"}] * 2
+
+
+def test_what_disturbs_is_for_the_caller_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another complaint than that of waiting threads decides which run counts."""
+    found = workers(monkeypatch, QUIET, CONTENDED)
+    payload = run_undisturbed(PLAN, HOST, complain=lambda seen, _: None if seen.others_ratio else "too quiet")
+    assert payload["n_runs"] == len(found.plans) == 2
 
 
 @pytest.mark.parametrize("n_tries", [1, 2, 5])
@@ -71,7 +88,7 @@ def test_a_worker_that_fails_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -
     """A failure is no disturbance: it would fail again."""
     runs: list[Plan] = []
 
-    def failing(plan: Plan) -> dict[str, Any]:
+    def failing(plan: Plan, **_: object) -> dict[str, Any]:
         runs.append(plan)
         raise MeasurementError("no such device")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import FAILURE_MARK, run_worker
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OperatorsPlan, dump_plan, load_record
 from perfsuite.measure.sentinel import Sentinels
-from perfsuite.measure.worker import _RUNNERS, main, peak_rss_bytes
+from perfsuite.measure.worker import _RUNNERS, _published, main, peak_rss_bytes
 from perfsuite.records.events import EngineRecord
 
 Runner = Callable[[DevicesPlan], dict[str, Any]]
@@ -204,3 +205,31 @@ def test_operators_are_timed_in_their_order(monkeypatch: pytest.MonkeyPatch, ope
     payload = _RUNNERS[OperatorsPlan](operators_plan)
     assert payload["times_ns"] == [256.0, 256.0, 64.0]
     assert asked == [(shape, {"n_threads": 1, "budget_ns": 10**6, "spread_bytes": 2**16}) for shape in SHAPES]
+
+
+@pytest.mark.parametrize(
+    ("n_missing", "binds_threads", "keeps_off"), [(0, True, True), (1, True, False), (0, False, False)]
+)
+def test_publishing_keeps_off_a_driver_that_is_bound(
+    n_missing: int, binds_threads: bool, keeps_off: bool, small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a processor bound for each thread, the publisher has all but the first; else all of them are free to it."""
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr("perfsuite.measure.worker.USABLE_PROCESSORS", frozenset({3, 5}))
+    monkeypatch.setattr("perfsuite.measure.live_publisher.published", lambda *_, **settings: given.append(settings))
+    plan = replace(small_plan, n_threads=2 - n_missing, binds_threads=binds_threads)
+    _published(None, plan)
+    assert given[0]["processors"] == (frozenset({5}) if keeps_off else frozenset())
+
+
+def test_kernels_are_looked_for_where_the_layer_writes(
+    small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The layer's log of this process is followed where the environment names its folder, else none."""
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr("perfsuite.measure.live_publisher.published", lambda *_, **settings: given.append(settings))
+    monkeypatch.delenv("PERFSUITE_OPENCL_LOG", raising=False)
+    _published(None, small_plan)
+    monkeypatch.setenv("PERFSUITE_OPENCL_LOG", str(tmp_path))
+    _published(None, small_plan)
+    assert [each["opencl_log"] for each in given] == [None, tmp_path / f"opencl-{os.getpid()}.log"]

@@ -25,7 +25,9 @@ def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path
     output = run([toolchain.ctest, "--test-dir", str(build), "--output-on-failure", "--no-tests=error"])
     assert "100% tests passed" in output
     assert "test_ring" in output
+    assert "test_live" in output
     assert ("test_recorder" in output) == bool(include_dir)
+    assert ("test_phase_tracer" in output) == bool(include_dir)
 
 
 def _engine_include_dir() -> str:

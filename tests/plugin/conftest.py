@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+import scipy.optimize  # before pytester's runs, which forget modules that NumPy cannot load a second time
+import scipy.stats  # noqa: F401
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
@@ -28,6 +30,7 @@ from perfsuite.measure.plan import (
 from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span
 
 from ..synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
+from .fake_opencl import FakeOpenCl, replace_opencl
 
 _QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
 _CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
@@ -264,6 +267,14 @@ def fake_device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
     _replace_sweeps(monkeypatch, device, tmp_path)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return device
+
+
+@pytest.fixture
+def fake_opencl(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> FakeOpenCl:
+    """Replace the engine's OpenCL backend, on a device whose workers are replaced."""
+    fake = FakeOpenCl(folder=tmp_path)
+    replace_opencl(fake, monkeypatch)
+    return fake
 
 
 def _replace_sweeps(monkeypatch: pytest.MonkeyPatch, device: FakeDevice, folder: Any) -> None:

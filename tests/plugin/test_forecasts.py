@@ -29,6 +29,7 @@ from perfsuite.workload.weights import resolve
 
 from ..synthetic_calibration import calibration, composition, lawful_ns, points_of, token_phase
 from .conftest import FakeDevice
+from .fake_opencl import SCENARIO, FakeOpenCl
 
 MODEL = "smollm2-135m-l2-q8_0"
 PREFIX = f"{MODEL}/siso"
@@ -230,6 +231,46 @@ def test_pairs_need_no_forecast(pytester: pytest.Pytester, fake_device: FakeDevi
     result = _run(pytester, "--collect-only", f"--against={environment_engine().library_dir}")
     result.stdout.fnmatch_lines(["perfsuite: *in pairs against *"])
     result.stdout.no_fnmatch_line("*forecasts from*")
+
+
+def _run_opencl(pytester: pytest.Pytester, fake: FakeOpenCl, kind: str) -> dict[str, dict[str, Any]]:
+    """Run the engine's cases on an OpenCL device of a type, and return them."""
+    fake.kind = kind
+    engine = ("-k", "test_phase or test_operator or test_engine_kernel", "--perf-replicates=5")
+    _run(pytester, "--backend=opencl", f"--scenario={SCENARIO}", *engine)
+    return _cases(pytester)
+
+
+#: What the processor does on every backend.
+_PASSES = tuple(f"phase/{MODEL}/{SCENARIO}/{phase}" for phase in ("copy", "softmax", "sampling"))
+
+#: Cases of each kind that read parameters.
+_DECODES = {"phase": "", "operator": "/ffn_up", "kernel": "/kernel_mul_mat"}
+
+
+def test_opencl_on_a_processor_has_its_forecasts_and_no_limit(
+    pytester: pytest.Pytester, fake_opencl: FakeOpenCl, tmp_path: Path
+) -> None:
+    """Floor and forecast are those of the processor's ceilings; how near a compiler comes is for the baseline."""
+    _store(replace(_calibration(1e6), n_threads=default_threads()), tmp_path)
+    cases = _run_opencl(pytester, fake_opencl, "cpu")
+    assert {case["kind"] for case in cases.values()} == {"phase", "operator", "engine_kernel"}
+    known = {each: case for each, case in cases.items() if not each.endswith("/rest")}
+    assert [each for each, case in known.items() if not case["expected_ns"]] == []
+    assert all(cases[f"{kind}/{MODEL}/{SCENARIO}/decode{end}"]["floor_ns"] > 0 for kind, end in _DECODES.items())
+    assert {each for each, case in cases.items() if case["limit_ns"] is not None} <= set(_PASSES)
+    assert all(case["expected_upper_ns"] is None for case in cases.values())  # no calibration is of OpenCL
+    assert all(case["outcome"] == "new" for case in cases.values())
+
+
+def test_another_device_has_no_forecast(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+    """The processor's ceilings say nothing of a GPU, but of what follows each evaluation on the processor."""
+    cases = _run_opencl(pytester, fake_opencl, "gpu")
+    for case_id, case in cases.items():
+        has_forecast = case_id in _PASSES
+        assert (case["expected_ns"] is not None) == (case["floor_ns"] is not None) == has_forecast
+        assert case["limit_ns"] is None or has_forecast
+    assert any(case["kind"] == "engine_kernel" for case in cases.values())
 
 
 def test_a_run_of_pytest_without_a_device_does_not_pay_for_scipy() -> None:

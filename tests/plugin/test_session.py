@@ -12,7 +12,9 @@ from perfsuite.cli import main
 from perfsuite.verdict.baseline import read_baselines
 
 from .conftest import FakeDevice
+from .fake_opencl import SCENARIO, FakeOpenCl
 
+OPENCL = ("--backend=opencl", f"--scenario={SCENARIO}", "--perf-replicates=5")
 MODEL = "smollm2-135m-l2-q8_0"
 DECODE, PREFILL = f"phase/{MODEL}/siso/decode", f"phase/{MODEL}/siso/prefill"
 STORE = Path("baselines/host") / f"{MODEL}.json"
@@ -140,3 +142,70 @@ def test_another_run_that_recorded_meanwhile_is_kept(
     _run(pytester, "--baseline=record")
     (entry,) = read_baselines(STORE).entries
     assert len(entry.sessions) == 2
+
+
+# ---- OpenCL ------------------------------------------------------------------------------------------------------
+
+
+def test_the_suites_own_kernels_are_measured_beside_the_engines(
+    pytester: pytest.Pytester, fake_device: FakeDevice, fake_opencl: FakeOpenCl
+) -> None:
+    """Kernels of both kinds are cases, each of its own group; the engine is run for its own alone."""
+    assert _run(pytester, *OPENCL, "-k", "test_kernel and rms_norm or test_engine_kernel and rms_norm").ret == 0
+    assert {case["kind"] for case in _plain(pytester)["cases"]} == {"kernel", "engine_kernel"}
+    assert {type(plan).__name__ for plan in fake_device.plans} == {"ProbePlan", "DevicesPlan", "KernelPlan"}
+    assert len(fake_opencl.plans) == 5
+    fake_opencl.plans.clear()
+    assert _run(pytester, *OPENCL, "-k", "test_kernel and rms_norm and not test_engine_kernel").ret == 0
+    assert fake_opencl.plans == []
+
+
+def test_a_baseline_of_opencl_is_none_of_the_processors(
+    pytester: pytest.Pytester, fake_device: FakeDevice, fake_opencl: FakeOpenCl
+) -> None:
+    """What was recorded on one backend is not compared with the other."""
+    scenario = f"--scenario={SCENARIO}"
+    assert _run(pytester, *OPENCL, "--baseline=record").ret == 0
+    _run(pytester, scenario, "--perf-replicates=5")
+    decode = _case(pytester, f"phase/{MODEL}/{SCENARIO}/decode")
+    assert decode["outcome"] == "incomparable"
+    assert "backend" in decode["reason"]
+    assert _run(pytester, *OPENCL).ret == 0
+    assert _case(pytester, f"phase/{MODEL}/{SCENARIO}/decode")["outcome"] == "pass"
+
+
+def test_a_driver_update_is_told(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+    """Another driver of the device makes a baseline incomparable, and the reason names it."""
+    _run(pytester, *OPENCL, "--baseline=record")
+    fake_opencl.driver_version = "1.3"
+    _run(pytester, *OPENCL)
+    decode = _case(pytester, f"phase/{MODEL}/{SCENARIO}/decode")
+    assert decode["outcome"] == "incomparable"
+    assert "opencl_driver" in decode["reason"]
+
+
+def test_pairs_on_opencl_have_phases_alone(
+    pytester: pytest.Pytester, fake_device: FakeDevice, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody follows commands in pairs: no mapping is learnt, and both sides have the device's environment."""
+    environments: list[Any] = []
+    run_in_turns = fake_device.run_in_turns
+
+    def noted(plans: Any, **options: Any) -> Any:
+        environments.append(options["extra_environment"])
+        return run_in_turns(plans, **options)
+
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", noted)
+    assert _run(pytester, "--backend=opencl", "--against-args=threads=1").ret == 0
+    assert {case["kind"] for case in _plain(pytester)["cases"]} == {"phase"}
+    assert fake_opencl.learnt_plans == fake_opencl.plans == []
+    assert {each["OPENCL_LAYERS"] for each in environments} == {str(fake_opencl.folder / "opencl" / "compat.so")}
+    assert {plan.llama.n_gpu_layers for plan in fake_device.plans} == {999}
+
+
+def test_a_generation_without_a_prompt_has_kernels(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+    """A scenario without a prompt has the kernels of its generation alone."""
+    result = _run(pytester, "--backend=opencl", "--scenario=p0-g4", "--collect-only", "-k", "test_engine_kernel")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"*kernel/{MODEL}/p0-g4/decode/kernel_mul_mat*"])
+    result.stdout.no_fnmatch_line("*/prefill/*")

@@ -36,6 +36,8 @@ def session(memory_ns: int | None = 1000, compute_ns: int | None = 1000) -> Stor
         ("phase/a/b/softmax", "compute"),
         ("phase/a/b/sampling", "compute"),
         ("kernel/add/n8/f32", "compute"),
+        ("kernel/smollm2-135m-q8_0/siso/decode/kernel_add", "memory"),
+        ("kernel/smollm2-135m-q8_0/siso/prefill/kernel_add", "compute"),
         ("mine/x", None),
         ("phase/a", None),
         ("phase/a/b/other", None),

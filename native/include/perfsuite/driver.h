@@ -21,6 +21,9 @@ typedef struct ps_options {
     const char *type_v;
     const char *inject_op; /* NULL: no slowdown */
     const char *lora_path; /* an adapter in GGUF, applied at scale 1; NULL: none */
+    const char *backend_path; /* a backend of ggml's in a library of its own, loaded before the model; NULL: none */
+    const uint8_t *group_ends[2]; /* of the `groups` recorder, in a prefill and in a decode step; NULL: every node */
+    int32_t n_group_nodes[2];
     double inject_ratio;
     int64_t inject_extra_ns;
     double inject_phase_ratio; /* each of `inject_phases` is followed by a busy wait of this share of its own time */
@@ -65,6 +68,10 @@ typedef struct ps_span {
 } ps_span;
 
 typedef struct ps_engine ps_engine;
+
+/* The work of two phases, as calls that an interposed library can see. */
+__attribute__((noinline)) void ps_phase_copy(float *to, const float *from, size_t n);
+__attribute__((noinline)) float ps_phase_softmax(float *values, size_t n);
 
 const char *ps_engine_version(void); /* llama.cpp's and ggml's own words */
 

@@ -57,6 +57,7 @@ typedef enum ps_recorder_kind {
     PS_RECORDER_CALLBACK = 1, /* ends of operators on thread 0 */
     PS_RECORDER_PRELOAD = 2,  /* starts of operators on each thread */
     PS_RECORDER_CB_EVAL = 3,  /* answers true for each node: the naive way, kept for comparison */
+    PS_RECORDER_GROUPS = 4,   /* ends of groups of nodes, each computed and waited for by itself, on any backend */
 } ps_recorder_kind;
 
 typedef struct ps_recorder ps_recorder;
@@ -72,6 +73,13 @@ void ps_recorder_inject(ps_recorder *recorder, const char *op, double ratio, int
 /* The two hooks, with the signatures that llama.cpp wants. */
 bool ps_recorder_ask(struct ggml_tensor *tensor, bool ask, void *recorder);
 bool ps_recorder_tick(void *recorder);
+
+/* Which nodes of the evaluations to come end a group (the `groups` recorder), by their place among all nodes of an
+ * evaluation; those from `n_nodes` on end one each.  `ends` is kept by the caller. */
+void ps_recorder_set_groups(ps_recorder *recorder, const uint8_t *ends, int32_t n_nodes);
+/* Tells the `groups` recorder, to which no graph looks like the last one, that an evaluation is over.  Its events are
+ * then the launch of the graph of all nodes and the end of each group, with the index of the group's last node + 1. */
+void ps_recorder_end_evaluation(ps_recorder *recorder);
 
 /* Which recorder the entry hook reports to; NULL for none.  One at a time in a process. */
 void ps_recorder_watch_entries(ps_recorder *recorder);

@@ -18,6 +18,7 @@
 #include "ggml.h"
 #include "llama.h"
 #include "perfsuite/clock.h"
+#include "perfsuite/live.h"
 
 extern "C" bool ps_entry_resolve(void);
 
@@ -78,10 +79,26 @@ double ticks_per_ns() {
     return static_cast<double>(second.ticks - first.ticks) / static_cast<double>(second.ns - first.ns);
 }
 
+// A backend that is loaded is there for every model that is loaded after it, and stays for the process.  One that takes
+// no device leaves all layers to the processor without a word.
+void load_backend(const char *path) {
+    if (!path) {
+        return;
+    }
+    ggml_backend_reg_t backend = ggml_backend_load(path);
+    if (!backend) {
+        fail(std::string(path) + ": ggml cannot load it as a backend");
+    }
+    if (ggml_backend_reg_dev_count(backend) == 0) {
+        fail(std::string(path) + ": the backend takes none of the devices here");
+    }
+}
+
 model_ptr load(const ps_options &options) {
     llama_log_set(keep_complaint, nullptr);
     engine_log.clear();
     llama_backend_init();
+    load_backend(options.backend_path);
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options.n_gpu_layers;
     model_ptr model(llama_model_load_from_file(options.gguf_path, params));
@@ -170,20 +187,6 @@ std::vector<llama_token> draw_tokens(uint32_t seed, int32_t count, int32_t n_voc
         token = static_cast<llama_token>(generator() % static_cast<uint32_t>(n_vocab));
     }
     return tokens;
-}
-
-// Softmax over the logits, in place: no sampler of llama.cpp computes one for greedy decoding, so it is a pass of its own.
-float softmax(std::vector<float> &values) {
-    const float peak = *std::max_element(values.begin(), values.end());
-    float sum = 0.0f;
-    for (float &value : values) {
-        value = std::exp(value - peak);
-        sum += value;
-    }
-    for (float &value : values) {
-        value /= sum;
-    }
-    return sum;
 }
 
 // Where the engine's buffers lie within a cache line and a page decides a quarter of the speed of some operators, and it
@@ -291,14 +294,20 @@ struct ps_engine {
     ps_clock_point clock_start{}, clock_end{};
     int32_t n_repetitions = 0; // run and kept so far
     volatile float sink = 0.0f;
+    std::array<std::vector<uint8_t>, 2> group_ends; // of a prefill and of a decode step
 
     void add(ps_phase phase, int32_t repetition, int32_t token, int32_t n_tokens, int64_t start_ns) {
         const int64_t end_ns = ps_now_ns();
         spans.push_back({phase, repetition, token, n_tokens, start_ns, end_ns});
+        ps_live_push(&spans.back());
     }
 
     // One evaluation as a phase of its own, followed within it by the busy wait of an injected slowdown.
     void evaluate(ps_phase phase, int32_t repetition, int32_t token, llama_token *tokens, int32_t n_tokens) {
+        if (recorder) {
+            const std::vector<uint8_t> &ends = group_ends[phase == PS_PHASE_DECODE];
+            ps_recorder_set_groups(recorder.get(), ends.data(), static_cast<int32_t>(ends.size()));
+        }
         const int64_t start_ns = ps_now_ns();
         decode_or_fail(context.get(), tokens, n_tokens);
         if (options.inject_phases & (1u << phase)) {
@@ -308,16 +317,19 @@ struct ps_engine {
             }
         }
         add(phase, repetition, token, n_tokens, start_ns);
+        if (recorder) {
+            ps_recorder_end_evaluation(recorder.get());
+        }
     }
 
     void choose_next(int32_t repetition, int32_t token) {
         int64_t start_ns = ps_now_ns();
         const float *logits = llama_get_logits_ith(context.get(), -1);
-        std::memcpy(probabilities.data(), logits, probabilities.size() * sizeof(float));
+        ps_phase_copy(probabilities.data(), logits, probabilities.size());
         add(PS_PHASE_COPY, repetition, token, 1, start_ns);
 
         start_ns = ps_now_ns();
-        sink = softmax(probabilities);
+        sink = ps_phase_softmax(probabilities.data(), probabilities.size());
         add(PS_PHASE_SOFTMAX, repetition, token, 1, start_ns);
 
         start_ns = ps_now_ns();
@@ -359,6 +371,22 @@ struct ps_engine {
 
 extern "C" {
 
+void ps_phase_copy(float *to, const float *from, size_t n) { std::memcpy(to, from, n * sizeof(float)); }
+
+// Softmax over the logits, in place: no sampler of llama.cpp computes one for greedy decoding, so it is a pass of its own.
+float ps_phase_softmax(float *values, size_t n) {
+    const float peak = *std::max_element(values, values + n);
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        values[i] = std::exp(values[i] - peak);
+        sum += values[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        values[i] /= sum;
+    }
+    return sum;
+}
+
 const char *ps_engine_version(void) {
     static const std::string text =
         std::string("llama ") + llama_version() + ", ggml " + ggml_version() + " " + ggml_commit();
@@ -369,6 +397,10 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
     try {
         auto opened = std::make_unique<ps_engine>();
         opened->options = *options;
+        for (size_t i = 0; i < opened->group_ends.size(); i++) {
+            const uint8_t *ends = options->group_ends[i];
+            opened->group_ends[i].assign(ends, ends ? ends + options->n_group_nodes[i] : ends);
+        }
         opened->padding = draw_padding(options->layout_seed);
         ps_entry_resolve();
         const int64_t start_ns = ps_now_ns();

@@ -58,6 +58,11 @@ struct ps_recorder {
     char inject_op[PS_NAME_BYTES];
     double inject_ratio;
     double inject_extra_ticks;
+
+    const uint8_t *group_ends;
+    int32_t n_group_nodes;
+    ps_event *groups; /* of the evaluation under way */
+    uint32_t n_groups;
 };
 
 static ps_recorder *watched;
@@ -88,6 +93,10 @@ ps_recorder *ps_recorder_open(ps_recorder_kind kind, uint64_t capacity, int32_t 
     if (opened && kind == PS_RECORDER_PRELOAD) {
         opened = open_thread_rings(r, capacity);
     }
+    if (opened && kind == PS_RECORDER_GROUPS) {
+        r->groups = (ps_event *)calloc(MAX_NODES, sizeof(*r->groups));
+        opened = r->groups != NULL;
+    }
     if (!opened) {
         ps_recorder_close(r);
         return NULL;
@@ -117,6 +126,7 @@ void ps_recorder_close(ps_recorder *r) {
     free((void *)r->asked);
     free(r->stored);
     free(r->thread_stored);
+    free(r->groups);
     free(r);
 }
 
@@ -198,7 +208,8 @@ static bool fill_graph(ps_recorder *r, ps_graph *graph) {
         ps_node *node = &graph->nodes[i];
         copy_node(node, tensor);
         graph->addresses[i] = tensor;
-        node->fused_into_previous = i > 0 && graph->nodes[i - 1].timed && is_fused_pair(r, i - 1);
+        node->fused_into_previous =
+            r->kind != PS_RECORDER_GROUPS && i > 0 && graph->nodes[i - 1].timed && is_fused_pair(r, i - 1);
         node->timed =
             !is_empty(tensor->op) && (tensor->flags & GGML_TENSOR_FLAG_COMPUTE) && !node->fused_into_previous;
         if (node->timed) {
@@ -274,8 +285,46 @@ static void begin_computing(ps_recorder *r) {
     r->previous_ticks = r->launch_ticks;
 }
 
+void ps_recorder_set_groups(ps_recorder *r, const uint8_t *ends, int32_t n_nodes) {
+    r->group_ends = ends;
+    r->n_group_nodes = n_nodes;
+}
+
+static bool ask_for_group(ps_recorder *r, struct ggml_tensor *tensor, bool ask) {
+    if (!ask) { /* the group whose last node was asked for last is computed */
+        if (r->n_asked <= MAX_NODES) {
+            r->groups[r->n_groups++] = (ps_event){.ticks = ps_ticks(), .index = r->n_asked};
+        }
+        return true;
+    }
+    if (r->state != STATE_ASKING) {
+        begin_asking(r);
+        r->n_groups = 0;
+    }
+    uint32_t position = r->n_asked++;
+    if (position < MAX_NODES) {
+        r->asked[position] = tensor;
+        r->hash = mix(r->hash, signature(tensor));
+    }
+    return position >= (uint32_t)r->n_group_nodes || r->group_ends[position];
+}
+
+void ps_recorder_end_evaluation(ps_recorder *r) {
+    if (r->kind != PS_RECORDER_GROUPS || r->state != STATE_ASKING) {
+        return;
+    }
+    begin_computing(r);
+    for (uint32_t i = 0; r->current >= 0 && i < r->n_groups; i++) {
+        ps_ring_push(&r->ring, r->groups[i].ticks, (uint32_t)r->current, r->groups[i].index);
+    }
+    r->state = STATE_IDLE;
+}
+
 bool ps_recorder_ask(struct ggml_tensor *tensor, bool ask, void *recorder) {
     ps_recorder *r = (ps_recorder *)recorder;
+    if (r->kind == PS_RECORDER_GROUPS) {
+        return ask_for_group(r, tensor, ask);
+    }
     if (!ask) { /* only after an answer of true */
         ps_ring_push(&r->ring, ps_ticks(), 0, 1);
         return true;

@@ -9,12 +9,13 @@ from matplotlib import style
 from matplotlib.figure import Figure
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.chart import Chart, HeatMap, LineChart, RooflineChart
+from perfsuite.records.chart import Chart, HeatMap, LineChart, RooflineChart, ScatterChart
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.plots.formats import format_of
 from perfsuite.report.plots.heat_map import draw_heat_map
 from perfsuite.report.plots.lines import draw_lines
 from perfsuite.report.plots.roofline import draw_roofline
+from perfsuite.report.plots.scatter import draw_scatter
 from perfsuite.report.plots.stacked_bars import draw_stacked_bars
 from perfsuite.report.plots.style import SETTINGS
 
@@ -50,4 +51,6 @@ def draw(chart: Chart) -> Figure:
         return draw_lines(chart)
     if isinstance(chart, RooflineChart):
         return draw_roofline(chart)
+    if isinstance(chart, ScatterChart):
+        return draw_scatter(chart)
     return draw_heat_map(chart) if isinstance(chart, HeatMap) else draw_stacked_bars(chart)

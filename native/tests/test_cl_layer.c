@@ -1,0 +1,757 @@
+/* The tracing layer above a driver that does nothing.  Each test is a process of its own: the layer is begun once, and
+ * its log is read when the process has ended. */
+#define _GNU_SOURCE
+#include "fake_opencl.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CL/cl_layer.h>
+
+#include "check.h"
+#include "perfsuite/cl_layer.h"
+#include "perfsuite/cl_log.h"
+#include "perfsuite/clock.h"
+
+enum { MAX_SEEN = 100000, N_THREADS = 8, N_EACH = 2000 };
+
+static char folder[64];
+static const struct _cl_icd_dispatch *cl; /* the layer's table */
+
+/* The programs of these tests end without releasing what they made, as programs do. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+    return "detect_leaks=0";
+}
+
+/* ---- a process and its log -------------------------------------------------------------------------------------- */
+
+typedef struct seen {
+    ps_cl_command *commands;
+    int n_commands, n_replayed, n_names, n_queues, n_clocks, n_devices, n_ends;
+    int n_timer_clocks;
+    uint64_t n_loss;
+    ps_cl_end end;
+    ps_cl_queue queues[64];
+    char names[64][64];
+} seen;
+
+static void take_record(seen *all, const char *at) {
+    ps_cl_prefix prefix;
+    memcpy(&prefix, at, sizeof(prefix));
+    ps_cl_text text;
+    ps_cl_loss loss;
+    ps_cl_clock clock;
+    CHECK(prefix.bytes % 8 == 0);
+    switch (prefix.kind) {
+    case PS_CL_NAME:
+        memcpy(&text, at, sizeof(text));
+        CHECK(text.id == (uint32_t)all->n_names + 1 && text.length < 64);
+        memcpy(all->names[text.id], at + sizeof(text), text.length);
+        all->n_names++;
+        break;
+    case PS_CL_DEVICE: all->n_devices++; break;
+    case PS_CL_QUEUE: memcpy(&all->queues[all->n_queues++ % 64], at, sizeof(ps_cl_queue)); break;
+    case PS_CL_CLOCK:
+        memcpy(&clock, at, sizeof(clock));
+        CHECK(clock.host_before_ns <= clock.host_after_ns && clock.device_ns > 0);
+        all->n_clocks++;
+        all->n_timer_clocks += clock.source == PS_CL_CLOCK_TIMER;
+        break;
+    case PS_CL_COMMAND: {
+        ps_cl_command *command = &all->commands[all->n_commands + all->n_replayed];
+        CHECK(prefix.bytes == sizeof(*command) && all->n_commands + all->n_replayed < MAX_SEEN);
+        memcpy(command, at, sizeof(*command));
+        CHECK(command->queue >= 1 && (int)command->queue <= all->n_queues && (int)command->name <= all->n_names);
+        *(command->flags & PS_CL_REPLAYED ? &all->n_replayed : &all->n_commands) += 1;
+        break;
+    }
+    case PS_CL_LOSS:
+        memcpy(&loss, at, sizeof(loss));
+        all->n_loss += loss.n_commands;
+        break;
+    case PS_CL_END:
+        memcpy(&all->end, at, sizeof(all->end));
+        all->n_ends++;
+        break;
+    default: CHECK(!"a record of an unknown kind");
+    }
+}
+
+static void read_log(seen *all, pid_t pid) {
+    char path[128];
+    snprintf(path, sizeof(path), "%s/opencl-%ld.log", folder, (long)pid);
+    int file = open(path, O_RDONLY);
+    CHECK(file >= 0);
+    off_t bytes = lseek(file, 0, SEEK_END);
+    char *content = malloc((size_t)bytes);
+    CHECK(pread(file, content, (size_t)bytes, 0) == bytes);
+    close(file);
+    ps_cl_log_header header;
+    memcpy(&header, content, sizeof(header));
+    CHECK(memcmp(header.magic, PS_CL_LOG_MAGIC, 8) == 0 && header.pid == (uint32_t)pid);
+    off_t at = header.header_bytes;
+    while (at < bytes) {
+        ps_cl_prefix prefix;
+        CHECK(at + (off_t)sizeof(prefix) <= bytes);
+        memcpy(&prefix, content + at, sizeof(prefix));
+        CHECK(at + prefix.bytes <= bytes);
+        take_record(all, content + at);
+        at += prefix.bytes;
+    }
+    free(content);
+    unlink(path);
+}
+
+static int by_sequence(const void *a, const void *b) {
+    const ps_cl_command *left = a, *right = b;
+    return left->sequence < right->sequence ? -1 : left->sequence > right->sequence;
+}
+
+static pid_t start(void (*body)(void)) {
+    fflush(NULL);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        cl_uint n = 0;
+        setenv("PERFSUITE_OPENCL_LOG", folder, 0);
+        CHECK(clInitLayer(fake_n_entries, &fake_table, &n, &cl) == CL_SUCCESS);
+        CHECK(n == fake_n_entries);
+        body();
+        exit(0);
+    }
+    return pid;
+}
+
+/* Runs `body` in a process under the layer; its log, with the accounts checked. */
+static seen *run(void (*body)(void)) {
+    pid_t pid = start(body);
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    seen *all = calloc(1, sizeof(*all));
+    all->commands = calloc(MAX_SEEN, sizeof(*all->commands));
+    read_log(all, pid);
+    CHECK(all->n_ends == 1);
+    CHECK(all->end.n_commands == all->end.n_recorded + all->end.n_lost + all->end.n_unfinished);
+    CHECK(all->end.n_recorded == (uint64_t)all->n_commands && all->end.n_lost == all->n_loss);
+    qsort(all->commands, (size_t)(all->n_commands + all->n_replayed), sizeof(*all->commands), by_sequence);
+    return all;
+}
+
+static void drop(seen *all) {
+    free(all->commands);
+    free(all);
+}
+
+static cl_command_queue new_queue(cl_command_queue_properties properties) {
+    return cl->clCreateCommandQueue((cl_context)(uintptr_t)24, (cl_device_id)(uintptr_t)16, properties, NULL);
+}
+
+static cl_mem new_buffer(size_t bytes) {
+    return cl->clCreateBuffer((cl_context)(uintptr_t)24, CL_MEM_READ_WRITE, bytes, NULL, NULL);
+}
+
+static cl_int launch(cl_command_queue queue, cl_kernel kernel, cl_event *event) {
+    const size_t global[2] = {64, 2}, local[2] = {8, 1};
+    return cl->clEnqueueNDRangeKernel(queue, kernel, 2, NULL, global, local, 0, NULL, event);
+}
+
+/* ---- commands --------------------------------------------------------------------------------------------------- */
+
+static void enqueue_each(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "some_kernel", NULL);
+    cl_mem a = new_buffer(100), b = new_buffer(200);
+    char bytes[100] = {0};
+    const size_t region[3] = {4, 3, 2}, corner[3] = {0, 0, 0};
+    cl_event event = NULL;
+    cl->clSetKernelArg(kernel, 0, sizeof(a), &a);
+    cl->clSetKernelArg(kernel, 1, sizeof(int), bytes);
+    cl->clSetKernelArg(kernel, 2, sizeof(b), &b);
+    CHECK(launch(queue, kernel, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueTask(queue, kernel, 0, NULL, &event) == CL_SUCCESS);
+    CHECK(cl->clEnqueueReadBuffer(queue, a, CL_TRUE, 0, 50, bytes, 1, &event, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueWriteBuffer(queue, a, CL_FALSE, 0, 60, bytes, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueReadBufferRect(queue, a, CL_FALSE, corner, corner, region, 0, 0, 0, 0, bytes, 0, NULL, NULL) ==
+          CL_SUCCESS);
+    CHECK(cl->clEnqueueCopyBuffer(queue, a, b, 0, 0, 70, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueFillBuffer(queue, a, bytes, 4, 0, 80, 0, NULL, NULL) == CL_SUCCESS);
+    cl_int status = -1;
+    void *mapped = cl->clEnqueueMapBuffer(queue, a, CL_TRUE, CL_MAP_READ, 5, 90, 0, NULL, NULL, &status);
+    CHECK(mapped == fake_bytes(a) + 5 && status == CL_SUCCESS);
+    CHECK(cl->clEnqueueUnmapMemObject(queue, a, mapped, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueMigrateMemObjects(queue, 1, &a, 0, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueBarrierWithWaitList(queue, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(cl->clEnqueueMarker(queue, NULL) == CL_INVALID_VALUE);
+    CHECK(cl->clEnqueueBarrier(queue) == CL_SUCCESS);
+    CHECK(cl->clEnqueueSVMMemcpy(queue, CL_FALSE, bytes, bytes, 10, 0, NULL, NULL) == CL_SUCCESS);
+    CHECK(ps_cl_flush(INT64_C(5000000000)));
+    CHECK(fake_n_events == 1 && fake_references(event) == 1);
+    CHECK(cl->clReleaseEvent(event) == CL_SUCCESS && fake_n_events == 0);
+}
+
+static void test_every_command_is_recorded_and_no_event_is_left(void) {
+    static const struct { uint16_t type, flags; uint64_t moved; } expected[] = {
+        {PS_CL_KERNEL, 0, 0}, {PS_CL_KERNEL, PS_CL_CALLERS_EVENT, 0}, {PS_CL_READ, PS_CL_BLOCKING | PS_CL_WAITS, 50},
+        {PS_CL_WRITE, 0, 60}, {PS_CL_READ, 0, 24}, {PS_CL_COPY, 0, 70}, {PS_CL_FILL, 0, 80},
+        {PS_CL_MAP, PS_CL_BLOCKING, 90}, {PS_CL_UNMAP, 0, 0}, {PS_CL_MIGRATE, 0, 0}, {PS_CL_MARKER, 0, 0},
+        {PS_CL_MARKER, 0, 0}, {PS_CL_MARKER, PS_CL_NO_PROFILE, 0}, {PS_CL_SVM, 0, 10}};
+    seen *all = run(enqueue_each);
+    CHECK(all->n_commands == sizeof(expected) / sizeof(*expected));
+    for (int i = 0; i < all->n_commands; i++) {
+        const ps_cl_command *command = &all->commands[i];
+        CHECK(command->sequence == (uint64_t)i && command->type == expected[i].type);
+        CHECK(command->flags == expected[i].flags && command->moved_bytes == expected[i].moved);
+        CHECK(command->host_start_ns <= command->host_end_ns && command->status == CL_COMPLETE);
+        bool is_timed = !(command->flags & PS_CL_NO_PROFILE);
+        CHECK(command->submit_ns == (is_timed ? command->queued_ns + 10 : 0));
+        CHECK(command->start_ns == (is_timed ? command->queued_ns + 20 : 0));
+        CHECK(command->end_ns == (is_timed ? command->queued_ns + 30 : 0));
+    }
+    const ps_cl_command *kernel = &all->commands[0];
+    CHECK(strcmp(all->names[kernel->name], "some_kernel") == 0 && all->commands[2].name == 0);
+    CHECK(kernel->work_dim == 2 && kernel->global[0] == 64 && kernel->global[1] == 2 && kernel->global[2] == 1);
+    CHECK(kernel->local[0] == 8 && kernel->n_buffers == 2);
+    CHECK(kernel->buffer_bytes[0] == 100 && kernel->buffer_bytes[1] == 200 && kernel->buffer_bytes[2] == 0);
+    drop(all);
+}
+
+static void set_arguments(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    cl_mem a = new_buffer(100), b = new_buffer(200);
+    for (cl_uint i = 0; i < 8; i++) {
+        cl->clSetKernelArg(kernel, i, sizeof(a), &a);
+    }
+    launch(queue, kernel, NULL);
+    cl->clSetKernelArg(kernel, 0, sizeof(b), &b); /* another buffer */
+    cl->clSetKernelArg(kernel, 1, sizeof(a), NULL); /* none */
+    cl->clSetKernelArg(kernel, 2, 4, &a); /* a number */
+    CHECK(cl->clSetKernelArg(kernel, 8, sizeof(b), &b) == CL_INVALID_ARG_INDEX);
+    launch(queue, kernel, NULL);
+    cl_kernel clone = cl->clCloneKernel(kernel, NULL);
+    cl->clReleaseKernel(kernel);
+    launch(queue, clone, NULL);
+    cl->clReleaseMemObject(b);
+    cl->clSetKernelArg(clone, 0, sizeof(b), &b); /* the address of a buffer that is gone */
+    launch(queue, clone, NULL);
+}
+
+static void test_sizes_of_buffers_follow_the_arguments(void) {
+    seen *all = run(set_arguments);
+    CHECK(all->n_commands == 4 && all->n_names == 1);
+    CHECK(all->commands[0].n_buffers == 8 && all->commands[0].buffer_bytes[7] == 100);
+    for (int i = 1; i < 3; i++) {
+        CHECK(all->commands[i].n_buffers == 6 && all->commands[i].buffer_bytes[0] == 200);
+        CHECK(all->commands[i].buffer_bytes[1] == 100 && all->commands[i].buffer_bytes[6] == 0);
+    }
+    CHECK(all->commands[3].n_buffers == 5 && all->commands[3].buffer_bytes[0] == 100);
+    drop(all);
+}
+
+static void be_refused(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    cl_int status = 0;
+    fake_refusal = CL_OUT_OF_RESOURCES;
+    CHECK(launch(queue, kernel, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(!cl->clEnqueueMapBuffer(queue, new_buffer(9), CL_TRUE, 0, 0, 9, 0, NULL, NULL, &status));
+    CHECK(status == CL_OUT_OF_RESOURCES);
+    CHECK(cl->clEnqueueBarrier(queue) == CL_OUT_OF_RESOURCES);
+    fake_refusal = CL_SUCCESS;
+    fake_status = -5;
+    CHECK(launch(queue, kernel, NULL) == CL_SUCCESS);
+}
+
+static void test_refusals_are_passed_on_and_failures_recorded(void) {
+    seen *all = run(be_refused);
+    CHECK(all->n_commands == 1 && all->commands[0].sequence == 0);
+    CHECK(all->commands[0].status == -5 && all->commands[0].flags == PS_CL_NO_PROFILE);
+    drop(all);
+}
+
+/* ---- what the program sees -------------------------------------------------------------------------------------- */
+
+static cl_int end_of(cl_event event) {
+    cl_ulong end = 0;
+    return cl->clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, NULL);
+}
+
+static void look(void) {
+    const cl_queue_properties asked[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+    const cl_queue_properties on_device[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE, 0};
+    cl_command_queue hidden = cl->clCreateCommandQueueWithProperties((cl_context)(uintptr_t)24, NULL, asked, NULL);
+    cl_command_queue open = new_queue(CL_QUEUE_PROFILING_ENABLE);
+    cl_command_queue bare = cl->clCreateCommandQueueWithProperties((cl_context)(uintptr_t)32, NULL, NULL, NULL);
+    cl_command_queue device = cl->clCreateCommandQueueWithProperties((cl_context)(uintptr_t)24, NULL, on_device, NULL);
+    cl_command_queue_properties bits = 0;
+    cl_queue_properties list[3] = {1, 1, 1};
+    size_t bytes = 0;
+    cl->clGetCommandQueueInfo(hidden, CL_QUEUE_PROPERTIES, sizeof(bits), &bits, NULL);
+    CHECK(bits == CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    CHECK(cl->clGetCommandQueueInfo(hidden, CL_QUEUE_PROPERTIES_ARRAY, sizeof(list), list, &bytes) == CL_SUCCESS);
+    CHECK(bytes == sizeof(list) && memcmp(list, asked, sizeof(list)) == 0);
+    CHECK(cl->clGetCommandQueueInfo(hidden, CL_QUEUE_PROPERTIES_ARRAY, 8, list, NULL) == CL_INVALID_VALUE);
+    CHECK(cl->clGetCommandQueueInfo(bare, CL_QUEUE_PROPERTIES_ARRAY, sizeof(list), list, &bytes) == CL_SUCCESS);
+    CHECK(bytes == 0);
+    cl->clGetCommandQueueInfo(open, CL_QUEUE_PROPERTIES, sizeof(bits), &bits, NULL);
+    CHECK(bits == CL_QUEUE_PROFILING_ENABLE);
+    cl->clGetCommandQueueInfo(device, CL_QUEUE_PROPERTIES, sizeof(bits), &bits, NULL);
+    CHECK(bits == CL_QUEUE_ON_DEVICE);
+
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    cl_event first = NULL, second = NULL;
+    cl_uint n = 0;
+    fake_status = CL_QUEUED;
+    launch(hidden, kernel, &first);
+    launch(open, kernel, &second);
+    CHECK(fake_references(first) == 3); /* ours, the driver's, the layer's */
+    cl->clGetEventInfo(first, CL_EVENT_REFERENCE_COUNT, sizeof(n), &n, NULL);
+    CHECK(n == 2);
+    fake_finish_all();
+    CHECK(ps_cl_flush(INT64_C(5000000000)));
+    cl->clGetEventInfo(first, CL_EVENT_REFERENCE_COUNT, sizeof(n), &n, NULL);
+    CHECK(n == 1 && fake_references(first) == 1);
+    CHECK(end_of(first) == CL_PROFILING_INFO_NOT_AVAILABLE && end_of(second) == CL_SUCCESS);
+    cl->clReleaseCommandQueue(hidden); /* its event lives on */
+    cl->clReleaseCommandQueue(open);
+    CHECK(end_of(first) == CL_PROFILING_INFO_NOT_AVAILABLE && end_of(second) == CL_SUCCESS);
+    cl->clReleaseEvent(first);
+    cl->clReleaseEvent(second);
+    cl->clReleaseCommandQueue(bare);
+    cl->clReleaseCommandQueue(device);
+}
+
+static void test_the_program_sees_what_it_asked_for(void) {
+    seen *all = run(look);
+    CHECK(all->n_commands == 2 && all->n_queues == 3 && all->n_devices == 1);
+    CHECK(all->queues[0].flags == PS_CL_QUEUE_OUT_OF_ORDER && all->queues[1].flags == PS_CL_QUEUE_CALLER_PROFILES);
+    CHECK(all->queues[0].context == all->queues[1].context && all->queues[2].context != all->queues[0].context);
+    CHECK(all->commands[0].end_ns > 0);
+    drop(all);
+}
+
+static void load_twice(void) {
+    const struct _cl_icd_dispatch *second = NULL;
+    cl_uint n = 0;
+    CHECK(clInitLayer(fake_n_entries - 4, &fake_table, &n, &second) == CL_SUCCESS);
+    CHECK(n == fake_n_entries - 4 && second != cl);
+    CHECK(clInitLayer(fake_n_entries, NULL, &n, &second) == CL_INVALID_VALUE);
+    cl_kernel kernel = second->clCreateKernel(NULL, "k", NULL);
+    cl_command_queue queue = new_queue(0);
+    const size_t one = 1;
+    launch(queue, kernel, NULL);
+    CHECK(second->clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL) == CL_SUCCESS);
+}
+
+static void test_two_loaders_of_one_process_share_the_layer(void) {
+    seen *all = run(load_twice);
+    CHECK(all->n_commands == 2 && all->n_names == 1);
+    drop(all);
+}
+
+static void look_at_a_table_without_a_log(void) {
+    CHECK(memcmp(cl, &fake_table, sizeof(fake_table)) == 0);
+    CHECK(!ps_cl_duplicate(&(ps_cl_duplication){"k", 0, 1, 1}) && ps_cl_flush(1) && ps_cl_n_lost() == 0);
+}
+
+static void test_without_a_folder_every_call_is_left_alone(void) {
+    setenv("PERFSUITE_OPENCL_LOG", "/nowhere/at/all", 1);
+    int status = -1;
+    CHECK(waitpid(start(look_at_a_table_without_a_log), &status, 0) > 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    unsetenv("PERFSUITE_OPENCL_LOG");
+}
+
+/* ---- the ring and the drain ------------------------------------------------------------------------------------- */
+
+static void overrun(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    for (int i = 0; i < 5000; i++) {
+        CHECK(launch(queue, kernel, NULL) == CL_SUCCESS);
+    }
+    CHECK(ps_cl_flush(INT64_C(5000000000)) && ps_cl_n_lost() > 0 && fake_n_events == 0);
+}
+
+static void test_a_full_ring_loses_and_counts(void) {
+    setenv("PERFSUITE_OPENCL_LAYER_RING", "16", 1);
+    seen *all = run(overrun);
+    CHECK(all->end.n_commands == 5000 && all->end.n_lost > 0 && all->end.n_recorded >= 16);
+    unsetenv("PERFSUITE_OPENCL_LAYER_RING");
+    drop(all);
+}
+
+static cl_command_queue shared_queue;
+static cl_kernel shared_kernel;
+
+static void enqueue_within(void) {
+    for (int i = 0; i < 40; i++) {
+        CHECK(launch(shared_queue, shared_kernel, NULL) == CL_SUCCESS);
+    }
+}
+
+static void enqueue_in_a_callback(void) {
+    shared_queue = new_queue(0);
+    shared_kernel = cl->clCreateKernel(NULL, "k", NULL);
+    fake_status = CL_QUEUED;
+    for (int i = 0; i < 20; i++) { /* sooner or later the ring is full when the outer call returns */
+        fake_during = enqueue_within;
+        CHECK(launch(shared_queue, shared_kernel, NULL) == CL_SUCCESS);
+    }
+    fake_finish_all();
+    CHECK(ps_cl_flush(INT64_C(5000000000)) && fake_n_events == 0);
+}
+
+static void test_a_callback_of_the_driver_may_enqueue(void) {
+    setenv("PERFSUITE_OPENCL_LAYER_RING", "16", 1);
+    seen *all = run(enqueue_in_a_callback);
+    CHECK(all->end.n_commands == 20 * 41 && all->end.n_lost >= 20);
+    unsetenv("PERFSUITE_OPENCL_LAYER_RING");
+    drop(all);
+}
+
+static void be_late(void) {
+    cl_command_queue in_order = new_queue(0), other = new_queue(0);
+    cl_command_queue any_order = new_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    cl_event late = NULL, latest = NULL;
+    fake_status = CL_QUEUED;
+    launch(in_order, kernel, NULL);
+    launch(any_order, kernel, &latest);
+    launch(any_order, kernel, &late);
+    fake_status = CL_COMPLETE;
+    launch(any_order, kernel, NULL);
+    launch(other, kernel, NULL);
+    CHECK(!ps_cl_flush(300000000));
+    CHECK(fake_n_events == 3); /* those are waited for, and nothing else */
+    fake_finish(late);
+    CHECK(!ps_cl_flush(300000000));
+    CHECK(fake_references(late) == 1 && fake_references(latest) == 3);
+    fake_finish_all();
+    CHECK(ps_cl_flush(INT64_C(5000000000)));
+    CHECK(fake_n_events == 2);
+}
+
+static void test_what_is_late_holds_up_nothing_else(void) {
+    seen *all = run(be_late);
+    CHECK(all->n_commands == 5 && all->end.n_unfinished == 0);
+    drop(all);
+}
+
+static void never_finish(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    launch(queue, kernel, NULL);
+    fake_status = CL_SUBMITTED;
+    for (int i = 0; i < 100; i++) {
+        launch(queue, kernel, NULL);
+    }
+}
+
+static void test_what_never_finishes_is_counted_and_the_exit_does_not_wait_for_ever(void) {
+    int64_t begin_ns = ps_now_ns();
+    seen *all = run(never_finish);
+    CHECK(all->n_commands == 1 && all->end.n_unfinished == 100);
+    CHECK(ps_now_ns() - begin_ns < INT64_C(30000000000));
+    drop(all);
+}
+
+static void release_in_flight(void) {
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    for (int i = 0; i < 50; i++) {
+        cl_command_queue queue = new_queue(0);
+        fake_status = CL_QUEUED;
+        launch(queue, kernel, NULL);
+        cl->clReleaseCommandQueue(queue);
+        fake_finish_all();
+        fake_status = CL_COMPLETE;
+        cl_command_queue same = new_queue(CL_QUEUE_PROFILING_ENABLE); /* often at the same address */
+        launch(same, kernel, NULL);
+        cl->clRetainCommandQueue(same);
+        cl->clReleaseCommandQueue(same);
+        launch(same, kernel, NULL);
+        cl->clReleaseCommandQueue(same);
+    }
+    CHECK(ps_cl_flush(INT64_C(5000000000)));
+    CHECK(fake_n_events == 0);
+}
+
+static void test_queues_may_be_released_in_flight(void) {
+    seen *all = run(release_in_flight);
+    CHECK(all->n_queues == 100 && all->n_commands == 150);
+    for (int i = 0; i < 150; i++) {
+        CHECK(all->commands[i].queue == (uint32_t)(i / 3 * 2 + (i % 3 > 0) + 1));
+    }
+    drop(all);
+}
+
+static void pause_and_go_on(void) {
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    launch(queue, kernel, NULL);
+    ps_cl_pause(true);
+    launch(queue, kernel, NULL);
+    ps_cl_pause(false);
+    launch(queue, kernel, NULL);
+}
+
+static void test_nothing_is_recorded_during_a_pause(void) {
+    seen *all = run(pause_and_go_on);
+    CHECK(all->n_commands == 2 && all->commands[1].sequence == 1 && all->end.n_commands == 2);
+    drop(all);
+}
+
+static void *enqueue_many(void *context) {
+    cl_command_queue own = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, context ? "even" : "odd", NULL);
+    for (int i = 0; i < N_EACH; i++) {
+        cl_mem buffer = new_buffer(8);
+        cl_event event = NULL;
+        cl_uint n = 0;
+        cl->clSetKernelArg(kernel, 0, sizeof(buffer), &buffer);
+        fake_status = i % 3 ? CL_COMPLETE : CL_QUEUED;
+        CHECK(launch(i % 2 ? own : shared_queue, kernel, i % 5 ? NULL : &event) == CL_SUCCESS);
+        if (event) {
+            cl->clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof(n), &n, NULL);
+            CHECK(n == 1 || n == 2); /* the driver may have one */
+            cl->clReleaseEvent(event);
+        }
+        cl->clReleaseMemObject(buffer);
+        if (i % 100 == 0) {
+            fake_finish_all();
+            cl->clFinish(own);
+        }
+    }
+    cl->clReleaseCommandQueue(own);
+    return NULL;
+}
+
+static void use_threads(void) {
+    shared_queue = new_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    for (int round = 0; round < 2; round++) { /* the second round's threads use the rings of the first */
+        pthread_t threads[N_THREADS];
+        for (int i = 0; i < N_THREADS; i++) {
+            CHECK(pthread_create(&threads[i], NULL, enqueue_many, i % 2 ? &shared_queue : NULL) == 0);
+        }
+        for (int i = 0; i < N_THREADS; i++) {
+            CHECK(pthread_join(threads[i], NULL) == 0);
+        }
+    }
+    fake_finish_all();
+    CHECK(ps_cl_flush(INT64_C(10000000000)));
+    CHECK(fake_n_events == 0 && fake_n_memories == 0);
+}
+
+static void test_threads_lose_nothing_uncounted(void) {
+    seen *all = run(use_threads);
+    CHECK(all->end.n_commands == 2 * N_THREADS * N_EACH && all->n_names == 2);
+    uint64_t last = 0;
+    for (int i = 0; i < all->n_commands; i++) {
+        const ps_cl_command *command = &all->commands[i];
+        CHECK(i == 0 || command->sequence > last);
+        CHECK(command->n_buffers == 1 && command->buffer_bytes[0] == 8 && command->end_ns == command->queued_ns + 30);
+        last = command->sequence;
+    }
+    drop(all);
+}
+
+/* ---- the file and the process ----------------------------------------------------------------------------------- */
+
+static void fill_the_disk(void) {
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){100000, 100000}) == 0);
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    for (int i = 0; i < 30; i++) {
+        for (int k = 0; k < 100; k++) {
+            launch(queue, kernel, NULL);
+        }
+        CHECK(ps_cl_flush(INT64_C(5000000000)));
+    }
+    CHECK(ps_cl_n_lost() >= 2500 && fake_n_events == 0);
+}
+
+/* Whole records stand in it, and no more than fits. */
+static void test_a_full_disk_loses_and_leaves_a_whole_log(void) {
+    pid_t pid = start(fill_the_disk);
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    seen *all = calloc(1, sizeof(*all));
+    all->commands = calloc(MAX_SEEN, sizeof(*all->commands));
+    read_log(all, pid);
+    CHECK(all->n_commands >= 300 && all->n_commands <= 500 && all->n_names == 1);
+    drop(all);
+}
+
+/* A child of a process with threads must not look for leaks: the allocator may be locked by a thread that it lacks. */
+static _Noreturn void leave(void) {
+#if defined(__SANITIZE_ADDRESS__)
+    _exit(0);
+#else
+    exit(0);
+#endif
+}
+
+static void fork_children(void) {
+    pid_t early = fork();
+    if (early == 0) { /* of a parent without queues: a log of its own */
+        launch(new_queue(0), cl->clCreateKernel(NULL, "child", NULL), NULL);
+        exit(0);
+    }
+    int status = -1;
+    CHECK(waitpid(early, &status, 0) == early && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    seen *all = calloc(1, sizeof(*all));
+    all->commands = calloc(MAX_SEEN, sizeof(*all->commands));
+    read_log(all, early);
+    CHECK(all->n_commands == 1 && all->n_ends == 1 && strcmp(all->names[1], "child") == 0);
+    drop(all);
+    cl_command_queue queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "parent", NULL);
+    launch(queue, kernel, NULL);
+    pid_t late = fork();
+    if (late == 0) { /* of a parent with queues: nothing */
+        launch(queue, kernel, NULL);
+        CHECK(ps_cl_flush(INT64_C(1000000000)));
+        leave();
+    }
+    CHECK(waitpid(late, &status, 0) == late && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/opencl-%ld.log", folder, (long)late);
+    CHECK(access(path, F_OK) != 0);
+}
+
+static void test_a_child_of_fork_leaves_the_log_alone(void) {
+    seen *all = run(fork_children);
+    CHECK(all->n_commands == 1 && strcmp(all->names[1], "parent") == 0);
+    drop(all);
+}
+
+static void use_markers(void) {
+    fake_has_timer = false;
+    cl_command_queue queue = new_queue(0);
+    launch(queue, cl->clCreateKernel(NULL, "k", NULL), NULL);
+    cl->clReleaseCommandQueue(queue);
+    new_queue(0);
+}
+
+static void use_timer(void) {
+    new_queue(0);
+    usleep(350000);
+}
+
+static void test_the_device_clock_is_read_by_timer_or_marker(void) {
+    seen *all = run(use_markers);
+    CHECK(all->n_commands == 1 && all->n_clocks == 4 && all->n_timer_clocks == 0);
+    drop(all);
+    all = run(use_timer);
+    CHECK(all->n_clocks >= 3 && all->n_timer_clocks == all->n_clocks);
+    drop(all);
+}
+
+/* ---- duplication ------------------------------------------------------------------------------------------------ */
+
+static int32_t n_rounds(char *error) {
+    ps_cl_round rounds[8];
+    return ps_cl_duplication_rounds(rounds, 8, error, 256);
+}
+
+static void duplicate(void) {
+    cl_command_queue queue = new_queue(0), any_order = new_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "add_one", NULL), other = cl->clCreateKernel(NULL, "other", NULL);
+    cl_mem buffer = new_buffer(16), untouched = new_buffer(32);
+    char error[256] = "";
+    ps_cl_round rounds[8];
+    cl->clSetKernelArg(kernel, 0, sizeof(buffer), &buffer);
+    cl->clSetKernelArg(kernel, 1, sizeof(untouched), &untouched);
+    CHECK(!ps_cl_duplicate(&(ps_cl_duplication){"add_one", 0, 0, 1}));
+    CHECK(!ps_cl_duplicate(&(ps_cl_duplication){"", 0, 1, 1}));
+    CHECK(ps_cl_duplicate(&(ps_cl_duplication){"add_one", 1, 4, 3}));
+    CHECK(!ps_cl_duplicate(&(ps_cl_duplication){"add_one", 1, 4, 3}));
+    launch(queue, kernel, NULL);
+    launch(queue, other, NULL);
+    CHECK(n_rounds(error) == 0 && fake_n_launches == 2);
+    launch(queue, kernel, NULL);
+    CHECK(fake_n_launches == 3 + 3 * (1 + 1 + 4));
+    CHECK(fake_bytes(buffer)[0] == 2 && fake_bytes(buffer)[15] == 2);
+    CHECK(fake_peak == 1 + 1 + 4); /* each round begins with what the launch began with */
+    CHECK(fake_n_memories == 2);
+    CHECK(ps_cl_duplication_rounds(rounds, 8, error, sizeof(error)) == 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK(rounds[i].base_execution_ns == 10 && rounds[i].duplicates_execution_ns == 50);
+        CHECK(rounds[i].duplicates_occupied_ns == 400 && rounds[i].base_ns >= 0);
+    }
+    CHECK(ps_cl_duplication_rounds(rounds, 8, error, sizeof(error)) == 0);
+
+    CHECK(ps_cl_duplicate(&(ps_cl_duplication){"add_one", 0, 4, 3}));
+    launch(any_order, kernel, NULL);
+    CHECK(n_rounds(error) == -1 && strstr(error, "out-of-order"));
+    CHECK(fake_bytes(buffer)[0] == 3);
+
+    cl_int status = 0;
+    cl_event never = cl->clCreateUserEvent(NULL, &status);
+    const size_t one = 1;
+    CHECK(ps_cl_duplicate(&(ps_cl_duplication){"add_one", 0, 4, 3}));
+    cl->clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 1, &never, NULL);
+    CHECK(n_rounds(error) == -1 && strstr(error, "rest"));
+    CHECK(fake_bytes(buffer)[0] == 4);
+
+    cl->clReleaseMemObject(untouched);
+    CHECK(ps_cl_duplicate(&(ps_cl_duplication){"add_one", 0, 4, 3}));
+    launch(queue, kernel, NULL);
+    CHECK(n_rounds(error) == -1 && strstr(error, "released"));
+    CHECK(fake_bytes(buffer)[0] == 5);
+
+    CHECK(!ps_cl_duplicate(NULL));
+    CHECK(ps_cl_duplicate(&(ps_cl_duplication){"never_launched", 0, 1, 1}));
+    CHECK(ps_cl_duplicate(NULL) && n_rounds(error) == 0);
+    CHECK(ps_cl_duplicate(&(ps_cl_duplication){"other", 0, 1, 1}));
+    fake_refusal = CL_OUT_OF_RESOURCES;
+    CHECK(launch(queue, other, NULL) == CL_OUT_OF_RESOURCES);
+    CHECK(n_rounds(error) == -1);
+    fake_refusal = CL_SUCCESS;
+    CHECK(ps_cl_flush(INT64_C(5000000000)));
+}
+
+static void test_duplicates_are_flagged_and_leave_no_trace_in_the_buffers(void) {
+    seen *all = run(duplicate);
+    CHECK(all->n_commands == 6 && all->n_replayed == 3 * (1 + 1 + 4));
+    for (int i = 0; i < all->n_commands + all->n_replayed; i++) {
+        const ps_cl_command *command = &all->commands[i];
+        CHECK(!(command->flags & PS_CL_REPLAYED) || (command->sequence == 2 && command->type == PS_CL_KERNEL));
+        CHECK(command->end_ns == command->start_ns + 10);
+    }
+    drop(all);
+}
+
+int main(void) {
+    snprintf(folder, sizeof(folder), "/tmp/perfsuite-cl-layer-XXXXXX");
+    CHECK(mkdtemp(folder));
+    test_every_command_is_recorded_and_no_event_is_left();
+    test_sizes_of_buffers_follow_the_arguments();
+    test_refusals_are_passed_on_and_failures_recorded();
+    test_the_program_sees_what_it_asked_for();
+    test_two_loaders_of_one_process_share_the_layer();
+    test_without_a_folder_every_call_is_left_alone();
+    test_a_full_ring_loses_and_counts();
+    test_a_callback_of_the_driver_may_enqueue();
+    test_what_is_late_holds_up_nothing_else();
+    test_what_never_finishes_is_counted_and_the_exit_does_not_wait_for_ever();
+    test_queues_may_be_released_in_flight();
+    test_nothing_is_recorded_during_a_pause();
+    test_threads_lose_nothing_uncounted();
+    test_a_full_disk_loses_and_leaves_a_whole_log();
+    test_a_child_of_fork_leaves_the_log_alone();
+    test_the_device_clock_is_read_by_timer_or_marker();
+    test_duplicates_are_flagged_and_leave_no_trace_in_the_buffers();
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

@@ -1,0 +1,146 @@
+"""``perfsuite fidelity``: how far the suite's own timings can be trusted, against ground truths of their own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from perfsuite.cli.fidelity_published import run_published
+from perfsuite.cli.fidelity_tables import show_fidelity
+from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.measure.launch import environment_engine
+from perfsuite.verdict.fidelity import FidelityKind, FidelityRun
+from perfsuite.verdict.fidelity_limits import statements
+from perfsuite.verdict.fidelity_recording import record_fidelity
+from perfsuite.verdict.fidelity_request import KERNEL_BUDGET_NS, N_PROCESSES, N_ROUNDS, FidelityRequest
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.measure.opencl_backend import OpenClBackend
+
+_LOGS = Path(".perfsuite") / "fidelity"
+_NS_PER_S = 1_000_000_000
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "fidelity",
+        help="hold the suite's own timings against ground truths that do not depend on them",
+        description="Compare phases with an independent tracer, sums of operators with phases, and OpenCL kernels with "
+        "kernel duplication. The exit code is 1 where a limit is not met or a part could not be measured. It takes "
+        "about three minutes; let nothing else run.",
+    )
+    parser.add_argument("--device", default="host", help="device profile (default host)")
+    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
+    parser.add_argument("--scenario", default="siso", metavar="NAME", help="default siso")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
+    parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
+    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--phases-only", action="store_true", help="leave out operators and kernels")
+    only.add_argument("--operators-only", action="store_true", help="leave out phases and kernels")
+    only.add_argument("--kernels-only", action="store_true", help="leave out phases and operators")
+    parser.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
+    parser.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=N_PROCESSES,
+        metavar="N",
+        help=f"fresh ones of each tracer (default {N_PROCESSES})",
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})"
+    )
+    parser.add_argument(
+        "--kernel-budget",
+        type=float,
+        default=KERNEL_BUDGET_NS / _NS_PER_S,
+        metavar="S",
+        help=f"time for the rounds of one kernel, s (default {KERNEL_BUDGET_NS / _NS_PER_S:g})",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
+    parser.set_defaults(run=_fidelity)
+
+
+def _fidelity(options: argparse.Namespace) -> int:
+    if options.published:
+        return run_published(options)
+    request = _request(options)
+    started_s = time.monotonic()
+
+    def announce(text: str) -> None:
+        print(f"fidelity: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True)
+
+    run = record_fidelity(request, announce)
+    _tell(run, as_json=options.json)
+    return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
+
+
+def _tell(run: FidelityRun, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(run.to_plain(), indent=1))
+    else:
+        show_fidelity(run)
+
+
+def _request(options: argparse.Namespace) -> FidelityRequest:
+    profile = find_profile(options.device)
+    for name in ("threads", "processes", "rounds"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
+    if not options.kernel_budget > 0:
+        raise PerfsuiteError(f"--kernel-budget={options.kernel_budget:g}: expected seconds above 0")
+    cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
+    platform = options.opencl_platform or profile.opencl_platform
+    weights = resolve(options.model, cache_dir=cache_dir / "models")
+    scenario, case_ids = find_scenario(options.scenario), _case_ids(options.kernel or ())
+    opencl: OpenClBackend | None = None
+    if options.backend == "opencl":
+        from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
+
+        opencl = set_up_opencl(engine, platform, cache_dir)
+    return FidelityRequest(
+        profile=profile,
+        engine=engine,
+        workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
+        cache_dir=cache_dir,
+        log_dir=_LOGS,
+        n_threads=options.threads or default_threads(),
+        opencl_platform=platform,
+        opencl=opencl,
+        kinds=_kinds(options),
+        with_uprobes=not options.no_uprobes,
+        case_ids=case_ids,
+        n_processes=options.processes,
+        n_rounds=options.rounds,
+        kernel_budget_ns=round(options.kernel_budget * _NS_PER_S),
+    )
+
+
+def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:
+    chosen = {kind for kind in FidelityKind if getattr(options, f"{kind.value}_only")}
+    return frozenset(chosen or FidelityKind)
+
+
+def _case_ids(texts: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    known = tuple(case.case_id for case in STANDARD_KERNELS)
+    for text in texts:
+        if not any(text in case_id for case_id in known):
+            raise PerfsuiteError(f"--kernel={text}: no kernel's case id holds this; `{known[0]}` is one")
+    return tuple(case_id for case_id in known if not texts or any(text in case_id for text in texts))

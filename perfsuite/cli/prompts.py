@@ -1,0 +1,179 @@
+"""``perfsuite prompts``: a small part of a data set whose prompts are as long as those of the whole."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from perfsuite.cli.commands import show
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.whole_file import write_whole
+from perfsuite.units import format_count
+from perfsuite.workload.prompt_subset import (
+    BINS_PER_OCTAVE,
+    Subset,
+    choose_subset,
+    histogram,
+    random_divergences_nats,
+)
+from perfsuite.workload.prompts import LengthSource, Prompt, prompts_text, read_prompts
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_DESCRIPTION = """Choose prompts whose lengths are distributed as those of all: the Kullback-Leibler divergence
+D(subset || whole) of their histograms, four bins an octave, stays below a limit. A file has lines of JSON with a
+prompt, a text or a question, or n_tokens; or a length a line; or CSV with a column n_tokens."""
+
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)%")
+_MOST_DRAWS = 100_000
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "prompts", help="choose a subset of prompts with the lengths of the whole", description=_DESCRIPTION
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="prompts, or their lengths")
+    parser.add_argument("--keep", default="10%", metavar="SHARE|N", help="how many, such as 10%% or 238 (default 10%%)")
+    parser.add_argument("--max-kl", type=float, default=0.1, metavar="NATS", help="most divergence (default 0.1)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which of prompts of one length (default 0)")
+    parser.add_argument("--model", type=Path, metavar="GGUF", help="count tokens by the file's own tokenizer")
+    parser.add_argument("--random", type=int, default=0, metavar="N", help="tell how N random subsets diverge, too")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the chosen ones as lines of JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw both histograms as PNG or SVG")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_prompts)
+
+
+def _prompts(options: argparse.Namespace) -> int:
+    _check(options)
+    prompts = _read(options.files, options.model)
+    lengths = tuple(prompt.n_tokens for prompt in prompts)
+    n_keep = _n_keep(options.keep, len(prompts))
+    subset = choose_subset(lengths, n_keep, max_kl_nats=options.max_kl, seed=options.seed)
+    draws = random_divergences_nats(lengths, n_keep, options.random, options.seed)
+    if options.output is not None:
+        _write([prompts[at] for at in subset.indices], options.output)
+    if options.plot is not None:
+        _draw(lengths, subset, options)
+    if options.json:
+        print(json.dumps(_plain(prompts, subset, draws, options), indent=1))
+    else:
+        _tell(prompts, subset, draws)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if not 0.0 <= options.max_kl < float("inf"):
+        raise PerfsuiteError(f"--max-kl={options.max_kl}: expected a number of nats of 0 or more")
+    if not 0 <= options.random <= _MOST_DRAWS:
+        raise PerfsuiteError(f"--random={options.random}: expected 0 to {_MOST_DRAWS}")
+    if options.plot is not None:
+        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
+
+        format_of(options.plot)
+
+
+def _read(paths: list[Path], gguf_path: Path | None) -> tuple[Prompt, ...]:
+    if gguf_path is None:
+        return tuple(prompt for path in paths for prompt in read_prompts(path))
+    from perfsuite.measure.token_counts import count_tokens
+
+    return tuple(prompt for path in paths for prompt in read_prompts(path, partial(count_tokens, gguf_path)))
+
+
+def _n_keep(text: str, n_prompts: int) -> int:
+    """Return how many to keep; of a share, the nearest whole number, and at least one."""
+    share = _SHARE.fullmatch(text)
+    if share is not None and 0.0 < float(share[1]) <= 100.0:
+        return max(1, int(n_prompts * float(share[1]) / 100.0 + 0.5))
+    if re.fullmatch(r"\d{1,9}", text) and 1 <= int(text) <= n_prompts:
+        return int(text)
+    raise PerfsuiteError(f"--keep={text}: expected a share such as 10%, or a number of 1 to {n_prompts}")
+
+
+def _write(chosen: list[Prompt], path: Path) -> None:
+    write_whole(path, lambda out: print(prompts_text(chosen), end="", file=out), PerfsuiteError)
+
+
+def _draw(lengths: tuple[int, ...], subset: Subset, options: argparse.Namespace) -> None:
+    from perfsuite.report.plots.picture import write_picture
+    from perfsuite.report.prompt_chart import prompt_chart
+
+    chart = prompt_chart(lengths, subset, name=", ".join(path.name for path in options.files))
+    write_picture(chart, options.plot)
+    print(f"{options.plot}: {chart.title}", file=sys.stderr if options.json else sys.stdout)
+
+
+def _plain(
+    prompts: tuple[Prompt, ...], subset: Subset, draws: tuple[float, ...], options: argparse.Namespace
+) -> dict[str, Any]:
+    lengths = [prompt.n_tokens for prompt in prompts]
+    kept = [lengths[at] for at in subset.indices]
+    whole_bins, kept_bins = histogram(lengths), histogram(kept)
+    return {
+        "files": [str(path) for path in options.files],
+        "n_whole": len(lengths),
+        "n_kept": len(kept),
+        "seed": options.seed,
+        "kl_nats": subset.kl_nats,
+        "max_kl_nats": options.max_kl,
+        "length_sources": _sources(prompts),
+        "whole": _lengths_plain(lengths),
+        "subset": _lengths_plain(kept),
+        "random": {"n_draws": len(draws), "p5_kl_nats": _p5(draws), "median_kl_nats": median(draws)} if draws else None,
+        "bins_per_octave": BINS_PER_OCTAVE,
+        "histogram": [
+            {"least_tokens": 2.0 ** (each / BINS_PER_OCTAVE), "n_whole": count, "n_kept": kept_bins.get(each, 0)}
+            for each, count in whole_bins.items()
+        ],
+        "indices": list(subset.indices),
+    }
+
+
+def _lengths_plain(lengths: list[int]) -> dict[str, float]:
+    return {
+        "n_tokens": sum(lengths),
+        "least_tokens": min(lengths),
+        "mean_tokens": mean(lengths),
+        "median_tokens": median(lengths),
+        "most_tokens": max(lengths),
+    }
+
+
+def _sources(prompts: tuple[Prompt, ...]) -> dict[str, int]:
+    return dict(Counter(prompt.length_source.value for prompt in prompts))
+
+
+def _p5(draws: tuple[float, ...]) -> float:
+    """Return the 5th percentile of values in ascending order: the largest that at most 5 in 100 are below."""
+    return draws[len(draws) // 20]
+
+
+def _tell(prompts: tuple[Prompt, ...], subset: Subset, draws: tuple[float, ...]) -> None:
+    lengths = [prompt.n_tokens for prompt in prompts]
+    table = Table("", box=None, pad_edge=False)
+    for heading in ("prompts", "tokens", "shortest", "mean", "median", "longest"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, each in (("whole", lengths), ("subset", [lengths[at] for at in subset.indices])):
+        told = _lengths_plain(each)
+        cells = (told["least_tokens"], f"{told['mean_tokens']:.2f}", told["median_tokens"], told["most_tokens"])
+        table.add_row(name, str(len(each)), str(told["n_tokens"]), *map(str, cells))
+    show(table)
+    print(f"D(subset || whole) is {subset.kl_nats:.4f} nats over {len(histogram(lengths))} bins")
+    if draws:
+        print(
+            f"{format_count(len(draws), 'random subset')}: 5th percentile {_p5(draws):.4f}, median {median(draws):.4f}"
+        )
+    if n_estimated := _sources(prompts).get(LengthSource.ESTIMATED.value):
+        print(f"{format_count(n_estimated, 'length')} estimated from words; --model counts tokens")

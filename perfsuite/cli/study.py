@@ -1,0 +1,112 @@
+"""``perfsuite study``: seconds of a token against accuracy, over models and their quantisations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from perfsuite.cli.study_json import study_plain
+from perfsuite.cli.study_latencies import known_latencies
+from perfsuite.cli.study_tables import show_plan, show_study
+from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import PerfsuiteError
+from perfsuite.measure.launch import environment_engine
+from perfsuite.records.json_file import write_json
+from perfsuite.verdict.roofline.measurement import Bench
+from perfsuite.verdict.study.joined import Study, join
+from perfsuite.verdict.study.measurement import measure_latencies, study_points
+from perfsuite.verdict.study.plan import StudyPlan
+from perfsuite.verdict.study.plan_file import read_plan
+from perfsuite.verdict.study.scores import read_scores
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.expectation.roofline.sweeps import SweepPoint
+    from perfsuite.verdict.study.token_latency import TokenLatency
+
+_DESCRIPTION = """Measure what an input and an output token take on each model of a plan, and set it against accuracies
+of lm-evaluation-harness: a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q. Let
+nothing else run."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "study", help="latency of a token against accuracy, over a suite of models", description=_DESCRIPTION
+    )
+    parser.add_argument("plan", type=Path, metavar="PLAN", help="a TOML file; docs/study.md describes it")
+    parser.add_argument("--dry-run", action="store_true", help="check everything, tell what would be measured")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="latencies of an earlier study's JSON")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the study as JSON")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy against latency as PNG or SVG")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_study)
+
+
+def _study(options: argparse.Namespace) -> int:
+    if options.plot is not None:
+        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
+
+        format_of(options.plot)
+    plan = read_plan(options.plan)
+    scores = read_scores(plan)
+    known = known_latencies(plan, options.source)
+    n_threads = plan.n_threads or default_threads()
+    points = study_points(_unknown(plan, known), models_dir=_cache_dir() / "models", n_threads=n_threads)
+    if options.dry_run:
+        show_plan({run.name: known.get(run.name) for run in plan.runs}, len(points), plan.n_processes)
+        return 0
+    measured, engine = _measured(plan, points) if points else ({}, "")
+    latencies = {run.name: (known | measured)[run.name] for run in plan.runs}
+    _tell(join(plan, scores, latencies), latencies, engine, options)
+    return 0
+
+
+def _unknown(plan: StudyPlan, known: Mapping[str, TokenLatency]) -> StudyPlan:
+    return replace(plan, runs=tuple(run for run in plan.runs if run.name not in known))
+
+
+def _measured(plan: StudyPlan, points: tuple[SweepPoint, ...]) -> tuple[dict[str, TokenLatency], str]:
+    started_s = time.monotonic()
+    latencies, engine = measure_latencies(
+        plan,
+        points,
+        Bench(
+            engine=environment_engine(),
+            profile=find_profile(plan.device),
+            cache_dir=_cache_dir(),
+            n_processes=plan.n_processes,
+        ),
+        lambda text: print(f"study: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True),
+    )
+    return dict(latencies), engine
+
+
+def _cache_dir() -> Path:
+    return Path(platformdirs.user_cache_dir("perfsuite"))
+
+
+def _tell(study: Study, latencies: Mapping[str, TokenLatency], engine: str, options: argparse.Namespace) -> None:
+    plain = study_plain(study, latencies, engine)
+    if options.output is not None:
+        write_json(options.output, plain, PerfsuiteError)
+    if options.plot is not None:
+        from perfsuite.cli.study_pictures import study_chart
+        from perfsuite.report.plots.picture import write_picture
+
+        chart = study_chart(study)
+        write_picture(chart, options.plot)
+        print(f"{options.plot}: {chart.title}", file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(json.dumps(plain, indent=1))
+    else:
+        show_study(study)

@@ -1,0 +1,195 @@
+"""Subscribes to the records of a run while it goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.measure.launch import WORKER_LIMIT_S, run_worker
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line
+
+#: How often a socket is looked for that is not there yet.
+_RETRY_S = 0.01
+
+#: The socket's name in a folder of its own.
+_SOCKET_NAME = "live.sock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """A record and when it came."""
+
+    record: LiveRecord
+    #: On the clock of the record's own times.
+    arrival_ns: int
+    #: From the end of what is recorded to the arrival; None where the record has no end, or had ended before the
+    #: subscription began.
+    delay_ns: int | None
+
+
+def _never() -> bool:
+    return False
+
+
+def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
+    """Yield the records of a run as they come, until it ends.
+
+    What was sent before the subscription comes first, as far as the publisher still has it.
+
+    Parameters
+    ----------
+    limit_s
+        Longest to wait for the socket, and then for each record.
+
+    Raises
+    ------
+    MeasurementError
+        There was no socket or no record for `limit_s`, or no end record: the run was killed, or had to wait for this
+        subscriber at its end.
+    """
+    return (delivery.record for delivery in deliveries(socket_path, limit_s=limit_s))
+
+
+def deliveries(socket_path: Path, *, limit_s: float, is_over: Callable[[], bool] = _never) -> Iterator[Delivery]:
+    """Yield records as `subscribe` does, with the times of their arrival; nothing where `is_over` before the socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        if not _connect(connection, socket_path, limit_s, is_over):
+            return
+        since_ns = time.monotonic_ns()
+        connection.settimeout(limit_s)
+        for line, arrival_ns in _lines(connection, socket_path):
+            record = from_line(line)
+            if record is None:
+                continue
+            yield Delivery(record=record, arrival_ns=arrival_ns, delay_ns=_delay_ns(record, arrival_ns, since_ns))
+            if isinstance(record, LiveEnd):
+                return
+    raise MeasurementError(f"{socket_path}: cut off before the end of the run, which was killed or waited in vain")
+
+
+def _connect(connection: socket.socket, path: Path, limit_s: float, is_over: Callable[[], bool]) -> bool:
+    """Connect as soon as somebody listens; False where it is over before."""
+    deadline_s = time.monotonic() + limit_s
+    while not is_over():
+        try:
+            connection.connect(str(path))
+            return True
+        except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as error:
+            if time.monotonic() > deadline_s:
+                raise MeasurementError(f"{path}: nobody offers records there ({error.strerror})") from error
+        except OSError as error:
+            raise MeasurementError(f"{path}: cannot be subscribed to ({error.strerror or error})") from error
+        time.sleep(_RETRY_S)
+    return False
+
+
+def _lines(connection: socket.socket, path: Path) -> Iterator[tuple[bytes, int]]:
+    """Yield whole lines, each with the time at which its last part came."""
+    unread = b""
+    while chunk := _chunk(connection, path):
+        arrival_ns = time.monotonic_ns()
+        *lines, unread = (unread + chunk).split(b"\n")
+        for line in lines:
+            yield line, arrival_ns
+
+
+def _chunk(connection: socket.socket, path: Path) -> bytes:
+    try:
+        return connection.recv(1 << 16)
+    except TimeoutError as error:
+        raise MeasurementError(f"{path}: no record for {connection.gettimeout():g} s") from error
+    except ConnectionError:
+        return b""
+
+
+def _delay_ns(record: LiveRecord, arrival_ns: int, since_ns: int) -> int | None:
+    if not isinstance(record, LivePhase | LiveToken | LiveKernel) or record.end_ns is None:
+        return None
+    return arrival_ns - record.end_ns if record.end_ns >= since_ns else None
+
+
+def run_live(
+    plan: LlamaPlan,
+    consume: Callable[[Delivery], None],
+    *,
+    extra_environment: Mapping[str, str] | None = None,
+    limit_s: float = WORKER_LIMIT_S,
+) -> dict[str, Any]:
+    """Run a plan in a fresh process, and give each of its records to `consume` while it runs; return the payload.
+
+    `consume` is called in a thread of its own; what it raises ends the run and is raised again.
+
+    Raises
+    ------
+    MeasurementError
+        As `run_worker` and `subscribe` do.
+    """
+    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
+        path = Path(folder) / _SOCKET_NAME
+        return run_worker(
+            replace(plan, live_socket=str(path)),
+            extra_environment=extra_environment,
+            limit_s=limit_s,
+            observe=lambda pid: _consumed(path, consume, pid, limit_s),
+        )
+
+
+@contextmanager
+def _consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s: float) -> Iterator[None]:
+    """Consume in a thread for as long as the context is open, and then what is left."""
+    raised: list[BaseException] = []
+    is_over = threading.Event()
+
+    def follow() -> None:
+        try:
+            for delivery in deliveries(path, limit_s=limit_s, is_over=is_over.is_set):
+                consume(delivery)
+        except BaseException as error:
+            raised.append(error)
+            if not isinstance(error, PerfsuiteError):
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=follow, name="perfsuite-subscriber")
+    thread.start()
+    try:
+        yield
+    except MeasurementError:  # the worker's own words say more than those of its subscriber
+        raised[:] = [error for error in raised if not isinstance(error, PerfsuiteError)]
+        raise
+    finally:
+        is_over.set()
+        thread.join()
+        if raised:
+            raise raised[0]
+
+
+@contextmanager
+def kept_subscribed(path: Path, consume: Callable[[Delivery], None], *, limit_s: float) -> Iterator[None]:
+    """Subscribe to one run after the other at the same path, in a thread, for as long as the context is open."""
+    is_over = threading.Event()
+
+    def follow() -> None:
+        while not is_over.is_set():
+            with suppress(PerfsuiteError):  # a run that was cut off has its own error
+                for delivery in deliveries(path, limit_s=limit_s, is_over=is_over.is_set):
+                    consume(delivery)
+
+    thread = threading.Thread(target=follow, name="perfsuite-subscriber")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

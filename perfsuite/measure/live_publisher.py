@@ -1,0 +1,220 @@
+"""The thread of a worker that forwards what the driver and the OpenCL layer record to whoever listens.
+
+What costs a run is not the bytes but the wake-ups: where every processor computes, each takes one away from a thread
+for whose end the others wait. So:
+
+- The thread sleeps in one `select` on all that may happen, and the driver wakes it by an eventfd, once a token. Looking
+  every few milliseconds would wake it as often, at any moment of a matrix product.
+- It is woken when the decode step ends, not when the token is complete: copy, softmax and sampling follow, which run on
+  the driver's thread alone, so the other processors have nothing else to do. The records of these three travel with the
+  next token.
+- Where each of the engine's threads is bound to a processor, this one keeps off the driver's.
+- Tokens faster than `LEAST_INTERVAL_S` share a wake-up. Without a subscriber the driver wakes nobody.
+
+A thread of Python does, for the driver's call has released the interpreter's lock. It takes about a tenth of a
+millisecond a token, half of it in the system call that sends. Forecasts are the subscriber's work, so that a run does
+not pay for them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure import live_queue
+from perfsuite.measure.live_queue import AT_ONCE, LiveQueue, open_queue
+from perfsuite.measure.live_server import LiveServer, open_server
+from perfsuite.measure.live_tokens import TokenCounter
+from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, to_line
+
+if TYPE_CHECKING:
+    import ctypes
+
+    from perfsuite.records.opencl_log_tail import OpenClLogTail
+
+#: Wake-ups that follow each other faster wait for so long first.
+LEAST_INTERVAL_S = 0.002
+
+#: How often the queue is emptied while nobody listens, and the longest wait while somebody does.
+_IDLE_S = 0.05
+_WAIT_S = 1.0
+
+#: Most of the OpenCL layer's log that is read at once, some thousand kernels; the rest waits for the next wake-up.
+_LOG_BYTES = 1 << 20
+
+#: Longest that the end of a run waits for slow subscribers, after everything was measured.
+_FLUSH_S = 0.5
+
+#: Gives the context in which the driver's phases are not published.
+Pause = Callable[[], AbstractContextManager[None]]
+
+_NEVER_NS = 2**63
+
+
+class LivePublisher:
+    """Forwards records until it is stopped."""
+
+    def __init__(self, queue: LiveQueue, server: LiveServer, tail: OpenClLogTail | None) -> None:
+        self._queue = queue
+        self._server = server
+        self._tail = tail
+        self._tokens = TokenCounter()
+        self._n_phases = self._n_tokens = self._n_kernels = self._n_dropped = 0
+        #: Kernels that were enqueued earlier are no part of the run.
+        self.kernels_from_ns = 0
+        self._woken_s = 0.0
+        self._is_stopping = threading.Event()
+        server.watch(queue.event_fd)
+
+    def run(self) -> None:
+        """Forward what comes, until `stop`."""
+        while not self._is_stopping.is_set():
+            self._forward()
+            if not self._server.has_subscribers:
+                self._server.wait(_IDLE_S)
+            elif not self._queue.arm():
+                self._server.wait(_WAIT_S)
+                self._keep_interval()
+            self._queue.clear_wake_up()
+
+    def stop(self) -> None:
+        """Let `run` end; from any thread."""
+        self._is_stopping.set()
+        self._queue.wake()
+
+    def finish(self, *, is_complete: bool) -> None:
+        """Forward the rest and say that it was the last; after `run` has ended."""
+        self._forward(log_bytes=-1)
+        end = LiveEnd(
+            end_ns=time.monotonic_ns(),
+            is_complete=is_complete,
+            n_phases=self._n_phases,
+            n_tokens=self._n_tokens,
+            n_kernels=self._n_kernels,
+        )
+        self._server.wait(0)  # who has just come
+        self._server.publish([to_line(end)])
+        self._server.flush(_FLUSH_S)
+
+    def _keep_interval(self) -> None:
+        """Sleep a moment where the last wake-up was a moment ago, so that fast tokens share one."""
+        now_s = time.monotonic()
+        if now_s - self._woken_s < LEAST_INTERVAL_S:
+            self._is_stopping.wait(LEAST_INTERVAL_S)
+        self._woken_s = now_s
+
+    def _forward(self, log_bytes: int = _LOG_BYTES) -> None:
+        is_more = True
+        while is_more:
+            phases = self._queue.take()
+            self._publish_phases(phases)
+            is_more = len(phases) == AT_ONCE
+        n_dropped = self._queue.n_dropped
+        if n_dropped != self._n_dropped:
+            self._publish_loss("queue", n_dropped - self._n_dropped)
+            self._n_dropped = n_dropped
+        if self._tail is not None:
+            self._forward_kernels(self._tail, log_bytes)
+
+    def _publish_phases(self, phases: Sequence[LivePhase]) -> None:
+        lines = []
+        for phase in phases:
+            lines.append(to_line(phase))
+            token = self._tokens.count(phase)
+            if token is not None:
+                lines.append(to_line(token))
+                self._n_tokens += 1
+        self._n_phases += len(phases)
+        self._server.publish(lines)
+
+    def _forward_kernels(self, tail: OpenClLogTail, limit_bytes: int) -> None:
+        try:
+            found = tail.read(limit_bytes)
+        except MeasurementError:
+            self._tail = None
+            self._publish_loss("opencl", None)
+            return
+        kernels: list[LiveKernel] = [each for each in found.kernels if each.enqueue_ns >= self.kernels_from_ns]
+        self._n_kernels += len(kernels)
+        self._server.publish([to_line(kernel) for kernel in kernels], is_kept=False)
+        if found.n_lost:
+            self._publish_loss("opencl", found.n_lost)
+
+    def _publish_loss(self, where: str, n_records: int | None) -> None:
+        self._server.publish([to_line(LiveLoss(where=where, n_records=n_records))])
+
+
+@contextmanager
+def published(
+    library: ctypes.CDLL,
+    socket_path: str | None,
+    *,
+    opencl_log: Path | None = None,
+    processors: frozenset[int] = frozenset(),
+) -> Iterator[Pause]:
+    """Publish what the driver does in this context at a local socket; without a path, nothing happens.
+
+    Yields how to pause, for warm-ups: by the thread that calls the driver.
+
+    Parameters
+    ----------
+    socket_path
+        Where to listen; see `perfsuite.measure.live_server.open_server`.
+    opencl_log
+        The log of the OpenCL layer in this process, whose kernels are published, too.
+    processors
+        Where the publishing thread may run; empty leaves it to the scheduler.
+
+    Raises
+    ------
+    MeasurementError
+        Nothing can listen there.
+    """
+    if socket_path is None:
+        yield nullcontext
+        return
+    with open_server(Path(socket_path)) as server, open_queue(library) as queue:
+        publisher = LivePublisher(queue, server, _tail(opencl_log))
+        with _thread(publisher, processors):
+            yield lambda: _paused(library, publisher)
+
+
+@contextmanager
+def _thread(publisher: LivePublisher, processors: frozenset[int]) -> Iterator[None]:
+    def forward() -> None:
+        if processors:
+            os.sched_setaffinity(0, processors)
+        publisher.run()
+
+    thread = threading.Thread(target=forward, name="perfsuite-live", daemon=True)
+    thread.start()
+    is_complete = False
+    try:
+        yield
+        is_complete = True
+    finally:
+        publisher.stop()
+        thread.join()
+        publisher.finish(is_complete=is_complete)
+
+
+@contextmanager
+def _paused(library: ctypes.CDLL, publisher: LivePublisher) -> Iterator[None]:
+    publisher.kernels_from_ns = _NEVER_NS
+    with live_queue.paused(library):
+        yield
+    publisher.kernels_from_ns = time.monotonic_ns()
+
+
+def _tail(opencl_log: Path | None) -> OpenClLogTail | None:
+    if opencl_log is None:
+        return None
+    from perfsuite.records.opencl_log_tail import OpenClLogTail  # NumPy is loaded where there is a log to read
+
+    return OpenClLogTail(opencl_log)

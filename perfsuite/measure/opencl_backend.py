@@ -1,0 +1,126 @@
+"""llama.cpp's OpenCL backend on one device: its library, and the environment that its process is started with."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfsuite.errors import EngineError
+from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.opencl_layer import layer_environment
+from perfsuite.measure.opencl_platform import OpenClDevice
+
+_LIBRARY = "libggml-opencl.so"
+#: Its x8 kernel of products with F16 copies no more of a row to local memory than a sub-group has items, and reads 64
+#: of it: on devices with smaller sub-groups the rest is whatever lay there (kernels/mul_mv_f16_f32_l4.cl). The backend
+#: has this switch for another of its kernels.
+_WITHOUT_X8 = {"GGML_OPENCL_MM_F16_FORCE_L4": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenClBackend:
+    """The backend as one device needs it."""
+
+    #: The backend in a library of its own; `None` where the engine was built with it.
+    library: Path | None
+    device: OpenClDevice
+    #: The layer that makes the backend take a processor; `None` on devices that it takes by itself.
+    compatibility_layer: Path | None
+    #: The layer that follows its commands.
+    tracing_layer: Path
+    #: For the processes that it runs in, but for the layers.
+    settings: Mapping[str, str]
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """What must be equal for two runs to be comparable."""
+        device = self.device
+        return {
+            "opencl_platform": f"{device.platform_name}, {device.platform_version}",
+            "opencl_device": device.device_name,
+            "opencl_driver": device.driver_version,
+            "opencl_compatibility_layer": "on" if self.compatibility_layer else "off",
+        }
+
+    def environment(self, log_dir: Path | None = None, *, profile_only: bool = False) -> dict[str, str]:
+        """Return the environment of a process: without the tracing layer, or with its log in a directory."""
+        inherited = str(self.compatibility_layer) if self.compatibility_layer else None
+        if log_dir is None:
+            return {**self.settings, **({"OPENCL_LAYERS": inherited} if inherited else {})}
+        layered = layer_environment(self.tracing_layer, log_dir, inherited=inherited, profile_only=profile_only)
+        return {**self.settings, **layered}
+
+
+def find_opencl_backend(
+    engine: Engine,
+    device: OpenClDevice,
+    *,
+    compatibility_layer: Path,
+    tracing_layer: Path,
+    settings: Mapping[str, str],
+    cache_dir: Path,
+) -> OpenClBackend:
+    """Find the backend that the engine was built with, or the one that was made for it.
+
+    Parameters
+    ----------
+    engine
+        The engine that loads it.
+    device
+        Where it is to run; its platform is named to the backend.
+    compatibility_layer
+        The layer that a processor needs; it is left out on other devices.
+    tracing_layer
+        The layer that follows commands.
+    settings
+        Variables that make the device visible.
+    cache_dir
+        Where ``tools/opencl_backend.sh`` puts what it makes, and where compiled kernels are kept.
+
+    Raises
+    ------
+    EngineError
+        There is no OpenCL backend for this engine.
+    """
+    library = backend_library(engine, cache_dir)
+    layer = compatibility_layer if device.is_cpu else None
+    kernels = cache_dir / "opencl-kernels" / _kernels_key((library, layer), device)
+    return OpenClBackend(
+        library=library,
+        device=device,
+        compatibility_layer=layer,
+        tracing_layer=tracing_layer,
+        settings={
+            **settings,
+            "GGML_OPENCL_PLATFORM": device.platform_name,
+            "GGML_OPENCL_KERNEL_CACHE_DIR": str(kernels),
+            **(_WITHOUT_X8 if device.is_cpu else {}),
+        },
+    )
+
+
+def of_engine(backend: OpenClBackend, engine: Engine, cache_dir: Path) -> OpenClBackend:
+    """Return the same set-up for another engine, whose own backend it takes; `EngineError` where it has none."""
+    return replace(backend, library=backend_library(engine, cache_dir))
+
+
+def backend_library(engine: Engine, cache_dir: Path) -> Path | None:
+    """Return the backend's own library for an engine, None where the engine was built with it; or raise."""
+    if any(engine.library_dir.glob(f"{_LIBRARY}*")):
+        return None
+    made = cache_dir / f"opencl-backend-{engine.build_id}" / "plain" / _LIBRARY
+    if not made.exists():
+        raise EngineError(
+            f"--backend=opencl: neither {engine.library_dir} nor {made.parent} holds {_LIBRARY}; run 'make "
+            "perf-opencl' or tools/opencl_backend.sh, or point LLAMA_CPP_LIB_PATH to a build with -DGGML_OPENCL=ON"
+        )
+    return made
+
+
+def _kernels_key(libraries: Sequence[Path | None], device: OpenClDevice) -> str:
+    """Name the folder of compiled kernels: the backend's own key does not see what a layer makes of a source."""
+    parts = [library_build_id(path) for path in libraries if path is not None]
+    parts += [device.platform_version, device.device_name, device.driver_version]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,158 @@
+"""The engine's OpenCL kernels against kernel duplication, by the layer that follows every launch.
+
+For a worker whose llama.cpp runs on OpenCL with the layer beneath (``native/include/perfsuite/cl_layer.h``). One
+evaluation is run with a few duplicates armed, which says how long the kernel takes, and one with as many as that asks
+for; the layer restores every buffer, so the engine computes what it would have without.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.measure.engine_kernels import EngineKernel, kernels_since, longest_kernels
+from perfsuite.measure.llama import LlamaEngine
+from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
+from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
+from perfsuite.records.events import Phase
+from perfsuite.records.opencl_log_file import read_opencl_log
+
+#: Duplicates of the evaluation that says how long a kernel takes.
+_N_PILOT = 10
+_FLUSH_LIMIT_NS = 10_000_000_000
+_ERROR_BYTES = 1024
+
+
+class _Duplication(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char * 128),
+        ("skip", ctypes.c_int32),
+        ("n_duplicates", ctypes.c_int32),
+        ("n_rounds", ctypes.c_int32),
+    )
+
+
+class _Round(ctypes.Structure):
+    _fields_ = (
+        ("base_ns", ctypes.c_int64),
+        ("duplicated_ns", ctypes.c_int64),
+        ("base_execution_ns", ctypes.c_int64),
+        ("duplicates_execution_ns", ctypes.c_int64),
+        ("duplicates_occupied_ns", ctypes.c_int64),
+    )
+
+
+def duplicate_engine_kernels(
+    engine: LlamaEngine, layer: ctypes.CDLL, plan: EngineDuplicationPlan
+) -> tuple[KernelDuplication, ...]:
+    """Measure the longest kernels of each phase within an evaluation of it; one that cannot be measured says why.
+
+    Raises
+    ------
+    EngineError
+        A phase is neither prefill nor decode, or the engine fails.
+    MeasurementError
+        The layer has not written its log, or lost commands.
+    """
+    _declare(layer)
+    chosen = [kernel for phase in plan.phases for kernel in _chosen(engine, layer, plan, phase)]
+    return tuple(_duplicated(engine, layer, plan, kernel) for kernel in chosen)
+
+
+def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
+    """Return the plan of one evaluation: the prompt, or a single step on an empty cache."""
+    evaluations = {Phase.PREFILL.value: (max(1, plan.n_prompt), 0), Phase.DECODE.value: (0, 1)}
+    if phase not in evaluations:
+        raise EngineError(f"kernels are duplicated in {' or '.join(evaluations)}, not in {phase!r}")
+    n_prompt, n_gen = evaluations[phase]
+    return replace(plan, n_prompt=n_prompt, n_gen=n_gen, n_depth=0, n_repetitions=1)
+
+
+def _chosen(
+    engine: LlamaEngine, layer: ctypes.CDLL, plan: EngineDuplicationPlan, phase: str
+) -> tuple[EngineKernel, ...]:
+    """Run the phase twice, and choose by what the layer has logged of the second time."""
+    evaluation = phase_plan(plan.llama, phase)
+    engine.warm_up(evaluation)
+    since_ns = time.monotonic_ns()
+    engine.warm_up(evaluation)
+    if not layer.ps_cl_flush(_FLUSH_LIMIT_NS):
+        raise MeasurementError(f"the OpenCL layer has not written its log within {_FLUSH_LIMIT_NS / 1e9:g} s")
+    trace = read_opencl_log(Path(plan.log_dir) / f"opencl-{os.getpid()}.log")
+    if trace.n_lost:
+        raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
+    kernels = kernels_since(trace, since_ns, phase)
+    return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels, names=plan.names)
+
+
+def _duplicated(
+    engine: LlamaEngine, layer: ctypes.CDLL, plan: EngineDuplicationPlan, kernel: EngineKernel
+) -> KernelDuplication:
+    evaluation = phase_plan(plan.llama, kernel.phase)
+    pilot = _measured(engine, layer, evaluation, kernel, n_duplicates=_N_PILOT, n_rounds=1)
+    if isinstance(pilot, str):
+        return KernelDuplication(name=kernel.title, n_duplicates=0, n_wanted=0, rounds=(), problem=pilot)
+    kernel_ns = pilot[0].duplicates_execution_ns / (1 + _N_PILOT)
+    n_duplicates = duplicates_within(kernel_ns, plan.n_rounds, plan.budget_ns)
+    found = _measured(engine, layer, evaluation, kernel, n_duplicates=n_duplicates, n_rounds=plan.n_rounds)
+    return KernelDuplication(
+        name=kernel.title,
+        n_duplicates=n_duplicates,
+        n_wanted=duplicates_wanted(kernel_ns),
+        rounds=() if isinstance(found, str) else found,
+        problem=found if isinstance(found, str) else None,
+    )
+
+
+def _measured(
+    engine: LlamaEngine,
+    layer: ctypes.CDLL,
+    evaluation: LlamaPlan,
+    kernel: EngineKernel,
+    *,
+    n_duplicates: int,
+    n_rounds: int,
+) -> tuple[DuplicationRound, ...] | str:
+    """Run an evaluation with a duplication armed; return its rounds, or why there are none."""
+    armed = _Duplication(name=kernel.name.encode(), skip=kernel.skip, n_duplicates=n_duplicates, n_rounds=n_rounds)
+    if not layer.ps_cl_duplicate(ctypes.byref(armed)):
+        return "the layer does not take the duplication: one is armed already, or it does not record"
+    engine.warm_up(evaluation)  # leaves no spans, which nobody asks for
+    rounds, error = (_Round * n_rounds)(), ctypes.create_string_buffer(_ERROR_BYTES)
+    n_found = layer.ps_cl_duplication_rounds(rounds, n_rounds, error, _ERROR_BYTES)
+    if n_found < 0:
+        return error.value.decode(errors="replace") or "the layer could not duplicate the launch"
+    if n_found < n_rounds:
+        layer.ps_cl_duplicate(None)  # the next kernel finds the layer free
+        return f"{n_found} of {n_rounds} rounds were measured; was {kernel.name} launched at all?"
+    return tuple(_rounds(rounds))
+
+
+def _rounds(rounds: ctypes.Array[_Round]) -> Iterator[DuplicationRound]:
+    for each in rounds:
+        yield DuplicationRound(
+            base_ns=each.base_ns,
+            duplicated_ns=each.duplicated_ns,
+            base_execution_ns=each.base_execution_ns,
+            duplicates_execution_ns=each.duplicates_execution_ns,
+            duplicates_occupied_ns=each.duplicates_occupied_ns,
+        )
+
+
+def _declare(layer: ctypes.CDLL) -> None:
+    layer.ps_cl_duplicate.argtypes = (ctypes.POINTER(_Duplication),)
+    layer.ps_cl_duplicate.restype = ctypes.c_bool
+    layer.ps_cl_flush.argtypes = (ctypes.c_int64,)
+    layer.ps_cl_flush.restype = ctypes.c_bool
+    layer.ps_cl_duplication_rounds.argtypes = (
+        ctypes.POINTER(_Round),
+        ctypes.c_int32,
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+    )
+    layer.ps_cl_duplication_rounds.restype = ctypes.c_int32

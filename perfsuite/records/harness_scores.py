@@ -1,0 +1,108 @@
+"""Scores of language models as lm-evaluation-harness writes them: ``results_<time>.json``.
+
+*Source*: EleutherAI/lm-evaluation-harness. From release 0.4 on a metric is called by its name and the filter of its
+answers, ``acc_norm,none`` or ``exact_match,strict-match``; before, by its name alone. Beside it stands its standard
+error, ``acc_norm_stderr,none``, and of the task its ``alias``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import PerfsuiteError
+
+_STDERR = "_stderr"
+#: Numbers of a task that are no scores.
+_NO_METRICS = ("sample_len", "sample_count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessScore:
+    """One score of one task."""
+
+    task: str
+    #: As the file calls it, such as ``acc_norm,none``.
+    metric: str
+    #: From 0 to 1.
+    accuracy: float
+    #: None where the file tells none.
+    stderr: float | None
+
+
+def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> HarnessScore:
+    """Find a task's metric in the files that hold a model's scores.
+
+    `metric` is a name with its filter, or the name alone where it has one filter, or the file none.
+
+    Raises
+    ------
+    PerfsuiteError
+        A file cannot be read or holds no results, no file or more than one has the task, the task lacks the metric or
+        has it with several filters, or it is no number of 0 to 1; the message tells what there is.
+    """
+    found = {path: tasks[task] for path in paths if task in (tasks := _read_tasks(path))}
+    if len(found) != 1:
+        names = ", ".join(map(str, found or paths))
+        seen = f"is in {len(found)} of the files" if found else f"is not there; tasks are {_task_names(paths)}"
+        raise PerfsuiteError(f"{names}: task {task!r} {seen}")
+    ((path, metrics),) = found.items()
+    where = f"{path}: task {task!r}"
+    name = _metric_name(where, metrics, metric)
+    return HarnessScore(task=task, metric=name, accuracy=_accuracy(where, metrics, name), stderr=_stderr(metrics, name))
+
+
+def _read_tasks(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PerfsuiteError(
+            f"{path}: cannot be read ({error.strerror}); name a file of lm-evaluation-harness"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise PerfsuiteError(f"{path}: is no JSON ({error}); name a file of lm-evaluation-harness") from error
+    tasks = plain.get("results") if isinstance(plain, dict) else None
+    if not isinstance(tasks, dict) or not all(isinstance(each, dict) for each in tasks.values()):
+        raise PerfsuiteError(f"{path}: has no 'results' by task; name a results file of lm-evaluation-harness")
+    return tasks
+
+
+def _task_names(paths: Sequence[Path]) -> str:
+    return ", ".join(sorted({task for path in paths for task in _read_tasks(path)})) or "none"
+
+
+def _metric_name(where: str, metrics: Mapping[str, Any], metric: str) -> str:
+    if metric in metrics and _is_metric(metric, metrics[metric]):
+        return metric
+    bare, _, answers = metric.partition(",")
+    if answers == "none" and bare in metrics:
+        return bare
+    found = [name for name, value in metrics.items() if name.split(",")[0] == metric and _is_metric(name, value)]
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(name for name, value in metrics.items() if _is_metric(name, value)) or "none"
+    if found:
+        raise PerfsuiteError(f"{where}: metric {metric!r} has the filters of {', '.join(found)}; name one of them")
+    raise PerfsuiteError(f"{where}: metric {metric!r} is not there; metrics are {there}")
+
+
+def _is_metric(name: str, value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and not name.split(",")[0].endswith(_STDERR) and name not in _NO_METRICS
+
+
+def _accuracy(where: str, metrics: Mapping[str, Any], name: str) -> float:
+    value = float(metrics[name])
+    if not 0.0 <= value <= 1.0:
+        raise PerfsuiteError(f"{where}: {name} is {value:g}, expected a share of 0 to 1")
+    return value
+
+
+def _stderr(metrics: Mapping[str, Any], name: str) -> float | None:
+    """Return the standard error; the harness writes N/A where it computes none."""
+    bare, comma, answers = name.partition(",")
+    value = metrics.get(f"{bare}{_STDERR}{comma}{answers}")
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,161 @@
+"""Reads the log that the OpenCL layer writes; ``native/include/perfsuite/cl_log.h`` lays it out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.opencl_commands import (
+    COMMAND_DTYPE,
+    ClockPoint,
+    ClockSource,
+    CommandFlag,
+    Commands,
+    CommandType,
+    OpenClTrace,
+    TracedDevice,
+    TracedQueue,
+)
+from perfsuite.records.opencl_log_records import LogContent, RecordKind, RecordRun
+
+_OUT_OF_ORDER = 1
+_CALLER_PROFILES = 2
+
+
+def read_opencl_log(path: Path) -> OpenClTrace:
+    """Read one process's log whole.
+
+    Of a process that was killed, or that still runs, the log is read as far as it is whole, with `n_unfinished` `None`.
+
+    Raises
+    ------
+    MeasurementError
+        The file cannot be read, is no such log, or contradicts itself; the message names the place.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
+    return _Contents(LogContent(path=path, content=content)).trace()
+
+
+class _Contents:
+    """What the records of one file tell."""
+
+    def __init__(self, log: LogContent) -> None:
+        self._log = log
+        self._commands: list[Commands] = []
+        self._names: dict[int, str] = {}
+        self._devices: dict[int, str] = {}
+        self._queues: dict[int, TracedQueue] = {}
+        self._clock_points: list[ClockPoint] = []
+        self._n_lost = 0
+        self._end: tuple[int, ...] | None = None
+
+    def trace(self) -> OpenClTrace:
+        for run in self._log.runs():
+            self._take(run)
+        commands = np.concatenate([np.empty(0, COMMAND_DTYPE), *self._commands])
+        self._check_references(commands)
+        is_replayed = (commands["flags"] & CommandFlag.REPLAYED) != 0
+        own = _sorted(commands[~is_replayed] if is_replayed.any() else commands, "sequence")
+        self._check_counts(own)
+        return OpenClTrace(
+            pid=self._log.pid(),
+            commands=own,
+            replayed=_sorted(commands[is_replayed], "host_start_ns"),
+            names=("", *self._texts(self._names, "name")),
+            devices=tuple(self._device(text) for text in self._texts(self._devices, "device")),
+            queues=tuple(self._queues[queue] for queue in sorted(self._queues)),
+            clock_points=tuple(self._clock_points),
+            n_lost=self._n_lost if self._end is None else self._end[2],
+            n_unfinished=None if self._end is None else self._end[3],
+        )
+
+    def _take(self, run: RecordRun) -> None:
+        match run.kind:
+            case RecordKind.COMMAND:
+                self._commands.append(self._log.commands(run))
+            case RecordKind.NAME | RecordKind.DEVICE:
+                number, text = self._log.text(run)
+                (self._names if run.kind == RecordKind.NAME else self._devices)[number] = text
+            case RecordKind.QUEUE:
+                self._take_queue(*self._log.fields(run))
+            case RecordKind.CLOCK:
+                self._take_clock(run.offset, *self._log.fields(run))
+            case RecordKind.LOSS:
+                self._n_lost += self._log.fields(run)[2]
+            case RecordKind.END:
+                self._end = self._log.fields(run)
+
+    def _take_queue(self, queue: int, context: int, device: int, flags: int) -> None:
+        self._queues[queue] = TracedQueue(
+            queue=queue,
+            context=context,
+            device=device - 1,
+            is_out_of_order=bool(flags & _OUT_OF_ORDER),
+            caller_profiles=bool(flags & _CALLER_PROFILES),
+        )
+
+    def _take_clock(self, offset: int, device: int, source: int, device_ns: int, before_ns: int, after_ns: int) -> None:
+        if source not in set(ClockSource) or after_ns < before_ns:
+            raise self._log.damaged(offset, f"a clock reading of source {source} from {before_ns} to {after_ns} ns")
+        point = ClockPoint(
+            device=device - 1,
+            source=ClockSource(source),
+            device_ns=device_ns,
+            host_before_ns=before_ns,
+            host_after_ns=after_ns,
+        )
+        self._clock_points.append(point)
+
+    def _texts(self, texts: dict[int, str], what: str) -> list[str]:
+        if sorted(texts) != list(range(1, len(texts) + 1)):
+            raise MeasurementError(f"{self._log.path}: damaged: the ids of its {what}s are not 1 to {len(texts)}")
+        return [texts[number] for number in sorted(texts)]
+
+    def _device(self, text: str) -> TracedDevice:
+        platform_name, device_name, driver_version, *_ = [*text.split("\t"), "", ""]
+        return TracedDevice(platform_name=platform_name, device_name=device_name, driver_version=driver_version)
+
+    def _check_references(self, commands: Commands) -> None:
+        """Raise where a record names what the file does not hold."""
+        known = {
+            "queue": set(self._queues),
+            "name": {0, *self._names},
+            "type": set(map(int, CommandType)),
+        }
+        for field, ids in known.items():
+            for unknown in set(np.unique(commands[field]).tolist()) - ids:
+                raise MeasurementError(
+                    f"{self._log.path}: damaged: a command has {field} {unknown}, which is not in the file"
+                )
+        if (commands["host_end_ns"] < commands["host_start_ns"]).any():
+            raise MeasurementError(f"{self._log.path}: damaged: the enqueue call of a command ended before it began")
+        devices = {each.device for each in self._queues.values()} | {each.device for each in self._clock_points}
+        for device in devices - {number - 1 for number in self._devices}:
+            raise MeasurementError(f"{self._log.path}: damaged: device {device + 1} is used, which is not in the file")
+
+    def _check_counts(self, commands: Commands) -> None:
+        """Raise where a command is there twice, or where others are there than the end of the file counts."""
+        twice = np.flatnonzero(np.diff(commands["sequence"].astype(np.int64)) == 0)
+        if twice.size:
+            number = commands["sequence"][twice[0]]
+            raise MeasurementError(f"{self._log.path}: damaged: command {number} is there more than once")
+        if self._end is None:
+            return
+        n_commands, n_recorded, n_lost, n_unfinished, _ = self._end
+        if n_recorded != commands.size or n_commands != n_recorded + n_lost + n_unfinished:
+            raise MeasurementError(
+                f"{self._log.path}: damaged: {commands.size} commands are there; its end counts {n_recorded} recorded, "
+                f"{n_lost} lost and {n_unfinished} unfinished of {n_commands}"
+            )
+
+
+def _sorted(commands: Commands, field: str) -> Commands:
+    keys = commands[field]
+    if (keys[1:] >= keys[:-1]).all():
+        return commands
+    return commands[np.argsort(keys, kind="stable")]

@@ -1,0 +1,135 @@
+"""OpenCL commands of a program on the terminal: what was counted, the top kernels, and when the device was idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.markup import escape
+from rich.table import Column, Table
+
+from perfsuite.records.opencl_commands import CommandType
+from perfsuite.report.opencl_summary import DeviceSummary, OpenClSummary
+from perfsuite.trace.command_anomalies import Anomaly
+from perfsuite.trace.device_clock import ClockBasis, DeviceClock
+from perfsuite.units import format_count, format_ns
+
+_TYPE_WORDS = {
+    CommandType.SVM: "command of shared memory",
+    CommandType.NATIVE: "native function",
+    CommandType.OTHER: "other command",
+}
+
+_ANOMALY_WORDS = {
+    Anomaly.ZERO_TIME: "without a time",
+    Anomaly.SUBMIT_BEFORE_QUEUED: "submitted before queued",
+    Anomaly.START_BEFORE_SUBMIT: "started before submitted",
+    Anomaly.END_BEFORE_START: "ended before started",
+    Anomaly.OUTSIDE_CALL: "queued outside of the call",
+    Anomaly.WRAPPED: "with a counter that wrapped",
+    Anomaly.FAILED: "failed",
+}
+
+_BASIS_WORDS = {
+    ClockBasis.TIMER: "its timer",
+    ClockBasis.ENQUEUE_CALLS: "enqueue calls",
+    ClockBasis.TIMER_AND_CALLS: "its timer and enqueue calls",
+}
+
+
+def count_lines(summary: OpenClSummary) -> Iterator[str]:
+    """Yield what was counted: commands, what is missing, what is left out, and each device with its clock."""
+    counts = list(_counts(summary.n_by_type))
+    total = format_count(summary.n_commands, "OpenCL command")
+    yield f"process {summary.pid}: {total}{': ' if counts else ''}{', '.join(counts)}"
+    yield f"  {'; '.join(_completeness(summary))}"
+    for each in summary.devices:
+        device = each.device
+        yield f"  {device.platform_name}, {device.device_name}, driver {device.driver_version}"
+        yield f"  {_clock_words(each.clock)}"
+
+
+def kernel_line(summary: OpenClSummary, n_top: int) -> str:
+    """Say which kernels the table shows, and what its columns are of."""
+    n_all = len(summary.kernels)
+    top = f", the {n_top} with the longest total" if n_all > n_top else ""
+    return f"{format_count(n_all, 'kernel')}{top}; total to p95: execution; queueing, dispatch, occupied: medians"
+
+
+def kernel_table(summary: OpenClSummary, n_top: int) -> Table:
+    """Show the kernels with the longest totals."""
+    columns = ("n", "total", "share", "median", "p95", "queueing", "dispatch", "occupied")
+    table = _table(
+        Column("kernel", overflow="fold"), *(Column(each, justify="right", no_wrap=True) for each in columns)
+    )
+    for each in summary.kernels[:n_top]:
+        table.add_row(
+            escape(each.name),
+            str(each.n),
+            format_ns(each.execution.total_ns),
+            f"{each.share_ratio:.1%}",
+            format_ns(each.execution.median_ns),
+            format_ns(each.execution.p95_ns),
+            format_ns(each.queueing.median_ns),
+            format_ns(each.dispatch.median_ns),
+            format_ns(each.occupied.median_ns if each.occupied else None),
+        )
+    return table
+
+
+def idle_line(summary: DeviceSummary) -> str:
+    """Say how much of the time from its first command to its last a device was idle."""
+    if summary.whole is None or summary.whole.idle_ratio is None:
+        return f"{summary.device.device_name}: executed nothing"
+    whole = summary.whole
+    length = format_ns(whole.end_ns - whole.start_ns)
+    name, gaps = summary.device.device_name, format_count(summary.n_gaps, "gap")
+    return f"{name}: idle {whole.idle_ratio:.1%} of the {length} from its first command to its last, in {gaps}"
+
+
+def gap_table(summary: DeviceSummary) -> Table:
+    """Show the longest gaps of a device, their begin counted from its first command's."""
+    table = _table(
+        *(Column(name, justify="right", no_wrap=True) for name in ("longest gaps", "begin at")),
+        *(Column(name, overflow="fold") for name in ("after", "before")),
+    )
+    first_ns = summary.whole.start_ns if summary.whole else 0
+    for each in summary.longest_gaps:
+        table.add_row(
+            format_ns(each.gap.duration_ns),
+            format_ns(each.gap.start_ns - first_ns),
+            escape(each.preceding),
+            escape(each.following),
+        )
+    return table
+
+
+def _table(*columns: Column) -> Table:
+    return Table(*columns, box=None, pad_edge=False)
+
+
+def _counts(n_by_type: Mapping[CommandType, int]) -> Iterator[str]:
+    for each, count in n_by_type.items():
+        yield format_count(count, _TYPE_WORDS.get(each, each.name.lower()))
+
+
+def _completeness(summary: OpenClSummary) -> Iterator[str]:
+    yield f"{summary.n_lost or 'none'} lost"
+    if summary.n_unfinished is None:
+        yield "the process was killed or still runs, so what came last is missing"
+    else:
+        yield f"{summary.n_unfinished or 'none'} unfinished"
+    if not summary.n_left_out:
+        yield "no anomaly"
+        return
+    kinds = [f"{' and '.join(_counts(counts))} {_ANOMALY_WORDS[each]}" for each, counts in summary.n_by_anomaly.items()]
+    yield f"{summary.n_left_out} with an anomaly, in no figure below: {', '.join(kinds)}"
+
+
+def _clock_words(clock: DeviceClock | None) -> str:
+    if clock is None:
+        return "its clock could not be read"
+    error = "not known" if clock.error_ns is None else f"at most {format_ns(clock.error_ns)}"
+    steps = f", {format_count(clock.n_steps, 'step')}" if clock.n_steps else ""
+    basis = f"{_BASIS_WORDS[clock.basis]} ({clock.n_readings} readings)"
+    drift = f"{clock.drift_ppm:+.0f} ± {clock.drift_error_ppm:.0f} ppm"
+    return f"clock: error {error}, drift {drift}{steps}, by {basis}"

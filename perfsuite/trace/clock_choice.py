@@ -1,0 +1,159 @@
+"""Chooses what a device's clock is read by, and puts the device's commands on the host's clock by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.records.opencl_commands import Commands, OpenClTrace
+from perfsuite.trace.clock_fit import ClockSegment, fit_segments
+from perfsuite.trace.clock_readings import call_readings, joined, timer_readings
+from perfsuite.trace.command_anomalies import STAMPS, Anomaly, Flags
+
+#: A step is as bad as so large a part of the commands outside of their calls, and no more often believed of readings.
+_STEP_SHARE = 8
+
+_Times = npt.NDArray[np.int64]
+
+
+class ClockBasis(Enum):
+    """What a device's clock was read by."""
+
+    #: ``clGetDeviceAndHostTimer``.
+    TIMER = "timer"
+    #: The QUEUED times of commands, each within its enqueue call.
+    ENQUEUE_CALLS = "enqueue calls"
+    #: Both, which agree.
+    TIMER_AND_CALLS = "timer and enqueue calls"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceClock:
+    """How one device's clock stands to the host's."""
+
+    #: Position among the trace's devices.
+    device: int
+    basis: ClockBasis
+    n_readings: int
+    #: Times that the clock stepped or wrapped.
+    n_steps: int
+    #: Rate at which host time gains on the device's, in parts per million; of the longest steady stretch.
+    drift_ppm: float
+    #: How far the rate may have been from that at any time.
+    drift_error_ppm: float
+    #: The most by which a time of a sound command may be wrong on the host's clock. `None` where no command is sound,
+    #: and where the readings contradict each other or most commands, so that nobody knows; durations hold all the same.
+    error_ns: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeviceFit:
+    """One device's commands on the host's clock."""
+
+    clock: DeviceClock
+    #: Of shape (4, commands).
+    host_ns: _Times
+    #: Commands to be flagged.
+    is_outside: npt.NDArray[np.bool_]
+    #: How ill the readings suit the commands.
+    misfit: float
+
+
+def best_fit(trace: OpenClTrace, device: int, commands: Commands, anomalies: Flags) -> DeviceFit | None:
+    """Fit one device's clock by the readings that suit its commands best; `None` where there are none.
+
+    A device's clock is read by its timer, by the enqueue calls, or by both: by what leaves the fewest commands outside
+    of their calls, a step counting as much as an eighth of them, and then by what has the smallest error. So a timer
+    that is another clock than that of the commands' times is not used, nor are QUEUED times that a driver takes later.
+    Where most commands are outside all the same, they are not flagged for it: that is the driver's way.
+    """
+    timer = timer_readings(trace, device)
+    calls = call_readings(trace, device, commands[(anomalies & Anomaly.ZERO_TIME) == 0])
+    readings = {ClockBasis.TIMER: timer, ClockBasis.ENQUEUE_CALLS: calls}
+    if timer.device_ns.size and calls.device_ns.size:
+        readings[ClockBasis.TIMER_AND_CALLS] = joined(timer, calls)
+    fits = [
+        _fit(device, basis, fit_segments(found), commands, anomalies)
+        for basis, found in readings.items()
+        if found.device_ns.size
+    ]
+    return min(fits, key=_order, default=None)
+
+
+def _order(fit: DeviceFit) -> tuple[float, bool, int]:
+    return fit.misfit, fit.clock.error_ns is None, fit.clock.error_ns or 0
+
+
+def _fit(
+    device: int, basis: ClockBasis, segments: tuple[ClockSegment, ...], commands: Commands, anomalies: Flags
+) -> DeviceFit:
+    queued_ns, error_ns, chosen = _by_nearest_segment(segments, commands)
+    later = [_by_segment(segments, chosen, commands[name]) for name in STAMPS[1:]]
+    is_timed = (anomalies & Anomaly.ZERO_TIME) == 0
+    is_outside = (_outside_ns(queued_ns, commands) > error_ns) & is_timed
+    n_outside, n_timed = int(is_outside.sum()), int(is_timed.sum())
+    is_flagged = is_outside & (2 * n_outside <= n_timed)
+    is_sound = (anomalies == 0) & ~is_flagged
+    worst_ns = max(float(np.max(errors[is_sound], initial=0.0)) for errors in (error_ns, *(each for _, each in later)))
+    clock = _clock(device, basis, segments, int(worst_ns))
+    is_believable = 2 * n_outside <= n_timed and _STEP_SHARE * clock.n_steps <= clock.n_readings
+    return DeviceFit(
+        clock=clock if is_believable and is_sound.any() else replace(clock, error_ns=None),
+        host_ns=np.vstack([queued_ns, *(times for times, _ in later)]),
+        is_outside=is_flagged,
+        misfit=n_outside + clock.n_steps * commands.size / _STEP_SHARE,
+    )
+
+
+def _clock(device: int, basis: ClockBasis, segments: tuple[ClockSegment, ...], error_ns: int) -> DeviceClock:
+    longest = max(segments, key=lambda each: each.host_last_ns - each.host_first_ns)
+    return DeviceClock(
+        device=device,
+        basis=basis,
+        n_readings=sum(each.n_readings for each in segments),
+        n_steps=len(segments) - 1,
+        drift_ppm=1e6 * longest.rate,
+        drift_error_ppm=1e6 * longest.rate_change,
+        error_ns=error_ns,
+    )
+
+
+def _by_nearest_segment(
+    segments: tuple[ClockSegment, ...], commands: Commands
+) -> tuple[_Times, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return when commands were queued, the error of it, and the steady stretch of each.
+
+    Between two stretches a command belongs to the one that puts its QUEUED the nearer to its enqueue call.
+    """
+    firsts = np.array([each.host_first_ns for each in segments])
+    chosen = np.maximum(np.searchsorted(firsts, commands["host_start_ns"], side="right") - 1, 0)
+    queued_ns, error_ns = _by_segment(segments, chosen, commands["queued_ns"])
+    for position, (before, after) in enumerate(pairwise(segments)):
+        between = np.flatnonzero((chosen == position) & (commands["host_start_ns"] > before.host_last_ns))
+        later_ns, later_error_ns = after.host_times(commands["queued_ns"][between])
+        is_nearer = _outside_ns(later_ns, commands[between]) < _outside_ns(queued_ns[between], commands[between])
+        moved = between[is_nearer]
+        chosen[moved] = position + 1
+        queued_ns[moved], error_ns[moved] = later_ns[is_nearer], later_error_ns[is_nearer]
+    return queued_ns, error_ns, chosen
+
+
+def _by_segment(
+    segments: tuple[ClockSegment, ...], chosen: npt.NDArray[np.int64], device_ns: _Times
+) -> tuple[_Times, npt.NDArray[np.float64]]:
+    host_ns, error_ns = np.zeros(device_ns.size, dtype=np.int64), np.zeros(device_ns.size)
+    for position, segment in enumerate(segments):
+        here = chosen == position
+        host_ns[here], error_ns[here] = segment.host_times(device_ns[here])
+    return host_ns, error_ns
+
+
+def _outside_ns(queued_ns: _Times, commands: Commands) -> _Times:
+    """Return by how much QUEUED lies before or after the enqueue call; 0 within."""
+    before_ns, after_ns = commands["host_start_ns"] - queued_ns, queued_ns - commands["host_end_ns"]
+    outside_ns: _Times = np.maximum(np.maximum(before_ns, after_ns), 0)
+    return outside_ns

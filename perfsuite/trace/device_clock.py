@@ -1,0 +1,81 @@
+"""Puts the times of a device's clock on the host's, and finds the commands whose times cannot be right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.records.opencl_commands import OpenClTrace
+from perfsuite.trace.clock_choice import ClockBasis, DeviceClock, best_fit
+from perfsuite.trace.command_anomalies import STAMPS, Anomaly, Flags, own_anomalies
+
+__all__ = ["AlignedTrace", "ClockBasis", "DeviceClock", "align"]
+
+_Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AlignedTrace:
+    """A trace with its commands' times on the host's clock; the arrays are parallel to ``trace.commands``."""
+
+    trace: OpenClTrace
+    #: Host times, ns. Of commands with an anomaly they mean nothing.
+    queued_ns: _Times
+    submit_ns: _Times
+    start_ns: _Times
+    end_ns: _Times
+    #: `Anomaly` flags; 0 where a command is sound.
+    anomalies: Flags
+    #: Position of the command's device among the trace's devices.
+    device: npt.NDArray[np.int64]
+    #: One for each device of which any command or timer told the time.
+    clocks: tuple[DeviceClock, ...]
+
+    @property
+    def is_sound(self) -> npt.NDArray[np.bool_]:
+        """Which commands may be counted in statistics."""
+        sound: npt.NDArray[np.bool_] = self.anomalies == 0
+        return sound
+
+    @property
+    def n_anomalies(self) -> dict[Anomaly, int]:
+        """Commands by anomaly, those that there are; a command may have several."""
+        counts = {each: int(((self.anomalies & each) != 0).sum()) for each in Anomaly}
+        return {each: count for each, count in counts.items() if count}
+
+
+def align(trace: OpenClTrace) -> AlignedTrace:
+    """Put a trace's commands on the host's clock."""
+    device = _devices(trace)
+    anomalies = own_anomalies(trace.commands)
+    host_ns = np.zeros((len(STAMPS), trace.commands.size), dtype=np.int64)
+    clocks = []
+    for position in range(len(trace.devices)):
+        here = np.flatnonzero(device == position)
+        fit = best_fit(trace, position, trace.commands[here], anomalies[here])
+        if fit is not None:
+            host_ns[:, here] = fit.host_ns
+            anomalies[here[fit.is_outside]] |= np.uint8(Anomaly.OUTSIDE_CALL)
+            clocks.append(fit.clock)
+    queued_ns, submit_ns, start_ns, end_ns = host_ns
+    return AlignedTrace(
+        trace=trace,
+        queued_ns=queued_ns,
+        submit_ns=submit_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        anomalies=anomalies,
+        device=device,
+        clocks=tuple(clocks),
+    )
+
+
+def _devices(trace: OpenClTrace) -> npt.NDArray[np.int64]:
+    """Return the position of each command's device."""
+    by_queue = np.zeros(max((each.queue for each in trace.queues), default=0) + 1, dtype=np.int64)
+    for each in trace.queues:
+        by_queue[each.queue] = each.device
+    devices: npt.NDArray[np.int64] = by_queue[trace.commands["queue"]]
+    return devices

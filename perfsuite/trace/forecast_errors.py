@@ -1,0 +1,108 @@
+"""How far off the forecasts of decode steps were, beside two naive ones; only the past is ever used."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.trace.step_forecast import HORIZONS, WINDOW, StepForecast, StepForecaster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HorizonErrors:
+    """The errors of one horizon, each ``100 * |forecast - outcome| / outcome``; None without an outcome."""
+
+    horizon: int
+    n_outcomes: int
+    median_percent: float | None
+    p95_percent: float | None
+    #: Share of outcomes that lay within the forecast's interval.
+    within_ratio: float | None
+    #: The yardstick: the median errors of repeating the last step, and of the mean of the remembered ones.
+    last_median_percent: float | None
+    mean_median_percent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A forecast whose step has not come, beside what the naive ones said."""
+
+    forecast: StepForecast
+    last_ns: float
+    mean_ns: float
+
+
+class ForecastScore:
+    """Collects forecasts and outcomes of any number of repetitions, as they come."""
+
+    def __init__(self, horizons: Sequence[int] = HORIZONS) -> None:
+        self._horizons = tuple(horizons)
+        self._forecaster = StepForecaster(horizons)
+        self._newest_ns: deque[int] = deque(maxlen=WINDOW)
+        self._open: dict[int, list[_Open]] = defaultdict(list)
+        self._percent: dict[int, list[tuple[float, float, float]]] = {horizon: [] for horizon in horizons}
+        self._n_within = dict.fromkeys(horizons, 0)
+
+    def begin(self) -> None:
+        """Forget the history, not the errors: a repetition begins."""
+        self._forecaster = StepForecaster(self._horizons)
+        self._newest_ns.clear()
+        self._open.clear()
+
+    def observe(self, step: int, latency_ns: int) -> tuple[StepForecast, ...]:
+        """Score what was forecast for this step, and return the forecasts that follow from it."""
+        for each in self._open.pop(step, ()):
+            self._score(each, latency_ns)
+        forecasts = self._forecaster.observe(step, latency_ns)
+        self._newest_ns.append(latency_ns)
+        mean_ns = sum(self._newest_ns) / len(self._newest_ns)
+        for forecast in forecasts:
+            self._open[forecast.step].append(_Open(forecast, latency_ns, mean_ns))
+        return forecasts
+
+    def _score(self, each: _Open, outcome_ns: int) -> None:
+        forecast = each.forecast
+        told_ns = (forecast.forecast_ns, each.last_ns, each.mean_ns)
+        ours, last, mean = (100.0 * abs(time_ns - outcome_ns) / outcome_ns for time_ns in told_ns)
+        self._percent[forecast.horizon].append((ours, last, mean))
+        self._n_within[forecast.horizon] += forecast.lower_ns <= outcome_ns <= forecast.upper_ns
+
+    def errors(self) -> tuple[HorizonErrors, ...]:
+        """Return the errors of each horizon so far."""
+        return tuple(self._errors(horizon) for horizon in self._horizons)
+
+    def _errors(self, horizon: int) -> HorizonErrors:
+        percent = self._percent[horizon]
+        n_outcomes = len(percent)
+        ours, last, mean = zip(*percent, strict=True) if percent else ((), (), ())
+        return HorizonErrors(
+            horizon=horizon,
+            n_outcomes=n_outcomes,
+            median_percent=_median(ours),
+            p95_percent=sorted(ours)[min(n_outcomes - 1, int(0.95 * n_outcomes))] if percent else None,
+            within_ratio=self._n_within[horizon] / n_outcomes if percent else None,
+            last_median_percent=_median(last),
+            mean_median_percent=_median(mean),
+        )
+
+
+def forecast_errors(latencies_ns: Iterable[int], horizons: Sequence[int] = HORIZONS) -> tuple[HorizonErrors, ...]:
+    """Forecast a series step by step, each time from its past alone, and return the errors of each horizon.
+
+    Raises
+    ------
+    ValueError
+        A latency is not positive, or a horizon is not.
+    """
+    score = ForecastScore(horizons)
+    for step, latency_ns in enumerate(latencies_ns):
+        if latency_ns <= 0:
+            raise ValueError(f"step {step} took {latency_ns} ns, expected more than 0")
+        score.observe(step, latency_ns)
+    return score.errors()
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None

@@ -1,0 +1,161 @@
+"""Kernels whose time grows with the decode step.
+
+A kernel's time in a step is the sum of END - START over its launches, whatever their NDRange; a launch belongs to the
+step within whose window it was enqueued. Over the steps s = 0, 1, ... the slope is the median of all slopes between two
+steps (Theil-Sen), its interval that of Sen:
+
+    slope = median over i < j of (time_j - time_i) / (j - i)          ns per step
+
+The kernel grows where the whole interval is above 0. The interval takes the steps' deviations for independent: a device
+that slows down as it warms up makes every kernel grow, which `growth_ratio` of many kernels alike gives away.
+
+*Source*: Sen, 'Estimates of the regression coefficient based on Kendall's tau', JASA 63 (1968).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.records.opencl_commands import CommandType
+from perfsuite.trace.device_clock import AlignedTrace
+
+#: Chance that a slope lies within its interval.
+CONFIDENCE = 0.99
+
+#: Fewer steps have no interval worth telling.
+LEAST_STEPS = 8
+
+#: Of more steps, medians of so many blocks are fitted: the slopes between all pairs would not fit into memory.
+_MOST_BLOCKS = 512
+
+_Times = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGrowth:
+    """How one kernel's time moves with the step."""
+
+    name: str
+    #: Its time in each step, ns; `None` where a launch of the step has an anomaly.
+    step_totals_ns: tuple[int | None, ...]
+    slope_ns_per_step: float
+    lower_ns_per_step: float
+    upper_ns_per_step: float
+    #: Time at step 0 by the line.
+    intercept_ns: float
+    #: 1 - residual / total sum of squares: the share of the variance that the line explains, and below 0 where the mean
+    #: fits better, for the line is robust and not of least squares. `None` without any variance.
+    r_squared: float | None
+    #: Median distance of a step from the line.
+    residual_ns: float
+
+    @property
+    def grows(self) -> bool:
+        """Whether the whole interval of the slope is above 0."""
+        return self.lower_ns_per_step > 0
+
+    @property
+    def growth_ratio(self) -> float | None:
+        """Time at the last step over time at the first, both by the line; `None` where the line begins at 0 or less."""
+        last_ns = self.intercept_ns + self.slope_ns_per_step * (len(self.step_totals_ns) - 1)
+        return last_ns / self.intercept_ns if self.intercept_ns > 0 else None
+
+
+def kernel_growth(
+    aligned: AlignedTrace, steps: Sequence[tuple[int, int]], *, confidence: float = CONFIDENCE
+) -> tuple[KernelGrowth, ...]:
+    """Return each kernel's growth over steps, the steepest first.
+
+    Parameters
+    ----------
+    aligned
+        The trace.
+    steps
+        Begin and end of each step on the host's clock, ns, in their order and without overlap.
+    confidence
+        Chance that a slope lies within its interval.
+
+    Returns
+    -------
+    tuple
+        One for each kernel that was launched in any step; none where there are fewer than `LEAST_STEPS`, and none of a
+        kernel that is known of fewer steps than that.
+    """
+    if len(steps) < LEAST_STEPS:
+        return ()
+    names, totals_ns, is_known = step_totals(aligned, steps)
+    found = [
+        _growth(aligned.trace.names[name], totals_ns[row], is_known[row], confidence)
+        for row, name in enumerate(names)
+        if is_known[row].sum() >= LEAST_STEPS
+    ]
+    return tuple(sorted(found, key=lambda each: (-each.slope_ns_per_step, each.name)))
+
+
+def step_totals(
+    aligned: AlignedTrace, steps: Sequence[tuple[int, int]]
+) -> tuple[tuple[int, ...], _Times, npt.NDArray[np.bool_]]:
+    """Return the kernels' time by step.
+
+    Returns
+    -------
+    tuple
+        Positions among the trace's names, and two arrays of shape (kernels, steps): time, ns, and whether it is known.
+    """
+    commands = aligned.trace.commands
+    step = _steps_of(commands["host_start_ns"], steps)
+    inside = np.flatnonzero((commands["type"] == CommandType.KERNEL) & (step >= 0))
+    names, rows = np.unique(commands["name"][inside], return_inverse=True)
+    cells = rows * len(steps) + step[inside]
+    is_sound = aligned.is_sound[inside]
+    executed_ns = commands["end_ns"][inside] - commands["start_ns"][inside]
+    totals_ns = np.zeros(names.size * len(steps), dtype=np.int64)
+    np.add.at(totals_ns, cells[is_sound], executed_ns[is_sound])
+    is_known = np.ones(totals_ns.size, dtype=bool)
+    is_known[cells[~is_sound]] = False
+    shape = (names.size, len(steps))
+    return tuple(names.tolist()), totals_ns.reshape(shape), is_known.reshape(shape)
+
+
+def _steps_of(times_ns: _Times, steps: Sequence[tuple[int, int]]) -> npt.NDArray[np.intp]:
+    """Return the step of each time, -1 where it is in none."""
+    edges_ns = np.array(steps, dtype=np.int64).reshape(-1, 2)
+    step = np.searchsorted(edges_ns[:, 0], times_ns, side="right") - 1
+    return np.where((step >= 0) & (times_ns < edges_ns[step, 1]), step, -1)
+
+
+def _growth(name: str, totals_ns: _Times, is_known: npt.NDArray[np.bool_], confidence: float) -> KernelGrowth:
+    from scipy.stats import theilslopes  # takes a third of a second to load
+
+    at, times_ns = np.flatnonzero(is_known).astype(np.float64), totals_ns[is_known].astype(np.float64)
+    at_blocks, times_blocks_ns = _blocks(at, times_ns)
+    slope, _, lower, upper = theilslopes(times_blocks_ns, at_blocks, alpha=confidence)
+    intercept_ns = float(np.median(times_ns - slope * at))
+    residuals_ns = times_ns - slope * at - intercept_ns
+    total_squares = float(((times_ns - times_ns.mean()) ** 2).sum())
+    return KernelGrowth(
+        name=name,
+        step_totals_ns=tuple(
+            each if known else None for each, known in zip(totals_ns.tolist(), is_known.tolist(), strict=True)
+        ),
+        slope_ns_per_step=float(slope),
+        lower_ns_per_step=float(lower),
+        upper_ns_per_step=float(upper),
+        intercept_ns=intercept_ns,
+        r_squared=1 - float((residuals_ns**2).sum()) / total_squares if total_squares else None,
+        residual_ns=float(np.median(np.abs(residuals_ns))),
+    )
+
+
+def _blocks(at: _Floats, times_ns: _Floats) -> tuple[_Floats, _Floats]:
+    """Return medians over blocks of steps where there are many."""
+    if at.size <= _MOST_BLOCKS:
+        return at, times_ns
+    parts = [np.array_split(each, _MOST_BLOCKS) for each in (at, times_ns)]
+    at_blocks, times_blocks = (np.array([np.median(block) for block in blocks]) for blocks in parts)
+    return at_blocks, times_blocks

@@ -1,0 +1,208 @@
+"""Which kernels compute which operator: learnt node by node, confirmed group by group, then applied at full speed.
+
+A backend may compute several nodes by one kernel when it sees them together, and does not when each is asked for by
+itself. So the graph is run three times. Node by node tells which kernels a node takes alone. At full speed the sequence
+of kernels differs where nodes are fused, and those nodes make a group. Group by group, each group waited for by itself,
+must give the very sequence of full speed; then every kernel has its group, and the mapping is not a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+import numpy as np
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.records.opencl_commands import CommandType, OpenClTrace
+from perfsuite.trace.groups import group_operators
+
+#: Phases that evaluate graphs, in the order of a plan's `group_ends`.
+GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSequence:
+    """The kernels of one evaluation in the order in which they are enqueued, each with its operator."""
+
+    phase: Phase
+    kernels: tuple[str, ...]
+    #: By kernel: the role of the operator that it computes.
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMapping:
+    """All sequences that a workload has shown."""
+
+    sequences: tuple[KernelSequence, ...]
+
+    def roles_of(self, phase: Phase, kernels: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return the roles of an evaluation's kernels; `None` for a sequence that was never learnt."""
+        for sequence in self.sequences:
+            if sequence.phase is phase and sequence.kernels == kernels:
+                return sequence.roles
+        return None
+
+    def kernel_roles(self, phase: Phase) -> dict[str, tuple[str, ...]]:
+        """Return the kernels of a phase in the order of their first launch, each with the operators that it is of."""
+        found: dict[str, dict[str, None]] = {}
+        for sequence in self.sequences:
+            if sequence.phase is phase:
+                for kernel, role in zip(sequence.kernels, sequence.roles, strict=True):
+                    found.setdefault(kernel, {})[role] = None
+        return {kernel: tuple(roles) for kernel, roles in found.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """One process: what its driver and its recorder saw, and what its OpenCL layer saw."""
+
+    record: EngineRecord
+    trace: OpenClTrace
+    #: What the plan of the ``groups`` recorder said: of a prefill and of a decode step, by node, whether it ends a
+    #: group; every node does where it says nothing.
+    group_ends: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+
+def group_ends(by_node: RecordedRun, full_speed: RecordedRun) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Find the nodes that end a group in every evaluation of a phase, as a plan takes them: 1 where one ends, else 0.
+
+    Parameters
+    ----------
+    by_node
+        A run of the ``groups`` recorder in which every node was a group.
+    full_speed
+        A run of the same workload without a recorder.
+
+    Raises
+    ------
+    MeasurementError
+        The two runs have not the same evaluations.
+    """
+    prefill, decode = (_common_ends(by_node, full_speed, phase) for phase in GRAPH_PHASES)
+    return prefill, decode
+
+
+def learn_mapping(by_group: RecordedRun, full_speed: RecordedRun) -> KernelMapping:
+    """Give each kernel of full speed the operator of its group, and check that both runs launch the same kernels.
+
+    Raises
+    ------
+    MeasurementError
+        An evaluation launches other kernels group by group than at full speed: where, and which.
+    """
+    sequences: dict[tuple[Phase, tuple[str, ...]], KernelSequence] = {}
+    for phase in GRAPH_PHASES:
+        for number, (found, fast) in enumerate(_paired(by_group, full_speed, phase)):
+            kernels = tuple(name for _, name in found.kernels)
+            if kernels != fast:
+                raise MeasurementError(f"{phase.value} {number}: {_difference(kernels, fast)}")
+            if (phase, kernels) not in sequences:
+                sequences[phase, kernels] = KernelSequence(phase=phase, kernels=kernels, roles=_roles(found))
+    return KernelMapping(sequences=tuple(sequences.values()))
+
+
+def span_kernels(trace: OpenClTrace, span: Span) -> tuple[str, ...]:
+    """Return the kernels that were enqueued during a span, in the order of their enqueue calls."""
+    return tuple(name for _, name in _kernels_between(trace, span.start_ns, span.end_ns))
+
+
+def phase_spans(record: EngineRecord, phase: Phase) -> tuple[Span, ...]:
+    """Return the occurrences of a phase in the order of their start."""
+    return tuple(span for span in record.spans if span.phase is phase)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GroupedEvaluation:
+    """One evaluation of the ``groups`` recorder, and its kernels with the group that each belongs to."""
+
+    record: EngineRecord
+    evaluation: Evaluation
+    #: Position of the last node of each group.
+    last_nodes: tuple[int, ...]
+    #: Group and name.
+    kernels: tuple[tuple[int, str], ...]
+
+
+def _grouped(run: RecordedRun, span: Span) -> _GroupedEvaluation:
+    """Sort the kernels of a span into groups: a group's kernels are enqueued before it is waited for."""
+    found = [each for each in run.record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
+    if len(found) != 1:
+        raise MeasurementError(f"{span.phase.value} at token {span.token}: {len(found)} graphs recorded, expected 1")
+    ends_ns = np.asarray(found[0].ends_ns, dtype=np.int64)
+    kernels = tuple(
+        (int(np.searchsorted(ends_ns, at_ns)), name)
+        for at_ns, name in _kernels_between(run.trace, span.start_ns, span.end_ns)
+    )
+    if kernels and kernels[-1][0] >= len(ends_ns):
+        raise MeasurementError(
+            f"{span.phase.value} at token {span.token}: {kernels[-1][1]} is enqueued after all nodes"
+        )
+    last_nodes = _last_nodes(run, span.phase, len(run.record.graphs[found[0].graph]))
+    if len(last_nodes) != len(ends_ns):
+        raise MeasurementError(
+            f"{span.phase.value} at token {span.token}: {len(ends_ns)} groups recorded, expected {len(last_nodes)}"
+        )
+    return _GroupedEvaluation(record=run.record, evaluation=found[0], last_nodes=last_nodes, kernels=kernels)
+
+
+def _last_nodes(run: RecordedRun, phase: Phase, n_nodes: int) -> tuple[int, ...]:
+    ends = run.group_ends[GRAPH_PHASES.index(phase)]
+    return tuple(node for node in range(n_nodes) if node >= len(ends) or ends[node])
+
+
+def _paired(
+    grouped: RecordedRun, full_speed: RecordedRun, phase: Phase
+) -> Iterator[tuple[_GroupedEvaluation, tuple[str, ...]]]:
+    """Yield each evaluation of a phase with the kernels that the same one launches at full speed."""
+    slow, fast = phase_spans(grouped.record, phase), phase_spans(full_speed.record, phase)
+    if len(slow) != len(fast):
+        raise MeasurementError(f"{phase.value}: {len(slow)} evaluations recorded, {len(fast)} at full speed")
+    for one, other in zip(slow, fast, strict=True):
+        yield _grouped(grouped, one), span_kernels(full_speed.trace, other)
+
+
+def _kernels_between(trace: OpenClTrace, start_ns: int, end_ns: int) -> Iterator[tuple[int, str]]:
+    commands = trace.commands
+    chosen = (commands["host_start_ns"] >= start_ns) & (commands["host_start_ns"] < end_ns)
+    chosen &= commands["type"] == CommandType.KERNEL
+    for command in commands[chosen]:
+        yield int(command["host_start_ns"]), trace.names[command["name"]]
+
+
+def _common_ends(by_node: RecordedRun, full_speed: RecordedRun, phase: Phase) -> tuple[int, ...]:
+    ends: tuple[int, ...] = ()
+    for found, fast in _paired(by_node, full_speed, phase):
+        n_nodes = len(found.record.graphs[found.evaluation.graph])
+        own = _ends(found.kernels, fast, n_nodes)
+        ends = own if not ends else tuple(one & other for one, other in zip(ends, own, strict=True))
+    return ends
+
+
+def _ends(by_node: Sequence[tuple[int, str]], fast: Sequence[str], n_nodes: int) -> tuple[int, ...]:
+    """Mark the ends of groups: every node, but those within a stretch whose kernels differ at full speed."""
+    ends = [1] * n_nodes
+    matcher = SequenceMatcher(a=[name for _, name in by_node], b=list(fast), autojunk=False)
+    for tag, first, last, _, _ in matcher.get_opcodes():
+        if tag != "equal" and last > first:
+            for node in range(by_node[first][0], by_node[last - 1][0]):
+                ends[node] = 0
+    return tuple(ends)
+
+
+def _roles(found: _GroupedEvaluation) -> tuple[str, ...]:
+    bounds = pairwise((-1, *found.last_nodes))
+    operators = group_operators(found.record.graphs[found.evaluation.graph], [(a + 1, b + 1) for a, b in bounds])
+    found_roles = tuple(operator.role if operator else "" for operator in operators)
+    return tuple(found_roles[group] for group, _ in found.kernels)
+
+
+def _difference(grouped: tuple[str, ...], fast: tuple[str, ...]) -> str:
+    at = next((i for i, (one, other) in enumerate(zip(grouped, fast, strict=False)) if one != other), None)
+    if at is None:
+        return f"{len(grouped)} kernels group by group, {len(fast)} at full speed"
+    return f"kernel {at} is {grouped[at]} group by group, {fast[at]} at full speed"

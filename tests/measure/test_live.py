@@ -1,0 +1,245 @@
+"""Subscribing to a real worker, and to sockets that do not behave."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.launch import kill_worker, run_worker, start_worker
+from perfsuite.measure.live import Delivery, deliveries, kept_subscribed, run_live, subscribe
+from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.records.events import EngineRecord, Span
+from perfsuite.records.live import LiveEnd, LiveLoss, LivePhase, LiveRecord, LiveToken, to_line
+
+from .conftest import Child
+
+LIMIT_S = 120.0
+
+END = LiveEnd(end_ns=9, is_complete=True, n_phases=0, n_tokens=0, n_kernels=0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where records are offered."""
+    return tmp_path / "own" / "live.sock"
+
+
+def live_phase(span: Span) -> LivePhase:
+    """Return what is sent of a span."""
+    return LivePhase(
+        phase=span.phase.value,
+        repetition=span.repetition,
+        token=span.token,
+        n_tokens=span.n_tokens,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+    )
+
+
+def phases(records: list[LiveRecord]) -> list[LivePhase]:
+    """Return the phases among records."""
+    return [record for record in records if isinstance(record, LivePhase)]
+
+
+@contextmanager
+def served(path: Path, serve: Callable[[socket.socket], None]) -> Iterator[None]:
+    """Answer one connection at `path` in a thread."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                serve(connection)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield
+        thread.join()
+
+
+def test_every_phase_of_a_run_is_delivered_live(small_plan: LlamaPlan) -> None:
+    """The phases received are those of the record, in its order, and the first token came before the run's end."""
+    plan = replace(small_plan, n_gen=48, n_repetitions=2)
+    seen: list[Delivery] = []
+    record = EngineRecord.from_plain(run_live(plan, seen.append, limit_s=LIMIT_S)["engine"])
+    records = [delivery.record for delivery in seen]
+    assert phases(records) == [live_phase(span) for span in record.spans]
+    assert not any(isinstance(each, LiveLoss) for each in records)
+    tokens = [each for each in seen if isinstance(each.record, LiveToken)]
+    assert [(each.record.repetition, each.record.step) for each in tokens if isinstance(each.record, LiveToken)] == [
+        (repetition, step) for repetition in range(2) for step in range(48)
+    ]
+    assert tokens[0].arrival_ns < record.spans[-1].end_ns
+    assert records[-1] == replace(
+        END, end_ns=getattr(records[-1], "end_ns", 0), n_phases=len(record.spans), n_tokens=96
+    )
+
+
+def test_records_come_in_a_run_that_goes_on(small_plan: LlamaPlan, path: Path, tmp_path: Path) -> None:
+    """Of a worker that waits for its next turn, all phases of the turns so far are there, turn by turn."""
+    plan = TurnsPlan(llama=replace(small_plan, live_socket=str(path)))
+    process = start_worker(plan, tmp_path, {}, stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    try:
+        records = subscribe(path, limit_s=LIMIT_S)
+        seen: list[LiveRecord] = []
+        for turn in range(2):
+            process.stdin.write("\n")
+            process.stdin.flush()
+            while not any(each.phase == "end_to_end" and each.repetition == turn for each in phases(seen)):
+                seen.append(next(records))
+            in_turn = [each for each in phases(seen) if each.repetition == turn and each.phase != "load"]
+            assert len(in_turn) == 4 * (1 + small_plan.n_gen) + 1
+            assert all(first.end_ns <= second.end_ns for first, second in pairwise(in_turn))
+        assert process.poll() is None
+        process.stdin.close()
+        assert isinstance(list(records)[-1], LiveEnd)
+    finally:
+        kill_worker(process)
+
+
+@pytest.mark.parametrize("how", ["none", "slow", "killed", "two"])
+def test_a_run_ends_the_same_whoever_listens(how: str, small_plan: LlamaPlan, path: Path) -> None:
+    """Nobody, somebody who does not read, who dies early, or two at once: the record is whole, and so is what came."""
+    plan = replace(small_plan, n_gen=64, live_socket=str(path))
+    seen: list[LiveRecord] = []
+    twin: list[LiveRecord] = []
+
+    @contextmanager
+    def listening(_: int) -> Iterator[None]:
+        if how == "none":
+            yield
+            return
+        first = subscribe(path, limit_s=LIMIT_S)
+        seen.append(next(first))
+        other = threading.Thread(target=lambda: twin.extend(subscribe(path, limit_s=LIMIT_S)))
+        if how == "two":
+            other.start()
+        if how == "killed":
+            first.close()  # type: ignore[attr-defined]
+        yield
+        seen.extend(first if how != "killed" else ())
+        if how == "two":
+            other.join()
+
+    payload = run_worker(plan, observe=listening, limit_s=LIMIT_S)
+    spans = [live_phase(span) for span in EngineRecord.from_plain(payload["engine"]).spans]
+    assert len(spans) == 1 + 4 * 65 + 1
+    assert phases(seen) == (spans if how in ("slow", "two") else [] if how == "none" else spans[:1])
+    if how == "two":
+        assert phases(twin) == spans
+    assert not path.exists()
+
+
+def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """A stream that ends without its end record is an error."""
+    plan = TurnsPlan(llama=replace(small_plan, live_socket=str(path)))
+    process = start_worker(plan, tmp_path, {}, stdin=subprocess.PIPE)
+    records = subscribe(path, limit_s=LIMIT_S)
+    next(records)
+    kill_worker(process)
+    with pytest.raises(MeasurementError, match="cut off before the end of the run"):
+        list(records)
+
+
+def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """The worker's own reason is told, not that its stream broke off."""
+    broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
+    with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
+        run_live(broken, lambda delivery: None, limit_s=LIMIT_S)
+
+
+def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan: LlamaPlan) -> None:
+    """When the worker has ended, so has the search for its socket."""
+    child("exit 0")
+    with pytest.raises(MeasurementError, match="wrote no record"):
+        run_live(small_plan, lambda delivery: None, limit_s=LIMIT_S)
+
+
+def test_a_worker_that_shares_its_folder_is_refused(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """A socket that others could reach is the plan's mistake, told in one line."""
+    tmp_path.chmod(0o755)
+    with pytest.raises(MeasurementError, match="expected a folder of your own with mode 0700"):
+        run_worker(replace(small_plan, live_socket=str(tmp_path / "live.sock")))
+
+
+def test_what_the_consumer_raises_ends_the_run(small_plan: LlamaPlan) -> None:
+    """The run is stopped, and the consumer's own error comes back."""
+
+    def refuse(delivery: Delivery) -> None:
+        raise BrokenPipeError("the reader has gone")
+
+    with pytest.raises(BrokenPipeError, match="the reader has gone"):
+        run_live(replace(small_plan, n_gen=10**5), refuse, limit_s=LIMIT_S)
+
+
+def test_delays_are_of_what_ended_after_the_subscription(path: Path) -> None:
+    """A token from before has no delay, one from the future a negative one, and records without an end have none."""
+    token = LiveToken(repetition=0, step=0, token=0, latency_ns=1, end_ns=1, tokens_per_s=1.0)
+    late = replace(token, end_ns=2**62)
+    lines = [to_line(each) for each in (token, late, LiveLoss(where="queue", n_records=1), END)]
+    with served(path, lambda connection: connection.sendall(("\n".join(lines) + "\n").encode())):
+        found = list(deliveries(path, limit_s=LIMIT_S))
+    assert [each.delay_ns for each in found] == [None, found[1].arrival_ns - 2**62, None, None]
+
+
+def test_lines_may_come_in_pieces(path: Path) -> None:
+    """A record that is split over packets is one record; unknown kinds are passed over."""
+
+    def serve(connection: socket.socket) -> None:
+        for piece in f'{{"kind":"later"}}\n{to_line(END)}\n'.encode():
+            connection.sendall(bytes([piece]))
+
+    with served(path, serve):
+        assert list(subscribe(path, limit_s=LIMIT_S)) == [END]
+
+
+def test_nobody_and_silence_are_not_waited_for_beyond_the_limit(path: Path) -> None:
+    """No socket, a dead socket and one that says nothing are one line each."""
+    with pytest.raises(MeasurementError, match="nobody offers records there"):
+        next(subscribe(path, limit_s=0.05))
+    said_enough = threading.Event()
+    with served(path, lambda connection: said_enough.wait(LIMIT_S) and None):
+        with pytest.raises(MeasurementError, match=r"no record for 0\.05 s"):
+            next(subscribe(path, limit_s=0.05))
+        said_enough.set()
+    with pytest.raises(MeasurementError, match="nobody offers records there"):
+        next(subscribe(path, limit_s=0.05))
+
+
+def test_what_is_no_socket_is_one_line(tmp_path: Path) -> None:
+    """A path that is too long cannot be subscribed to."""
+    with pytest.raises(MeasurementError, match="cannot be subscribed to"):
+        next(subscribe(tmp_path / ("x" * 200), limit_s=LIMIT_S))
+
+
+def test_runs_at_one_path_are_followed_one_after_the_other(path: Path) -> None:
+    """Between two runs the subscriber waits; one that is cut off is no obstacle."""
+    seen: list[LiveRecord] = []
+    arrived = threading.Semaphore(0)
+
+    def consume(delivery: Delivery) -> None:
+        seen.append(delivery.record)
+        arrived.release()
+
+    loss = LiveLoss(where="queue", n_records=1)
+    with kept_subscribed(path, consume, limit_s=LIMIT_S):
+        for record in (loss, END, END):
+            content = f"{to_line(record)}\n".encode()
+            with served(path, lambda connection, content=content: connection.sendall(content)):  # type: ignore[misc]
+                assert arrived.acquire(timeout=LIMIT_S)
+            os.unlink(path)
+    assert seen == [loss, END, END]

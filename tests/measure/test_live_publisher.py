@@ -1,0 +1,238 @@
+"""The publishing thread between a queue that the test fills and subscribers on a real socket."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.live import subscribe
+from perfsuite.measure.live_publisher import published
+from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveRecord, LiveToken
+from perfsuite.records.opencl_commands import COMMAND_DTYPE
+
+from .synthetic_live import live_library, push
+
+LIMIT_S = 60.0
+LOAD, PREFILL, DECODE, COPY, END_TO_END = 0, 1, 2, 3, 6
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Return the queue's library."""
+    return live_library(tmp_path_factory.mktemp("live"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where records are offered."""
+    return tmp_path / "own" / "live.sock"
+
+
+def is_phase_of(record: LiveRecord, token: int) -> bool:
+    """Whether a record is a phase of the token."""
+    return isinstance(record, LivePhase) and record.token == token
+
+
+def until_token(records: Iterator[LiveRecord], token: int) -> list[LiveRecord]:
+    """Read as far as the record of a token."""
+    seen = []
+    for record in records:
+        seen.append(record)
+        if isinstance(record, LiveToken) and record.token == token:
+            return seen
+    raise AssertionError(f"no token {token} among {seen}")
+
+
+def test_tokens_come_while_the_run_waits(library: ctypes.CDLL, path: Path) -> None:
+    """Each token is received before the next one is even pushed: delivery needs no later event."""
+    with published(library, str(path)):
+        push(library, LOAD, 0, 0, 10)
+        records = subscribe(path, limit_s=LIMIT_S)
+        first = next(records)
+        assert isinstance(first, LivePhase)
+        assert first.phase == "load"
+        for token in range(20):
+            push(library, DECODE, token, 100 * token, 100 * token + 50)
+            push(library, COPY, token, 100 * token + 50, 100 * token + 60)
+            seen = until_token(records, token)
+            assert isinstance(seen[-2], LivePhase)
+            assert (seen[-2].phase, seen[-2].token) == ("decode", token)
+
+
+def test_the_end_tells_what_was_sent(library: ctypes.CDLL, path: Path) -> None:
+    """All phases come in order, and the end counts them."""
+    with published(library, str(path)):
+        records = subscribe(path, limit_s=LIMIT_S)
+        for token in range(100):  # in all less than a socket holds
+            push(library, DECODE, token, token, token + 1)
+            push(library, COPY, token, token + 1, token + 2)
+            if token == 0:
+                seen = until_token(records, 0)
+    seen += list(records)
+    end = seen[-1]
+    assert isinstance(end, LiveEnd)
+    assert (end.is_complete, end.n_phases, end.n_tokens, end.n_kernels) == (True, 200, 100, 0)
+    assert [each.token for each in seen if isinstance(each, LiveToken)] == list(range(100))
+    assert [each.token for each in seen if isinstance(each, LivePhase)] == [at // 2 for at in range(200)]
+
+
+def test_a_run_that_breaks_off_says_so(library: ctypes.CDLL, path: Path) -> None:
+    """An error in the run ends the stream, as incomplete, and is raised on; the socket has gone."""
+    records = subscribe(path, limit_s=LIMIT_S)
+
+    def break_off() -> None:
+        with published(library, str(path)):
+            push(library, DECODE, 0, 0, 1)
+            until_token(records, 0)
+            raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        break_off()
+    end = list(records)[-1]
+    assert isinstance(end, LiveEnd)
+    assert (end.is_complete, end.n_tokens) == (False, 1)
+    assert not path.exists()
+
+
+def test_warm_ups_are_not_published(library: ctypes.CDLL, path: Path) -> None:
+    """What happens in a pause reaches nobody."""
+    with published(library, str(path)) as pause:
+        with pause():
+            push(library, DECODE, 7, 0, 1)
+        push(library, DECODE, 8, 1, 2)
+        records = subscribe(path, limit_s=LIMIT_S)
+        seen = until_token(records, 8)
+    assert not any(is_phase_of(each, 7) for each in seen)
+
+
+def test_a_queue_that_overflows_is_told(library: ctypes.CDLL, path: Path) -> None:
+    """Received and lost phases are all phases, wherever the publisher fell behind."""
+    n_phases = 5000  # less than the subscriber's buffer, so that nothing is lost there
+    seen: list[LiveRecord] = []
+    has_begun = threading.Event()
+
+    def listen() -> None:
+        for record in subscribe(path, limit_s=LIMIT_S):
+            seen.append(record)
+            has_begun.set()
+
+    listener = threading.Thread(target=listen)
+    with published(library, str(path)):
+        listener.start()
+        push(library, DECODE, 0, 0, 1)
+        assert has_begun.wait(LIMIT_S)
+        for token in range(1, n_phases):
+            push(library, COPY, token, 0, 1)
+        push(library, END_TO_END, n_phases, 0, 1)
+    listener.join(LIMIT_S)
+    lost = [each for each in seen if isinstance(each, LiveLoss)]
+    tokens = [each.token for each in seen if isinstance(each, LivePhase)]
+    assert {each.where for each in lost} <= {"queue"}
+    assert len(tokens) + sum(each.n_records or 0 for each in lost) == n_phases + 1
+    assert tokens == sorted(tokens)
+
+
+def test_subscribers_come_stay_silent_and_go(library: ctypes.CDLL, path: Path) -> None:
+    """One reads, one never does, one is gone after its first bytes: the reader gets every token."""
+    with published(library, str(path)):
+        with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as goes:
+            records = subscribe(path, limit_s=LIMIT_S)
+            for token in range(50):
+                push(library, DECODE, token, token, token + 1)
+                seen = until_token(records, token)
+                if token == 0:
+                    silent.connect(str(path))
+                    goes.connect(str(path))
+                    goes.recv(10)
+                if token == 10:
+                    goes.close()
+        assert not any(isinstance(each, LiveLoss) for each in seen)
+    assert isinstance(list(records)[-1], LiveEnd)
+
+
+def test_without_a_subscriber_the_driver_wakes_nobody(library: ctypes.CDLL, path: Path) -> None:
+    """A run that nobody watches ends as any other, and its newest records were kept for whoever came."""
+    with published(library, str(path)):
+        for token in range(100):
+            push(library, DECODE, token, token, token + 1)
+        seen = until_token(subscribe(path, limit_s=LIMIT_S), 99)
+    assert [each.token for each in seen if isinstance(each, LiveToken)] == list(range(100))
+
+
+def test_without_a_path_nothing_is_made(tmp_path: Path) -> None:
+    """There is no queue, no socket and no thread, and a pause is empty."""
+    n_threads = threading.active_count()
+    with published(ctypes.CDLL(None), None) as pause, pause():
+        assert threading.active_count() == n_threads
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_cannot_be_is_refused(library: ctypes.CDLL, tmp_path: Path) -> None:
+    """The reason is told before anything runs."""
+    with pytest.raises(MeasurementError, match="cannot be used for a socket"):
+        published(library, str(tmp_path / "none" / "x" / "live.sock")).__enter__()
+
+
+def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path) -> None:
+    """Its affinity is what was asked for; that of the thread that runs the engine stays."""
+    usable = os.sched_getaffinity(0)
+    wanted = frozenset({max(usable)})
+    with published(library, str(path), processors=wanted):
+        push(library, LOAD, 0, 0, 1)
+        next(subscribe(path, limit_s=LIMIT_S))
+        (thread,) = (each for each in threading.enumerate() if each.name == "perfsuite-live")
+        assert thread.native_id is not None
+        assert os.sched_getaffinity(thread.native_id) == wanted
+        assert os.sched_getaffinity(0) == usable
+
+
+def kernel_log(*enqueue_ns: int) -> bytes:
+    """Return a log of the layer with one kernel for each time."""
+    rows = np.zeros(len(enqueue_ns), COMMAND_DTYPE)
+    rows["type"], rows["name"], rows["host_start_ns"] = 1, 1, enqueue_ns
+    rows["sequence"] = range(len(enqueue_ns))
+    prefix = struct.pack("<II", 5, COMMAND_DTYPE.itemsize + 8)
+    name = struct.pack("<IIII", 1, 24, 1, 3) + b"add".ljust(8, b"\0")
+    header = struct.pack("<8sIIq", b"PSCLLOG1", 24, 1, 0)
+    return header + name + b"".join(prefix + row.tobytes() for row in rows)
+
+
+def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
+    """What the layer has written by a token's end is sent with it; what it enqueued before the run's begin is not."""
+    log = tmp_path / "opencl-1.log"
+    with published(library, str(path), opencl_log=log) as pause:
+        records = subscribe(path, limit_s=LIMIT_S)
+        with pause():
+            pass
+        push(library, DECODE, 0, 0, 1)
+        until_token(records, 0)
+        log.write_bytes(kernel_log(5, 2**62))
+        push(library, DECODE, 1, 1, 2)
+    seen = list(records)
+    kernels = [each for each in seen if isinstance(each, LiveKernel)]
+    assert [(each.sequence, each.name, each.enqueue_ns) for each in kernels] == [(1, "add", 2**62)]
+    end: Any = seen[-1]
+    assert end.n_kernels == 1
+
+
+def test_a_broken_log_is_a_loss_and_no_more(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
+    """The stream goes on without kernels, and says that nobody knows how many."""
+    log = tmp_path / "opencl-1.log"
+    log.write_bytes(b"no log of any kind at all")
+    with published(library, str(path), opencl_log=log):
+        push(library, DECODE, 0, 0, 1)
+        records = subscribe(path, limit_s=LIMIT_S)
+        push(library, DECODE, 1, 0, 1)
+        seen = until_token(records, 1)
+    seen += list(records)
+    assert [each for each in seen if isinstance(each, LiveLoss)] == [LiveLoss(where="opencl", n_records=None)]

@@ -1,0 +1,226 @@
+"""Real sockets, one thread: who listens, who does not, and who has gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.live_connection import BUFFER_BYTES
+from perfsuite.measure.live_server import BACKLOG_LINES, MOST_SUBSCRIBERS, LiveServer, open_server
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a path in a folder that does not exist yet."""
+    return tmp_path / "own" / "live.sock"
+
+
+@contextmanager
+def subscribed(server: LiveServer, path: Path) -> Iterator[socket.socket]:
+    """Connect, and let the server accept."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(str(path))
+        connection.settimeout(30)
+        server.wait(30)
+        yield connection
+
+
+def read(connection: socket.socket, n_lines: int) -> list[str]:
+    """Read so many lines."""
+    with connection.makefile("r", newline="\n") as lines:
+        return [next(lines).rstrip("\n") for _ in range(n_lines)]
+
+
+def read_all(server: LiveServer, connection: socket.socket) -> list[str]:
+    """Read until nothing comes any more, while the server serves."""
+    connection.setblocking(False)
+    content = b""
+    for _ in range(10000):
+        server.wait(0)
+        try:
+            content += connection.recv(1 << 20)
+        except BlockingIOError:
+            break
+    return content.decode().splitlines()
+
+
+def test_every_subscriber_gets_every_line(path: Path) -> None:
+    """Two subscribers read the same lines in order."""
+    with open_server(path) as server, subscribed(server, path) as first, subscribed(server, path) as second:
+        server.publish(["one", "two"])
+        server.publish(["three"])
+        assert read(first, 3) == read(second, 3) == ["one", "two", "three"]
+
+
+def test_who_comes_late_is_told_what_was(path: Path) -> None:
+    """Kept lines reach a late subscriber, others do not; what was forgotten is counted."""
+    with open_server(path) as server:
+        server.publish([str(number) for number in range(BACKLOG_LINES)])
+        server.publish(["a kernel"], is_kept=False)
+        server.publish(["x", "y"])
+        with subscribed(server, path) as late:
+            loss, *lines = read(late, BACKLOG_LINES + 1)
+            assert json.loads(loss) == {"kind": "loss", "where": "backlog", "n_records": 2}
+            assert lines == [*map(str, range(2, BACKLOG_LINES)), "x", "y"]
+
+
+def test_a_subscriber_that_does_not_read_loses_whole_lines_and_is_told(path: Path) -> None:
+    """The server never waits; in the end the lines that came and those that are told as lost are all, in order."""
+    line, n_lines = "x" * 999, 4 * BUFFER_BYTES // 1000
+    with open_server(path) as server, subscribed(server, path) as slow, subscribed(server, path) as quick:
+        n_quick = 0
+        for number in range(n_lines):
+            server.publish([f"{number:08d}{line}"])
+            n_quick += len(read(quick, 1))
+        seen = read_all(server, slow)
+        server.publish(["last"])
+        seen += read_all(server, slow)
+    assert n_quick == n_lines
+    numbers = [int(each[:8]) for each in seen if each.endswith(line)]
+    losses: list[Any] = [json.loads(each) for each in seen if each.startswith("{")]
+    assert numbers == list(range(len(numbers)))
+    assert losses == [{"kind": "loss", "where": "subscriber", "n_records": n_lines - len(numbers)}]
+    assert 0 < len(numbers) < n_lines
+    assert seen[-1] == "last"
+
+
+def test_many_lines_at_once_are_not_all_lost(path: Path) -> None:
+    """Of more than there is room for, the first lines come, and the rest is told as lost."""
+    n_lines = 2 * BUFFER_BYTES // 1000
+    with open_server(path) as server, subscribed(server, path) as slow:
+        server.publish(["x" * 999] * n_lines)
+        seen = read_all(server, slow)
+        server.publish(["last"])
+        seen += read_all(server, slow)
+    n_lost = sum(json.loads(each)["n_records"] for each in seen if each.startswith("{"))
+    n_seen = sum(each.startswith("x") for each in seen)
+    assert n_seen > BUFFER_BYTES // 2000
+    assert n_seen + n_lost == n_lines
+    assert seen[-1] == "last"
+
+
+def test_losses_without_a_successor_are_told_at_the_end(path: Path) -> None:
+    """Flushing tells what nothing else told, and gives up on who still does not read."""
+    with open_server(path) as server, subscribed(server, path) as slow:
+        for _ in range(3 * BUFFER_BYTES // 1000):
+            server.publish(["x" * 999])
+        server.flush(0)
+        assert '"where":"subscriber"' in read_all(server, slow)[-1]
+
+
+def test_who_has_gone_is_forgotten(path: Path) -> None:
+    """A subscriber that hangs up, in the middle of its lines or in silence, disturbs nobody."""
+    with open_server(path) as server, subscribed(server, path) as stays:
+        with subscribed(server, path) as goes:
+            server.publish(["x" * 999] * (BUFFER_BYTES // 2000))
+            goes.recv(10)
+        with subscribed(server, path):
+            pass
+        server.publish(["y"])
+        server.publish(["z"])
+        assert read_all(server, stays)[-2:] == ["y", "z"]
+        server.wait(0)
+        assert len(server._subscribers) == 1
+    assert not server.has_subscribers
+
+
+def test_without_a_subscriber_nothing_happens(path: Path) -> None:
+    """Publishing and waiting serve nobody."""
+    with open_server(path) as server:
+        server.publish(["x"])
+        server.publish([])
+        server.wait(0)
+        server.flush(0)
+        assert not server.has_subscribers
+
+
+def test_there_is_a_limit_to_subscribers(path: Path) -> None:
+    """Who comes beyond it finds the connection closed."""
+    with open_server(path) as server:
+        all_of_them = [subscribed(server, path) for _ in range(MOST_SUBSCRIBERS + 1)]
+        *_, last = [each.__enter__() for each in all_of_them]
+        server.publish(["x"])
+        assert last.recv(10) == b""
+        assert len(server._subscribers) == MOST_SUBSCRIBERS
+        for each in all_of_them:
+            each.__exit__(None, None, None)
+
+
+def test_a_watched_descriptor_ends_the_wait(path: Path) -> None:
+    """What else is to be waited for is waited for as well."""
+    event_fd = os.eventfd(1)
+    with open_server(path) as server:
+        server.watch(event_fd)
+        server.wait(30)
+    os.close(event_fd)
+
+
+def test_the_socket_is_the_users_alone_and_goes_with_the_server(path: Path) -> None:
+    """The folder is made with mode 0700; afterwards there is no socket."""
+    with open_server(path):
+        assert path.is_socket()
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_stale_socket_is_replaced(path: Path) -> None:
+    """What a killed run left behind is no obstacle."""
+    path.parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
+        dead.bind(str(path))
+    with open_server(path) as server, subscribed(server, path) as connection:
+        server.publish(["x"])
+        assert read(connection, 1) == ["x"]
+
+
+def test_a_living_socket_is_left_alone(path: Path) -> None:
+    """Two runs cannot offer their records at one path, and the first one's socket stays."""
+    with open_server(path) as server:
+        with pytest.raises(MeasurementError, match="another run offers its records there"), open_server(path):
+            pass
+        server.wait(0)  # the second one's probe
+        with subscribed(server, path) as connection:
+            server.publish(["x"])
+            assert read(connection, 1) == ["x"]
+
+
+def test_a_socket_that_is_not_ours_any_more_stays(path: Path) -> None:
+    """What took the path meanwhile is not removed."""
+    with open_server(path):
+        path.unlink()
+        path.write_text("mine")
+    assert path.read_text() == "mine"
+
+
+def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+    """The mode is told, with the one that is expected."""
+    tmp_path.chmod(0o755)
+    with pytest.raises(MeasurementError, match=r"has mode 0755 and owner \d+, expected a folder of your own"):
+        open_server(tmp_path / "live.sock").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("x" * 108, "too long for a socket's path"), ("none/x/live.sock", "cannot be used for a socket")],
+)
+def test_a_path_that_cannot_be_is_refused(name: str, message: str, tmp_path: Path) -> None:
+    """Too long, or in a folder that cannot be made: one line."""
+    with pytest.raises(MeasurementError, match=message), open_server(tmp_path / name):
+        pass
+
+
+def test_a_file_is_not_overwritten(path: Path) -> None:
+    """What is no socket stays where it is."""
+    path.parent.mkdir(mode=0o700)
+    path.write_text("mine")
+    with pytest.raises(MeasurementError, match="is no socket"), open_server(path):
+        pass
+    assert path.read_text() == "mine"

@@ -1,0 +1,125 @@
+"""llama.cpp's OpenCL backend on a device: its library and the environment of its processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import EngineError
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.opencl_backend import OpenClBackend, backend_library, find_opencl_backend, of_engine
+from perfsuite.measure.opencl_platform import OpenClDevice
+
+from ..synthetic_opencl_backend import opencl_backend, opencl_device, plain_engine, written
+
+KERNELS = "GGML_OPENCL_KERNEL_CACHE_DIR"
+
+
+def made(folder: Path, build_id: str = "abc") -> Path:
+    """Return the backend as the tool makes it for a build."""
+    return written(folder / "cache" / f"opencl-backend-{build_id}" / "plain" / "libggml-opencl.so")
+
+
+def found(engine: Engine, folder: Path, device: OpenClDevice) -> OpenClBackend:
+    """Find the backend on a device."""
+    return find_opencl_backend(
+        engine,
+        device,
+        compatibility_layer=written(folder / "compat.so"),
+        tracing_layer=written(folder / "layer.so"),
+        settings={"OCL_ICD_VENDORS": "/vendors"},
+        cache_dir=folder / "cache",
+    )
+
+
+def test_a_processor_needs_the_compatibility_layer(tmp_path: Path) -> None:
+    """On a processor the layer is there and told, and the product that needs wide sub-groups is switched off."""
+    library = made(tmp_path)
+    backend = found(plain_engine(tmp_path), tmp_path, opencl_device())
+    assert (backend.library, backend.compatibility_layer) == (library, tmp_path / "compat.so")
+    assert backend.fingerprint == {
+        "opencl_platform": "A platform, OpenCL 3.0",
+        "opencl_device": "A device",
+        "opencl_driver": "1.2",
+        "opencl_compatibility_layer": "on",
+    }
+    assert backend.settings["GGML_OPENCL_MM_F16_FORCE_L4"] == "1"
+    assert backend.settings["GGML_OPENCL_PLATFORM"] == "A platform"
+    assert backend.settings["OCL_ICD_VENDORS"] == "/vendors"
+
+
+def test_another_device_is_taken_as_it_is(tmp_path: Path) -> None:
+    """A GPU has no compatibility layer and all of the backend's kernels."""
+    made(tmp_path)
+    backend = found(plain_engine(tmp_path), tmp_path, opencl_device("gpu"))
+    assert backend.compatibility_layer is None
+    assert backend.fingerprint["opencl_compatibility_layer"] == "off"
+    assert "GGML_OPENCL_MM_F16_FORCE_L4" not in backend.settings
+    assert "OPENCL_LAYERS" not in backend.environment()
+
+
+def test_without_a_log_only_what_the_device_needs_is_loaded(tmp_path: Path) -> None:
+    """A process that is not followed has the compatibility layer alone."""
+    backend = opencl_backend(tmp_path)
+    assert backend.environment() == {
+        "GGML_OPENCL_PLATFORM": "A platform",
+        "OPENCL_LAYERS": str(tmp_path / "compat.so"),
+    }
+
+
+@pytest.mark.parametrize(("profile_only", "mode"), [(False, "record"), (True, "profile")])
+def test_with_a_log_both_layers_are_loaded(profile_only: bool, mode: str, tmp_path: Path) -> None:
+    """The compatibility layer comes first, the tracing layer beneath it, in the mode that was asked for."""
+    environment = opencl_backend(tmp_path).environment(tmp_path, profile_only=profile_only)
+    assert environment["OPENCL_LAYERS"] == f"{tmp_path / 'compat.so'}:{tmp_path / 'layer.so'}"
+    assert environment["PERFSUITE_OPENCL_LOG"] == str(tmp_path)
+    assert environment["PERFSUITE_OPENCL_LAYER_MODE"] == mode
+    assert environment["GGML_OPENCL_PLATFORM"] == "A platform"
+    gpu = opencl_backend(tmp_path, "gpu").environment(tmp_path)
+    assert gpu["OPENCL_LAYERS"] == str(tmp_path / "layer.so")
+
+
+def test_an_engine_that_was_built_with_opencl_needs_no_other_library(tmp_path: Path) -> None:
+    """The backend beside the engine goes before one that was made for it, whatever its version."""
+    made(tmp_path)
+    engine = plain_engine(tmp_path)
+    written(engine.library_dir / "libggml-opencl.so.0")
+    assert backend_library(engine, tmp_path / "cache") is None
+
+
+def test_a_missing_backend_is_told_with_the_ways_to_get_one(tmp_path: Path) -> None:
+    """The one line names both places that were looked at; a backend of another build is none."""
+    made(tmp_path, "abd")
+    places = f"neither {tmp_path}/engine nor {tmp_path}/cache/opencl-backend-abc/plain holds libggml-opencl.so"
+    with pytest.raises(EngineError, match=f"--backend=opencl: {places}; run 'make perf-opencl'"):
+        found(plain_engine(tmp_path), tmp_path, opencl_device())
+
+
+def test_another_engine_takes_its_own_backend(tmp_path: Path) -> None:
+    """For another build the device and the layers stay, and the library is that of the build."""
+    made(tmp_path)
+    backend = found(plain_engine(tmp_path), tmp_path, opencl_device())
+    other = plain_engine(tmp_path, "def")
+    with pytest.raises(EngineError, match="opencl-backend-def"):
+        of_engine(backend, other, tmp_path / "cache")
+    library = made(tmp_path, "def")
+    assert of_engine(backend, other, tmp_path / "cache") == replace(backend, library=library)
+
+
+def test_compiled_kernels_are_kept_by_what_made_them(tmp_path: Path) -> None:
+    """Another device, driver, layer or backend has a folder of its own; the same has the same."""
+    library = made(tmp_path)
+    device = opencl_device()
+    folders = [found(plain_engine(tmp_path), tmp_path, device).settings[KERNELS] for _ in range(2)]
+    assert folders[0] == folders[1]
+    folders += [
+        found(plain_engine(tmp_path), tmp_path, each).settings[KERNELS]
+        for each in (opencl_device("gpu"), opencl_device(driver_version="1.3"), replace(device, device_name="Another"))
+    ]
+    for changed in (tmp_path / "compat.so", library):
+        changed.write_text("changed")
+        folders.append(found(plain_engine(tmp_path), tmp_path, device).settings[KERNELS])
+    assert len(set(folders[1:])) == 6
+    assert {Path(each).parent for each in folders} == {tmp_path / "cache" / "opencl-kernels"}

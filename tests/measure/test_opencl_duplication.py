@@ -1,0 +1,57 @@
+"""The suite's own kernels alone and duplicated, on a real device; skipped where there is no OpenCL."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.kernel_runtime import opencl_environment
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.plan import DuplicationPlan
+from perfsuite.records.duplication import N_LEAST, KernelDuplication
+
+CASES = ("kernel/gemv_q4_0/m2048-k2048/q4_0", "kernel/gemv_q4_0/m8192-k2048/q4_0", "kernel/add/count147456/f32")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[KernelDuplication, ...]:
+    """Duplicate two shapes of one kernel and one of another, as few times as there may be."""
+    folder = tmp_path_factory.mktemp("duplication")
+    environment = opencl_environment(folder, inherited=os.environ.get("OCL_ICD_VENDORS"))
+    plan = DuplicationPlan(case_ids=CASES, platform=None, n_rounds=2, budget_ns=1, seed=0, log_dir=str(folder))
+    try:
+        payload = run_worker(plan, extra_environment=environment)
+    except MeasurementError as error:
+        if not str(error).startswith("OpenCL:"):
+            raise
+        pytest.skip(str(error))
+    return tuple(KernelDuplication.from_plain(each) for each in payload["kernels"])
+
+
+def test_each_kernel_has_its_rounds(found: tuple[KernelDuplication, ...]) -> None:
+    """They come in the catalogue's order, with as many duplicates as the budget allows, and compute rightly."""
+    assert [each.name for each in found] == list(CASES)
+    assert {(each.n_duplicates, len(each.rounds), each.problem) for each in found} == {(N_LEAST, 2, None)}
+    assert {each.n_wanted for each in found} <= {50, 1000}
+
+
+def test_the_parts_of_a_round_fit_into_it(found: tuple[KernelDuplication, ...]) -> None:
+    """On a queue that runs in order, what executes takes no longer than the host waits for it."""
+    rounds = [each for kernel in found for each in kernel.rounds]
+    for each in rounds:
+        assert 0 < each.base_execution_ns <= each.base_ns
+        assert 0 < each.duplicates_occupied_ns <= each.duplicated_ns
+        assert each.base_execution_ns < each.duplicates_execution_ns <= each.duplicated_ns
+
+
+def test_a_platform_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """A platform that does not exist is told in OpenCL's words."""
+    environment = opencl_environment(tmp_path, inherited=os.environ.get("OCL_ICD_VENDORS"))
+    plan = DuplicationPlan(
+        case_ids=CASES, platform="no such platform", n_rounds=1, budget_ns=1, seed=0, log_dir=str(tmp_path)
+    )
+    with pytest.raises(MeasurementError, match=r"OpenCL: "):
+        run_worker(plan, extra_environment=environment)

@@ -1,0 +1,139 @@
+"""The interposed tracer: what its file holds, and a real run under it."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.phase_tracer import CALL_DTYPE, HEADER_DTYPE, MAGIC, read_trace, tracer_environment
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.call_trace import TracedCall, TracedFunction
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, graph_ns
+
+from .conftest import Child
+
+#: Entry, exit, function, count and thread, in the order in which calls return.
+ROWS = [(30, 35, 6, 0, 1, 0), (10, 40, 0, 64, 1, 0), (45, 46, 1, 0, 1, 0)]
+
+
+def written(path: Path, rows: list[tuple[int, ...]], **changed: Any) -> Path:
+    """Write a trace as the native side does."""
+    header = np.zeros(1, HEADER_DTYPE)
+    for name, value in {
+        "magic": MAGIC,
+        "n_calls": len(rows),
+        "n_lost": 3,
+        "first_raw_ns": 5,
+        "first_monotonic_ns": 105,
+        **changed,
+    }.items():
+        header[name] = value
+    path.write_bytes(header.tobytes() + np.array(rows, CALL_DTYPE).tobytes())
+    return path
+
+
+def test_the_layout_is_the_native_one() -> None:
+    """Header and calls are as long as their C structs."""
+    assert (HEADER_DTYPE.itemsize, CALL_DTYPE.itemsize) == (56, 32)
+
+
+def test_calls_come_in_the_order_of_entry(tmp_path: Path) -> None:
+    """The batch is a decode's alone, and the offset leads from one clock to the other."""
+    trace = read_trace(written(tmp_path / "calls", ROWS))
+    assert trace.calls == (
+        TracedCall(function=TracedFunction.DECODE, entry_ns=10, exit_ns=40, n_tokens=64),
+        TracedCall(function=TracedFunction.GET_ROWS, entry_ns=30, exit_ns=35),
+        TracedCall(function=TracedFunction.SYNCHRONIZE, entry_ns=45, exit_ns=46),
+    )
+    assert (trace.tracer, trace.n_lost, trace.monotonic_offset_ns) == ("interposed", 3, 100)
+
+
+@pytest.mark.parametrize("changed", [{"magic": b"PSCLLOG"}, {"n_calls": 4}, {"n_calls": 2}])
+def test_what_is_no_whole_trace_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """Another kind of file, or one that was cut, is told with its path."""
+    path = written(tmp_path / "calls", ROWS, **changed)
+    with pytest.raises(MeasurementError, match=rf"^{path}: no whole phase trace: begins b'\w+', holds 96 bytes of"):
+        read_trace(path)
+
+
+def test_a_header_alone_must_be_whole(tmp_path: Path) -> None:
+    """A few bytes are refused, and so is a file that is not there."""
+    path = tmp_path / "calls"
+    with pytest.raises(MeasurementError, match=r"the phase tracer left no trace \(No such file or directory\)"):
+        read_trace(path)
+    path.write_bytes(b"short")
+    with pytest.raises(MeasurementError, match="5 bytes are no phase trace; expected 56"):
+        read_trace(path)
+
+
+def test_the_tracer_is_built_once_for_an_engine(engine: Engine, engine_cache: Path, tmp_path: Path) -> None:
+    """The environment preloads an existing library, which another call finds again, and names the file."""
+    environment = tracer_environment(engine, engine_cache, tmp_path / "calls")
+    assert environment["PERFSUITE_PHASE_TRACE"] == str(tmp_path / "calls")
+    library = Path(environment["LD_PRELOAD"])
+    built_at = library.stat()[stat.ST_MTIME]
+    assert tracer_environment(engine, engine_cache, tmp_path / "others")["LD_PRELOAD"] == str(library)
+    assert library.stat()[stat.ST_MTIME] == built_at
+
+
+@pytest.fixture(scope="module")
+def traced(
+    engine: Engine, engine_cache: Path, small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[EngineRecord, Any, LlamaPlan]:
+    """Run two repetitions after a filled cache under the tracer."""
+    path = tmp_path_factory.mktemp("traced") / "calls"
+    plan = replace(small_plan, n_repetitions=2, n_depth=24, n_batch=16)
+    payload = run_worker(plan, extra_environment=tracer_environment(engine, engine_cache, path))
+    return EngineRecord.from_plain(payload["engine"]), read_trace(path), plan
+
+
+def test_the_tracer_sees_the_phases_that_the_driver_times(traced: tuple[EngineRecord, Any, LlamaPlan]) -> None:
+    """Same phases in the same order, each within the driver's own span of it, clocks being one to a millisecond."""
+    record, trace, plan = traced
+    own = [span for span in record.spans if span.phase is not Phase.LOAD]
+    pattern = CallPattern(
+        n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_depth=plan.n_depth, n_batch=plan.n_batch, n_repetitions=2
+    )
+    spans = call_spans(trace, pattern)
+    assert [(s.phase, s.repetition, s.token, s.n_tokens) for s in spans] == [
+        (s.phase, s.repetition, s.token, s.n_tokens) for s in own
+    ]
+    offset_ns = trace.monotonic_offset_ns
+    for mine, seen in zip(own, spans, strict=True):
+        assert mine.start_ns - 10**6 <= seen.start_ns + offset_ns
+        assert seen.end_ns + offset_ns <= mine.end_ns + 10**6
+
+
+def test_graphs_and_gathers_lie_within_their_evaluation(traced: tuple[EngineRecord, Any, LlamaPlan]) -> None:
+    """Each evaluation computes a graph, which gathers the embeddings first."""
+    _, trace, plan = traced
+    pattern = CallPattern(
+        n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_depth=plan.n_depth, n_batch=plan.n_batch, n_repetitions=2
+    )
+    evaluated = [span for span in call_spans(trace, pattern) if span.phase in (Phase.PREFILL, Phase.DECODE)]
+    assert len(evaluated) == 2 * (1 + plan.n_gen)
+    for span in evaluated:
+        graph, gather = graph_ns(trace, span), embedding_ns(trace, span)
+        assert graph is not None
+        assert gather is not None
+        assert 0 < gather < graph < span.duration_ns
+
+
+def test_a_process_without_the_driver_leaves_no_trace(
+    engine: Engine, engine_cache: Path, small_plan: LlamaPlan, tmp_path: Path, child: Child
+) -> None:
+    """What the worker starts beside itself, such as a compiler, does not overwrite its trace."""
+    path = tmp_path / "calls"
+    child('cp "$0" "$record"')
+    with pytest.raises(MeasurementError):
+        run_worker(small_plan, extra_environment=tracer_environment(engine, engine_cache, path))
+    assert not path.exists()

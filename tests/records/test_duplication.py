@@ -1,0 +1,58 @@
+"""Ground truths by duplication, and how many duplicates there are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.records.duplication import (
+    LONG_KERNEL_NS,
+    N_LEAST,
+    KernelDuplication,
+    duplicates_wanted,
+    duplicates_within,
+)
+
+from ..synthetic_fidelity import duplication
+
+
+def test_the_ground_truth_is_what_a_duplicate_adds() -> None:
+    """G is the added host time by the number of duplicates, and its median over the rounds is told."""
+    found = duplication()
+    assert found.ground_truths_ns == (202_000, 201_000, 204_000)
+    assert found.ground_truth_ns == 202_000
+
+
+def test_execution_and_occupied_time_are_per_launch() -> None:
+    """All 1 + n launches executed, and from the first END to the last there are n."""
+    found = duplication()
+    assert (found.execution_ns, found.occupied_ns, found.base_execution_ns) == (200_000, 201_000, 203_000)
+
+
+def test_without_rounds_nothing_is_known() -> None:
+    """A kernel that could not be duplicated has no times at all."""
+    found = duplication(rounds=(), n_duplicates=0, problem="an argument cannot be copied")
+    assert found.ground_truth_ns is found.execution_ns is found.occupied_ns is found.base_execution_ns is None
+
+
+def test_a_duplication_comes_back_as_it_was() -> None:
+    """Rounds and problems survive JSON."""
+    for found in (duplication(), duplication(rounds=(), problem="no memory")):
+        assert KernelDuplication.from_plain(json.loads(json.dumps(found.to_plain()))) == found
+
+
+@pytest.mark.parametrize(("kernel_ns", "n"), [(1, 1000), (LONG_KERNEL_NS, 1000), (LONG_KERNEL_NS + 1, 50), (1e9, 50)])
+def test_long_kernels_need_fewer_duplicates(kernel_ns: float, n: int) -> None:
+    """There are 50 above 1 ms and 1000 below."""
+    assert duplicates_wanted(kernel_ns) == n
+
+
+@given(st.floats(0, 1e10), st.integers(1, 20), st.integers(1, 10**11))
+def test_the_budget_bounds_the_rounds(kernel_ns: float, n_rounds: int, budget_ns: int) -> None:
+    """The rounds fit into the budget, or there are no more duplicates than the least; never more than are wanted."""
+    n = duplicates_within(kernel_ns, n_rounds, budget_ns)
+    assert N_LEAST <= n <= duplicates_wanted(kernel_ns)
+    assert n == N_LEAST or n * n_rounds * kernel_ns <= budget_ns

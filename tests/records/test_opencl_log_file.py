@@ -1,0 +1,223 @@
+"""The log of the OpenCL layer, whole, cut and damaged."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.opencl_commands import (
+    COMMAND_DTYPE,
+    ClockPoint,
+    ClockSource,
+    CommandFlag,
+    Commands,
+    CommandType,
+    OpenClTrace,
+)
+from perfsuite.records.opencl_log_file import read_opencl_log
+
+from ..synthetic_opencl import (
+    DEVICE,
+    EPOCH_NS,
+    command,
+    command_records,
+    drifting,
+    end_record,
+    log_bytes,
+    log_header,
+    queue,
+    record,
+    steady_commands,
+    text_record,
+    timer_point,
+    trace,
+    write_log,
+)
+
+#: A record's bytes of a command, its prefix included.
+COMMAND_BYTES = 8 + COMMAND_DTYPE.itemsize
+
+
+def full_trace(n: int = 20) -> OpenClTrace:
+    """Return a trace that has something of everything."""
+    marker = ClockPoint(
+        device=1, source=ClockSource.MARKER, device_ns=-5, host_before_ns=EPOCH_NS, host_after_ns=EPOCH_NS + 9
+    )
+    return trace(
+        steady_commands(n, drifting()),
+        names=("alpha", "größe", ""),
+        queues=(queue(1), queue(2, device=1, is_out_of_order=True)),
+        devices=(DEVICE, DEVICE),
+        clock_points=(timer_point(EPOCH_NS, drifting()), marker),
+        n_lost=3,
+        n_unfinished=2,
+        replayed=[command(7, EPOCH_NS + i, [1, 2, 3, 4], flags=CommandFlag.REPLAYED) for i in range(3)],
+    )
+
+
+def assert_same(found: OpenClTrace, expected: OpenClTrace) -> None:
+    """Compare traces field by field."""
+    for name in OpenClTrace.__dataclass_fields__:
+        one, other = getattr(found, name), getattr(expected, name)
+        assert (one.tobytes() == other.tobytes()) if isinstance(one, np.ndarray) else (one == other), name
+
+
+def prelude(*names: str) -> bytes:
+    """Return a header, a device, a queue and the names of kernels."""
+    return b"".join(
+        [
+            log_header(),
+            text_record(2, 1, "p\td\tv"),
+            record(3, struct.pack("<IIII", 1, 1, 1, 0)),
+            *(text_record(1, number, name) for number, name in enumerate(names or ("alpha",), 1)),
+        ]
+    )
+
+
+def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Every field of every record comes back, the layer's duplicates apart from the program's commands."""
+    written = full_trace()
+    found = read_opencl_log(write_log(tmp_path / "x.log", written))
+    assert_same(found, written)
+    assert not found.is_complete
+
+
+def test_a_field_is_where_the_header_has_it(tmp_path: Path) -> None:
+    """A command packed by the layout of ``ps_cl_command``, field by field, is read as such."""
+    content = struct.pack(
+        "<QqqqqqqIIIiHHHH3QQ3II8Q",
+        *(0, 101, 102, 103, 104, 105, 106, 1, 1, 4242, -5, 1, 9, 3, 12, 8, 9, 10, 4096, 1, 2, 3, 0),
+        *range(70, 78),
+    )
+    assert len(content) == COMMAND_DTYPE.itemsize
+    path = tmp_path / "x.log"
+    path.write_bytes(prelude() + record(5, content) + end_record(1))
+    (found,) = read_opencl_log(path).commands
+    names = ("host_start_ns", "host_end_ns", "queued_ns", "submit_ns", "start_ns", "end_ns", "thread", "status")
+    assert [found[name] for name in names] == [101, 102, 103, 104, 105, 106, 4242, -5]
+    assert (found["type"], found["flags"]) == (CommandType.KERNEL, CommandFlag.BLOCKING | CommandFlag.WAITS)
+    assert (found["work_dim"], found["n_buffers"], found["moved_bytes"]) == (3, 12, 4096)
+    assert [found[name].tolist() for name in ("global", "local")] == [[8, 9, 10], [1, 2, 3]]
+    assert found["buffer_bytes"].tolist() == list(range(70, 78))
+
+
+def test_commands_come_in_the_order_of_their_enqueue_calls(tmp_path: Path) -> None:
+    """Threads hand over their commands block by block; the reader puts them in order."""
+    commands = np.concatenate(steady_commands(50, drifting()))
+    path = tmp_path / "x.log"
+    path.write_bytes(prelude() + command_records(commands[1::2]) + command_records(commands[::2]) + end_record(50))
+    assert read_opencl_log(path).commands["sequence"].tolist() == list(range(50))
+
+
+def test_records_between_commands_do_not_hide_them(tmp_path: Path) -> None:
+    """Names, readings and kinds that nobody knows may stand anywhere, and commands of a later layer may be longer."""
+    commands = np.concatenate(steady_commands(6, drifting()))
+    commands["name"] = [1, 2, 1, 2, 1, 2]
+    unknown = record(99, b"something of tomorrow")
+    longer = record(5, commands[5].tobytes() + bytes(16))
+    parts = [command_records(commands[:2]), unknown, command_records(commands[2:3]), text_record(1, 2, "beta")]
+    parts += [command_records(commands[3:5]), longer, end_record(6)]
+    path = tmp_path / "x.log"
+    path.write_bytes(prelude() + b"".join(parts))
+    found = read_opencl_log(path)
+    assert found.commands.tobytes() == commands.tobytes()
+    assert found.names == ("", "alpha", "beta")
+
+
+@given(cut=st.integers(0, 1_000_000))
+def test_a_cut_file_gives_what_is_whole(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    """Wherever a process was killed, the commands before are read, and nobody knows what was unfinished."""
+    whole = log_bytes(full_trace(), is_ended=False)
+    first = whole.index(struct.pack("<II", 5, COMMAND_BYTES))
+    length = first + cut % (len(whole) - first)
+    path = tmp_path_factory.mktemp("cut") / "x.log"
+    path.write_bytes(whole[:length])
+    found = read_opencl_log(path)
+    assert found.commands.size + found.replayed.size == min(23, (length - first) // COMMAND_BYTES)
+    assert found.n_unfinished is None
+    assert not found.is_complete
+
+
+def test_losses_are_summed_where_the_end_is_missing(tmp_path: Path) -> None:
+    """Without the end's count the losses told on the way stand."""
+    path = tmp_path / "x.log"
+    path.write_bytes(prelude() + record(6, struct.pack("<IIQ", 1, 0, 5)) + record(6, struct.pack("<IIQ", 2, 0, 4)))
+    assert (read_opencl_log(path).n_lost, read_opencl_log(path).n_unfinished) == (9, None)
+
+
+def test_zeros_at_the_end_are_the_end(tmp_path: Path) -> None:
+    """Space that was set aside and never written is no record."""
+    path = tmp_path / "x.log"
+    path.write_bytes(prelude() + command_records(np.concatenate(steady_commands(3, drifting()))) + bytes(4096))
+    assert read_opencl_log(path).commands.size == 3
+
+
+def test_an_empty_process_is_complete(tmp_path: Path) -> None:
+    """A process that enqueued nothing has an empty trace without a loss."""
+    path = tmp_path / "x.log"
+    path.write_bytes(log_header(99) + end_record(0))
+    found = read_opencl_log(path)
+    assert (found.pid, found.commands.size, found.names, found.is_complete) == (99, 0, ("",), True)
+
+
+def one(**fields: int) -> Commands:
+    """Return a command with some fields changed."""
+    return command(0, EPOCH_NS, [1, 2, 3, 4], **fields)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "0 bytes; expected a log of the OpenCL layer"),
+        (b"\x7fELF" + bytes(60), "begins with b'\\x7fELF"),
+        (struct.pack("<8sIIq", b"PSCLLOG1", 20, 1, 0), "damaged at byte 8: a header of 20 bytes"),
+        (prelude() + struct.pack("<II", 5, 96) + bytes(88), "a record of kind 5 with 96 bytes"),
+        (prelude() + struct.pack("<II", 77, 4), "a record of kind 77 with 4 bytes"),
+        (prelude() + struct.pack("<II", 5, 0xFFFFFFF8), "a record of kind 5 with 4294967288 bytes"),
+        (prelude() + struct.pack("<IIII", 1, 16, 2, 400), "a text of 400 bytes in a record of 16"),
+        (prelude() + text_record(1, 7, "seven"), "the ids of its names are not 1 to 2"),
+        (prelude() + record(4, struct.pack("<IIqqq", 1, 3, 0, 0, 0)), "a clock reading of source 3"),
+        (prelude() + record(4, struct.pack("<IIqqq", 9, 1, 0, 0, 0)), "device 9 is used"),
+        (prelude() + record(3, struct.pack("<IIII", 2, 1, 4, 0)), "device 4 is used"),
+        (prelude() + command_records(one(queue=3)), "a command has queue 3"),
+        (prelude() + command_records(one(name=2)), "a command has name 2"),
+        (prelude() + command_records(one(type=13)), "a command has type 13"),
+        (prelude() + command_records(one(host_end_ns=EPOCH_NS - 1)), "call of a command ended before it began"),
+        (prelude() + command_records(one()) * 2, "command 0 is there more than once"),
+        (prelude() + command_records(one()) + end_record(2), "1 commands are there; its end counts 2 recorded"),
+        (prelude() + record(7, struct.pack("<QQQQq", 5, 0, 1, 1, 0)), "0 recorded, 1 lost and 1 unfinished of 5"),
+    ],
+)
+def test_a_damaged_file_is_one_clear_line(tmp_path: Path, content: bytes, message: str) -> None:
+    """What is no log, or contradicts itself, is refused with the file and what is wrong with it."""
+    path = tmp_path / "x.log"
+    path.write_bytes(content)
+    with pytest.raises(MeasurementError) as caught:
+        read_opencl_log(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_one_clear_line(tmp_path: Path) -> None:
+    """A path that cannot be read is named."""
+    with pytest.raises(MeasurementError, match=r"nowhere\.log: cannot be read"):
+        read_opencl_log(tmp_path / "nowhere.log")
+
+
+@given(position=st.integers(0, 10**6), value=st.integers(0, 255))
+def test_no_damage_makes_a_traceback(tmp_path_factory: pytest.TempPathFactory, position: int, value: int) -> None:
+    """A single byte that was changed gives another trace or the one error, nothing else."""
+    content = bytearray(log_bytes(full_trace(3)))
+    content[position % len(content)] = value
+    path = tmp_path_factory.mktemp("damage") / "x.log"
+    path.write_bytes(content)
+    with suppress(MeasurementError):
+        read_opencl_log(path)

@@ -1,0 +1,161 @@
+"""A log that grows while it is read."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.live import LiveKernel
+from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, CommandType
+from perfsuite.records.opencl_log_tail import OpenClLogTail, TailedRecords
+
+HEADER = struct.pack("<8sIIq", b"PSCLLOG1", 24, 7, 1000)
+NOTHING = TailedRecords(kernels=(), n_lost=0)
+
+
+def record(kind: int, content: bytes) -> bytes:
+    """Return a record with its prefix, padded to a multiple of 8."""
+    content += b"\0" * (-len(content) % 8)
+    return struct.pack("<II", kind, len(content) + 8) + content
+
+
+def name(number: int, text: str) -> bytes:
+    """Return the record of a kernel's name."""
+    return record(1, struct.pack("<II", number, len(text)) + text.encode())
+
+
+def queue(number: int, device: int) -> bytes:
+    """Return the record of a queue."""
+    return record(3, struct.pack("<IIII", number, 1, device, 0))
+
+
+def clock(device: int, device_ns: int, before_ns: int, after_ns: int) -> bytes:
+    """Return the record of a reading of a clock."""
+    return record(4, struct.pack("<IIqqq", device, 1, device_ns, before_ns, after_ns))
+
+
+def loss(n_commands: int) -> bytes:
+    """Return the record of lost commands."""
+    return record(6, struct.pack("<IIQ", 1, 0, n_commands))
+
+
+def command(sequence: int, **fields: int) -> bytes:
+    """Return a command, a kernel where nothing else is said, that was queued at 100 and ended at 400."""
+    row = np.zeros(1, COMMAND_DTYPE)
+    usual = {"type": CommandType.KERNEL, "queue": 1, "name": 1, "host_start_ns": 90, "sequence": sequence}
+    times = {"queued_ns": 100, "submit_ns": 200, "start_ns": 300, "end_ns": 400}
+    for field, value in {**usual, **times, **fields}.items():
+        row[field] = value
+    return record(5, row.tobytes())
+
+
+def kernel(sequence: int, *, shift_ns: int | None = 0, name: str = "add") -> LiveKernel:
+    """Return what is expected of `command`."""
+    queued, submit, start, end = (None if shift_ns is None else time + shift_ns for time in (100, 200, 300, 400))
+    return LiveKernel(
+        sequence=sequence,
+        name=name,
+        queue=1,
+        enqueue_ns=90,
+        queued_ns=queued,
+        submit_ns=submit,
+        start_ns=start,
+        end_ns=end,
+    )
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return a log that does not exist yet."""
+    return tmp_path / "opencl-7.log"
+
+
+def append(log: Path, content: bytes) -> None:
+    """Write at the end."""
+    with log.open("ab") as out:
+        out.write(content)
+
+
+def test_a_log_that_is_not_there_yet_has_nothing(log: Path) -> None:
+    """It may come later."""
+    tail = OpenClLogTail(log)
+    assert tail.read() == NOTHING
+    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(0))
+    assert tail.read().kernels == (kernel(0),)
+    assert tail.read() == NOTHING
+
+
+def test_a_log_may_be_cut_anywhere(log: Path) -> None:
+    """Byte by byte, each record comes once, when it is whole."""
+    content = HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(0) + loss(2) + command(1)
+    tail = OpenClLogTail(log)
+    seen: list[LiveKernel] = []
+    n_lost = 0
+    for byte in content:
+        append(log, bytes([byte]))
+        found = tail.read()
+        seen += found.kernels
+        n_lost += found.n_lost
+    assert seen == [kernel(0), kernel(1)]
+    assert n_lost == 2
+
+
+def test_a_look_may_be_limited(log: Path) -> None:
+    """What is over the limit comes with the next look."""
+    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + b"".join(map(command, range(20))))
+    tail = OpenClLogTail(log)
+    looks = [tail.read(limit_bytes=1000).kernels for _ in range(6)]
+    assert [each.sequence for look in looks for each in look] == list(range(20))
+    assert max(map(len, looks)) <= 6
+
+
+def test_times_follow_the_latest_clock(log: Path) -> None:
+    """Device times move to the middle of the host's two, by the latest reading of the queue's own device."""
+    append(log, HEADER + name(1, "add") + queue(1, 2) + clock(2, 50, 1000, 1100) + command(0))
+    tail = OpenClLogTail(log)
+    assert tail.read().kernels == (kernel(0, shift_ns=1000),)
+    append(log, clock(1, 0, 0, 0) + clock(2, 0, 7000, 7000) + command(1))
+    assert tail.read().kernels == (kernel(1, shift_ns=7000),)
+
+
+def test_without_a_clock_or_a_profile_times_are_unknown(log: Path) -> None:
+    """No reading of the clock, an unknown queue, no times from the driver: None, not 0."""
+    append(log, HEADER + command(0))
+    tail = OpenClLogTail(log)
+    assert tail.read().kernels == (kernel(0, shift_ns=None, name=""),)
+    append(log, name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + command(1, flags=CommandFlag.NO_PROFILE))
+    assert tail.read().kernels == (kernel(1, shift_ns=None),)
+
+
+def test_only_the_programs_kernels_come(log: Path) -> None:
+    """Copies, the layer's duplicates and records of kinds to come are passed over."""
+    other = command(1, type=CommandType.COPY) + command(2, flags=CommandFlag.REPLAYED) + record(99, b"?")
+    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 0, 0) + other + command(3))
+    assert OpenClLogTail(log).read().kernels == (kernel(3),)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no log of any kind at all", "begins with b'no log o'"),
+        (HEADER + struct.pack("<II", 5, 4), "a record of kind 5 with 4 bytes"),
+        (HEADER + record(5, b"short"), "a record of kind 5 with 16 bytes"),
+        (HEADER + struct.pack("<II", 9, 1 << 30), "a record of kind 9"),
+    ],
+)
+def test_damage_is_one_line(content: bytes, message: str, log: Path) -> None:
+    """What is no log, or a record that cannot be, is an error with the path."""
+    append(log, content)
+    with pytest.raises(MeasurementError, match=message) as caught:
+        OpenClLogTail(log).read()
+    assert str(log) in str(caught.value)
+
+
+def test_a_log_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    """A folder in its place is told."""
+    with pytest.raises(MeasurementError, match="cannot be read"):
+        OpenClLogTail(tmp_path).read()

@@ -1,0 +1,48 @@
+"""What is told of a process's OpenCL commands."""
+
+from __future__ import annotations
+
+from perfsuite.records.opencl_commands import CommandType
+from perfsuite.report.opencl_summary import summarize
+from perfsuite.trace.command_anomalies import Anomaly
+
+from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, trace
+
+
+def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
+    """Commands are counted by type, anomalies by type as well; kernels hold the sound ones alone."""
+    commands = steady_commands(20, drifting())
+    commands[3]["type"], commands[3]["name"] = CommandType.READ, 0
+    commands[3]["start_ns"] = 0
+    commands[7]["end_ns"] = commands[7]["start_ns"] - 1
+    found = summarize(trace(commands, n_lost=2, n_unfinished=None), n_gaps=3)
+    assert (found.pid, found.n_commands, found.n_lost, found.n_unfinished) == (4711, 20, 2, None)
+    assert not found.is_complete
+    assert found.n_by_type == {CommandType.KERNEL: 19, CommandType.READ: 1}
+    assert found.n_by_anomaly == {
+        Anomaly.ZERO_TIME: {CommandType.READ: 1},
+        Anomaly.END_BEFORE_START: {CommandType.KERNEL: 1},
+    }
+    assert found.n_left_out == 2
+    assert [(each.name, each.n, each.n_left_out) for each in found.kernels] == [("alpha", 18, 1)]
+
+
+def test_gaps_name_what_is_on_either_side() -> None:
+    """A kernel is named by its name, another command by its type."""
+    times = [[EPOCH_NS + at + each for each in (100, 200, 300, 400)] for at in (0, 5000, 7000)]
+    commands = [command(i, each[0] - 50, each) for i, each in enumerate(times)]
+    commands[1]["type"], commands[1]["name"] = CommandType.WRITE, 0
+    (device,) = summarize(trace(commands), n_gaps=1).devices
+    (gap,) = device.longest_gaps
+    assert (gap.preceding, gap.following, gap.gap.duration_ns) == ("alpha", "write", 4900)
+    assert device.n_gaps == 2
+    assert device.whole is not None
+    assert device.whole.busy_ns == 300
+
+
+def test_a_device_without_a_command_has_neither_clock_nor_time() -> None:
+    """A device of which a queue was made and never used is listed, and said to have done nothing."""
+    two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
+    used, unused = summarize(two, n_gaps=3).devices
+    assert used.clock is not None
+    assert (unused.clock, unused.whole, unused.n_gaps, unused.longest_gaps) == (None, None, 0, ())

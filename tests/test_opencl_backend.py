@@ -1,0 +1,90 @@
+"""The tool that makes llama.cpp's OpenCL backend, where there is little to make."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.opencl_backend import backend_library
+
+from .synthetic_opencl_backend import written
+
+TOOL = Path(__file__).parents[1] / "tools" / "opencl_backend.sh"
+
+
+def made(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the tool."""
+    return subprocess.run(
+        [str(TOOL), *arguments],
+        env={**os.environ, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def own_engine() -> Engine:
+    """Return the engine that the tool is to find."""
+    return environment_engine()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, own_engine: Engine) -> Path:
+    """Return a cache in which the backend is made already, by its folder."""
+    found = tmp_path / "perfsuite" / f"opencl-backend-{own_engine.build_id}"
+    for name in ("plain", "profiling"):
+        written(found / name / "libggml-opencl.so")
+    return found
+
+
+def test_what_is_made_is_not_made_again(folder: Path, tmp_path: Path) -> None:
+    """The tool prints the folder and nothing else, and leaves what lies there."""
+    done = made(XDG_CACHE_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{folder}/plain\n", "")
+    assert (folder / "plain" / "libggml-opencl.so").read_text() == "libggml-opencl.so"
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name, "opencl-backend.lock"}
+
+
+def test_the_backend_that_writes_its_own_times_lies_beside_it(folder: Path, tmp_path: Path) -> None:
+    """With --profiling the other folder is printed."""
+    done = made("--profiling", XDG_CACHE_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, f"{folder}/profiling\n")
+
+
+def test_the_suite_looks_where_the_tool_puts_it(folder: Path, own_engine: Engine) -> None:
+    """Tool and suite name the folder alike."""
+    assert backend_library(own_engine, folder.parent) == folder / "plain" / "libggml-opencl.so"
+
+
+def test_without_an_engine_there_is_nothing_to_make(tmp_path: Path) -> None:
+    """An interpreter that lacks the engine is one line with what to do, before the cache is touched."""
+    done = made(PYTHON="/does/not/exist", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("opencl-backend: llama-cpp-python or perfsuite is not installed for /does/not/exist")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_source_that_cannot_be_had_leaves_nothing_behind(tmp_path: Path) -> None:
+    """What the download said and one line are told, in a cache that was not there before; the next call tries anew."""
+    stub = written(tmp_path / "python")
+    stub.write_text('#!/bin/sh\n[ "$1" = - ] && echo "9.9 abc /engine" && exit\necho "no such release"\nexit 1\n')
+    stub.chmod(0o755)
+    for _ in range(2):
+        done = made(PYTHON=str(stub), CC="true", XDG_CACHE_HOME=str(tmp_path / "new" / "cache"))
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.splitlines() == [
+            "opencl-backend: downloading the source of llama-cpp-python 9.9",
+            "no such release",
+            "opencl-backend: the source cannot be had",
+        ]
+    left = (tmp_path / "new" / "cache" / "perfsuite").iterdir()
+    assert [path.name for path in left] == ["opencl-backend.lock"]

@@ -1,0 +1,104 @@
+"""Forecasts of steps to come, from the steps before them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfsuite.trace.step_forecast import HORIZONS, MINIMUM_HISTORY, StepForecast, StepForecaster
+
+_NOISE = st.lists(st.integers(-(10**5), 10**5), min_size=40, max_size=120)
+
+
+def forecasts_of(times_ns: Sequence[int]) -> list[tuple[StepForecast, ...]]:
+    """Return what was forecast after each step."""
+    forecaster = StepForecaster()
+    return [forecaster.observe(step, time_ns) for step, time_ns in enumerate(times_ns)]
+
+
+def test_no_forecast_comes_before_its_history() -> None:
+    """The first comes after eight steps, that of 64 steps ahead after 32."""
+    horizons = [tuple(each.horizon for each in found) for found in forecasts_of([1000] * 40)]
+    assert horizons[: MINIMUM_HISTORY - 1] == [()] * (MINIMUM_HISTORY - 1)
+    assert horizons[MINIMUM_HISTORY - 1 : 31] == [(1, 8)] * (32 - MINIMUM_HISTORY)
+    assert horizons[31:] == [HORIZONS] * 9
+
+
+@given(st.integers(10**6, 10**9), st.integers(0, 10**5), st.integers(MINIMUM_HISTORY, 200))
+@settings(max_examples=30, deadline=None)
+def test_a_noiseless_line_is_forecast_exactly(level_ns: int, slope_ns: int, n_steps: int) -> None:
+    """At every horizon the forecast is the line itself, and its interval has no width to speak of."""
+    for forecast in forecasts_of([level_ns + slope_ns * step for step in range(n_steps)])[-1]:
+        expected = level_ns + slope_ns * (n_steps - 1 + forecast.horizon)
+        assert forecast.step == n_steps - 1 + forecast.horizon
+        assert abs(forecast.forecast_ns - expected) <= 1
+        assert forecast.lower_ns - 1 <= expected <= forecast.upper_ns + 1
+        assert forecast.upper_ns - forecast.lower_ns <= 2
+
+
+@given(_NOISE, st.integers(0, 10**10))
+@settings(max_examples=30, deadline=None)
+def test_a_constant_more_is_a_constant_more_in_every_forecast(noise_ns: list[int], by_ns: int) -> None:
+    """Forecast and interval move with the series."""
+    plain = forecasts_of([10**7 + each for each in noise_ns])
+    moved = forecasts_of([10**7 + each + by_ns for each in noise_ns])
+    for first, second in zip(plain[-1], moved[-1], strict=True):
+        assert abs(second.forecast_ns - first.forecast_ns - by_ns) <= 1
+        assert abs(second.lower_ns - first.lower_ns - by_ns) <= 2
+        assert abs(second.upper_ns - first.upper_ns - by_ns) <= 2
+
+
+@given(st.integers(0, 10**4), st.integers(0, 99), st.integers(-(10**6), 10**12))
+@settings(max_examples=50, deadline=None)
+def test_one_outlier_moves_nothing(slope_ns: int, place: int, by_ns: int) -> None:
+    """On a line, a single step of any length, once it is past, leaves every forecast where it was."""
+    times_ns = [10**7 + slope_ns * step + (by_ns if step == place else 0) for step in range(101)]
+    for forecast in forecasts_of(times_ns)[-1]:
+        assert abs(forecast.forecast_ns - (10**7 + slope_ns * forecast.step)) <= 1
+
+
+def test_a_new_level_is_followed() -> None:
+    """After a throttling to twice the time, the next step and the one in eight are on the new level."""
+    order = random.Random(5)
+    times_ns = [round((10**7 if step < 100 else 2 * 10**7) * order.gauss(1, 0.01)) for step in range(116)]
+    nearest, near, _ = forecasts_of(times_ns)[-1]
+    assert nearest.forecast_ns == pytest.approx(2 * 10**7, rel=0.02)
+    assert near.forecast_ns == pytest.approx(2 * 10**7, rel=0.02)
+
+
+def test_what_wanders_is_followed_by_its_last_step() -> None:
+    """On a random walk the forecast of the next step is the last one."""
+    order = random.Random(6)
+    times_ns = [10**8]
+    while len(times_ns) < 120:
+        times_ns.append(times_ns[-1] + round(order.gauss(0, 10**6)))
+    found = forecasts_of(times_ns)
+    repeated = sum(each[0].forecast_ns == time_ns for each, time_ns in zip(found[60:], times_ns[60:], strict=True))
+    assert repeated > 40
+
+
+def test_steps_may_be_missing() -> None:
+    """A gap in the steps is no gap in the line."""
+    forecaster = StepForecaster((1,))
+    for step in (*range(20), *range(30, 40)):
+        found = forecaster.observe(step, 10**6 + 1000 * step)
+    assert [(each.step, each.forecast_ns) for each in found] == [(40, 10**6 + 40000)]
+
+
+def test_steps_come_in_order() -> None:
+    """A step that was there already is an error."""
+    forecaster = StepForecaster()
+    forecaster.observe(3, 10)
+    with pytest.raises(ValueError, match="step 3 does not come after step 3"):
+        forecaster.observe(3, 10)
+
+
+@pytest.mark.parametrize("horizons", [(), (0,), (1, -8)])
+def test_a_horizon_is_ahead(horizons: tuple[int, ...]) -> None:
+    """No horizon, or one that is not ahead, is refused."""
+    with pytest.raises(ValueError, match="expected one or more"):
+        StepForecaster(horizons)

@@ -1,0 +1,383 @@
+"""The analytical graph against the graph that llama.cpp ran."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gguf import GGUFWriter
+
+import perfsuite
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.launch import run_worker
+from perfsuite.measure.plan import LlamaPlan, dump_plan, load_record
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.operators import RecordedOperator, timed_operators
+from perfsuite.verdict.graph_agreement import graph_differences, recorded_cost, shape_of
+from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.catalog import find, names
+from perfsuite.workload.scenario import Scenario, find_scenario
+from perfsuite.workload.tensors import tensor_specs
+from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
+
+#: The vocabulary is one dimension of two operators: a small one saves gigabytes.
+N_VOCAB = 4096
+
+#: Types of the cache that every architecture is compared with, with and without flash attention.
+CACHE_TYPES = (("f16", "f16"), ("q8_0", "q8_0"), ("q4_0", "q4_0"), ("f32", "f32"), ("q8_0", "f16"))
+SETTINGS = tuple(
+    Settings(flash_attn=flash_attn, type_k=type_k, type_v=type_v)
+    for flash_attn in (True, False)
+    for type_k, type_v in CACHE_TYPES
+)
+
+#: One catalogue entry of each GGUF architecture.
+FAMILIES = {find(name).gguf_architecture: name for name in sorted(names(), key=lambda name: -find(name).n_parameters)}
+
+#: Records the graphs of several plans in one process; a plan that llama.cpp refuses leaves its words.
+RECORD = """
+import sys
+from pathlib import Path
+from perfsuite.errors import EngineError
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.llama import open_engine
+from perfsuite.measure.native import load_engine_library
+from perfsuite.measure.plan import dump_record, load_plan
+
+for path in map(Path, sys.argv[1:]):
+    plan = load_plan(path.read_text())
+    library = load_engine_library(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
+    try:
+        with open_engine(library, plan) as engine:
+            engine.run(plan)
+            payload = engine.record().to_plain()
+    except EngineError as error:
+        payload = {"refused": str(error)}
+    path.with_suffix(".record").write_bytes(dump_record("llama", payload))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Weights in a file, a scenario and settings: what is run and what is expected of it."""
+
+    weights: Weights
+    path: Path
+    scenario: Scenario
+    settings: Settings
+    n_ubatch: int = 512
+    lora_path: Path | None = None
+
+    @property
+    def workload(self) -> LlamaWorkload:
+        """The workload that the graphs are expected of."""
+        n_ctx = -(-self.scenario.n_ctx // 256) * 256
+        return LlamaWorkload(
+            weights=self.weights,
+            scenario=self.scenario,
+            settings=self.settings,
+            n_ctx=n_ctx,
+            n_ubatch=self.n_ubatch,
+        )
+
+    def expected(self) -> list[tuple[Operator, ...]]:
+        """List the graph of every evaluation that is recorded."""
+        workload, weights = self.workload, self.weights
+        batches = (*workload.batches(Phase.PREFILL), *workload.batches(Phase.DECODE) * self.scenario.n_gen)
+        return [engine_graph(weights.architecture, weights.tensor_types, batch, self.settings) for batch in batches]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurer:
+    """Runs weights in fresh processes."""
+
+    engine: Engine
+    cache_dir: Path
+    model_dir: Path
+
+    @contextmanager
+    def written(self, weights: Weights) -> Iterator[Path]:
+        """Write the weights to a file that is gone afterwards."""
+        path = materialize(weights, cache_dir=self.model_dir)
+        try:
+            yield path
+        finally:
+            path.unlink()
+
+    def plan(self, run: Run) -> LlamaPlan:
+        """Plan one process."""
+        return LlamaPlan(
+            gguf_path=str(run.path),
+            library_dir=str(self.engine.library_dir),
+            engine_build_id=self.engine.build_id,
+            cache_dir=str(self.cache_dir),
+            n_threads=1,
+            n_prompt=run.scenario.n_prompt,
+            n_gen=run.scenario.n_gen,
+            n_depth=run.scenario.n_depth,
+            n_batch=max(512, run.scenario.n_prompt),
+            n_ubatch=run.n_ubatch,
+            flash_attn=run.settings.flash_attn,
+            type_k=run.settings.type_k,
+            type_v=run.settings.type_v,
+            swa_full=run.settings.swa_full,
+            lora_path=str(run.lora_path) if run.lora_path else None,
+        )
+
+    def record(self, runs: Sequence[Run]) -> list[EngineRecord | str]:
+        """Record each run, all in one process, or tell in llama.cpp's words why it refuses it."""
+        paths = [self.model_dir / f"{number}.plan" for number in range(len(runs))]
+        for path, run in zip(paths, runs, strict=True):
+            path.write_text(dump_plan(self.plan(run)))
+        search_path = os.pathsep.join(str(Path(place).parent) for place in perfsuite.__path__)
+        environment = {**os.environ, "PYTHONPATH": search_path, "GGML_NO_BACKTRACE": "1"}
+        subprocess.run([sys.executable, "-c", RECORD, *map(str, paths)], env=environment, check=True)
+        payloads = [load_record(path.with_suffix(".record").read_bytes(), "llama") for path in paths]
+        return [
+            payload["refused"] if "refused" in payload else EngineRecord.from_plain(payload) for payload in payloads
+        ]
+
+    def compare(self, *runs: Run) -> None:
+        """Require of every evaluation of each run the expected operators, in their order, or the expected refusal."""
+        for run, record in zip(runs, self.record(runs), strict=True):
+            reason = refusal(run.weights.architecture, run.settings)
+            if isinstance(record, str):
+                assert reason is not None, record
+                continue
+            assert reason is None
+            for graph, each in zip(run.expected(), record.evaluations, strict=True):
+                recorded = timed_operators(record.graphs[each.graph])
+                assert [difference.text for difference in graph_differences(graph, recorded)] == []
+                assert [(at.role, at.layer) for at in graph] == [(at.role, at.layer) for at in recorded]
+
+
+@pytest.fixture(scope="session")
+def measurer(tmp_path_factory: pytest.TempPathFactory) -> Measurer:
+    """Return the means to run weights; the compiled library is shared with other tests of the session."""
+    return Measurer(
+        engine=find_engine(),
+        cache_dir=tmp_path_factory.getbasetemp() / "engine-cache",
+        model_dir=tmp_path_factory.mktemp("models"),
+    )
+
+
+def cut(name: str) -> Architecture:
+    """Return an architecture of the catalogue with two layers and a small vocabulary."""
+    return replace(find(name).with_layers(2), n_vocab=N_VOCAB)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_analytical_graph_is_the_graph_that_ran(measurer: Measurer, name: str) -> None:
+    """Operators, their order, shapes and costs agree in every batch, with every cache that the engine accepts."""
+    weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
+    settings = [each for each in SETTINGS if weights.architecture.family.flash_attention or not each.flash_attn]
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario("p10-g1"), settings=Settings(), n_ubatch=4)
+        measurer.compare(*(replace(run, settings=each) for each in settings))
+
+
+@pytest.mark.parametrize("name", [name for name in names() if not find(name).family.flash_attention])
+def test_flash_attention_where_there_is_none_ends_the_engine(measurer: Measurer, name: str) -> None:
+    """Where the expectation refuses flash attention altogether, the engine aborts."""
+    weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
+    assert all(refusal(weights.architecture, settings) for settings in SETTINGS if settings.flash_attn)
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario("p5-g1"), settings=Settings())
+        for settings in (Settings(), Settings(type_k="q8_0", type_v="q8_0")):
+            with pytest.raises(MeasurementError, match="GGML_ASSERT"):
+                run_worker(measurer.plan(replace(run, settings=settings)))
+
+
+@pytest.mark.parametrize("scenario", ["p600-g1", "p1024-g1", "p20-g1-d600"])
+def test_prompts_in_several_batches_and_a_filled_cache_match_too(measurer: Measurer, scenario: str) -> None:
+    """A prompt longer than the micro batch is one graph for each, the padded cache growing between them."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario(scenario), settings=Settings())
+        measurer.compare(run, replace(run, settings=Settings(flash_attn=False)))
+
+
+@pytest.mark.parametrize("scenario", ["p40-g1", "p600-g3", "p20-g3-d700"])
+def test_a_sliding_window_matches_within_and_beyond_it(measurer: Measurer, scenario: str) -> None:
+    """Layers with a window have a cache of their own where asked for, which is a ring, and else keep all positions."""
+    narrow = replace(cut("gemma-2-2b"), n_embd=256, n_ff=512, n_heads=2, n_kv_heads=1, sliding_window=180)
+    weights = synthetic_weights(narrow, "q8_0", cache_dir=measurer.model_dir)
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario(scenario), settings=Settings(), n_ubatch=70)
+        settings = [
+            Settings(flash_attn=flash_attn, swa_full=swa_full, type_k=type_k)
+            for flash_attn in (True, False)
+            for swa_full in (True, False)
+            for type_k in ("f16", "q8_0")
+        ]
+        measurer.compare(*(replace(run, settings=each) for each in settings))
+
+
+def variants() -> Iterator[Architecture]:
+    """Yield what the catalogue has none of, and llama.cpp builds all the same."""
+    neox, qwen, phi = cut("pythia-70m"), cut("qwen2.5-0.5b"), replace(cut("phi-4-mini"), n_ff=1024)
+    gemma = replace(cut("gemma-2-2b"), n_embd=256, n_ff=512, n_heads=2, n_kv_heads=1)
+    yield replace(neox, name="neox-sequential", parallel_residual=False)
+    yield replace(qwen, name="qwen2-fused", fused_qkv=True)
+    yield replace(phi, name="phi3-split", fused_qkv=False)
+    yield replace(cut("smollm2-135m").with_layers(1), name="llama-of-one-layer", tied_embeddings=False)
+    yield replace(gemma.with_layers(1), name="gemma2-of-one-layer")
+    defaults = {"sliding_window": None, "attn_logit_softcap": None, "final_logit_softcap": None}
+    yield replace(gemma, name="gemma2-defaults", **defaults)  # type: ignore[arg-type]
+    deepseek = replace(cut("deepseek-v2-lite"), n_embd=512, n_ff=1024)
+    assert deepseek.moe is not None
+    assert deepseek.mla is not None
+    few = replace(deepseek.moe, n_experts=8, n_ff_expert=256, n_ff_shared=256)
+    yield replace(deepseek, name="deepseek2-one-expert", moe=replace(few, n_experts_used=1))
+    scaled = replace(few, n_experts_used=2, normalize_weights=True, weights_scale=2.5)
+    yield replace(deepseek, name="deepseek2-low-rank", moe=scaled, mla=replace(deepseek.mla, q_lora_rank=256))
+    whole = replace(deepseek.mla, absorbed=False)
+    yield replace(deepseek, name="deepseek2-decompressed", moe=few, mla=whole, n_kv_heads=deepseek.n_heads)
+
+
+@pytest.mark.parametrize("architecture", tuple(variants()), ids=lambda architecture: architecture.name)
+def test_what_the_catalogue_lacks_matches_too(measurer: Measurer, architecture: Architecture) -> None:
+    """Other choices within the supported GGUF architectures have the graphs that are expected of them."""
+    weights = synthetic_weights(architecture, "q4_0", cache_dir=measurer.model_dir)
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario("p10-g1"), settings=Settings(), n_ubatch=4)
+        measurer.compare(*(replace(run, settings=replace(each, swa_full=False)) for each in SETTINGS))
+
+
+@pytest.mark.parametrize("quantization", ["f16", "q8_0", "q4_k_m"])
+def test_every_quantization_matches(measurer: Measurer, quantization: str) -> None:
+    """The types of the weights, mixtures of them too, are those of the recorded graph."""
+    weights = synthetic_weights(cut("tinyllama-1.1b"), quantization, cache_dir=measurer.model_dir)
+    with measurer.written(weights) as path:
+        measurer.compare(Run(weights=weights, path=path, scenario=find_scenario("p5-g1"), settings=Settings()))
+
+
+def test_other_types_of_the_cache_match(measurer: Measurer) -> None:
+    """Keys and values may be of any two types of the engine's."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=measurer.model_dir)
+    kinds = ("bf16", "q8_0"), ("q8_0", "q4_0"), ("f32", "f16"), ("f16", "f32"), ("q4_0", "f32"), ("q5_1", "iq4_nl")
+    with measurer.written(weights) as path:
+        run = Run(weights=weights, path=path, scenario=find_scenario("p5-g1"), settings=Settings())
+        settings = (
+            Settings(flash_attn=flash_attn, type_k=type_k, type_v=type_v)
+            for flash_attn in (True, False)
+            for type_k, type_v in kinds
+        )
+        measurer.compare(*(replace(run, settings=each) for each in settings))
+
+
+def write_adapter(architecture: Architecture, rank: int, path: Path) -> None:
+    """Write an adapter of zeros for every matrix of the layers, those too that the engine never adapts."""
+    writer = GGUFWriter(path, architecture.gguf_architecture)
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(rank))
+    for spec in tensor_specs(architecture):
+        if spec.name.startswith("blk.") and spec.name.endswith(".weight") and "norm" not in spec.name:
+            n_in, n_out, *experts = (*spec.ne, 1)[: max(2, len(spec.ne))]
+            writer.add_tensor(f"{spec.name}.lora_a", np.zeros((*experts, rank, n_in), dtype=np.float32))
+            writer.add_tensor(f"{spec.name}.lora_b", np.zeros((*experts, n_out, rank), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@pytest.mark.parametrize("name", tuple(FAMILIES.values()))
+def test_an_adapter_matches(measurer: Measurer, name: str, tmp_path: Path) -> None:
+    """With a LoRA adapter on every matrix of the layers, the engine adapts those that are expected, and as expected."""
+    weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
+    write_adapter(weights.architecture, 4, tmp_path / "adapter.gguf")
+    can_flash = weights.architecture.family.flash_attention
+    with measurer.written(weights) as path:
+        run = Run(
+            weights=weights,
+            path=path,
+            scenario=find_scenario("p5-g1"),
+            settings=Settings(flash_attn=can_flash, lora_rank=4),
+            lora_path=tmp_path / "adapter.gguf",
+        )
+        quantized = Settings(flash_attn=can_flash, lora_rank=4, type_k="q8_0", type_v="q8_0" if can_flash else "f16")
+        measurer.compare(run, replace(run, settings=quantized))
+
+
+Graphs = tuple[tuple[Operator, ...], tuple[RecordedOperator, ...]]
+
+
+@pytest.fixture
+def decode_graphs(stored_record: EngineRecord, tmp_path: Path) -> Graphs:
+    """Return the expected and the stored graph of a decode step."""
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
+    batch = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
+    expected = engine_graph(weights.architecture, weights.tensor_types, batch, Settings())
+    return expected, timed_operators(stored_record.graphs[stored_record.evaluations[-1].graph])
+
+
+def test_the_stored_graph_matches(decode_graphs: Graphs) -> None:
+    """The graph of the stored record is the one that is expected, in any order."""
+    expected, recorded = decode_graphs
+    assert graph_differences(expected, recorded) == ()
+    assert graph_differences(expected[::-1], recorded) == ()
+
+
+def test_what_is_missing_and_what_is_too_much_is_told(decode_graphs: Graphs) -> None:
+    """An operator on one side alone is one line that names its place, shapes and cost."""
+    expected, recorded = decode_graphs
+    (missing,) = graph_differences(expected, recorded[:-1])
+    assert missing.role == "result_output"
+    assert missing.text.startswith(
+        "expected and not recorded: result_output: MUL_MAT q8_0[576, 49152, 1, 1], f32[576, 1,"
+    )
+    (surplus,) = graph_differences(expected[:-1], recorded)
+    assert surplus.text.startswith("recorded and not expected: result_output: MUL_MAT ")
+    assert surplus.text.endswith(
+        "56623104 FLOPs, 30083328 B read (30081024 B parameters, 0 B KV), 196608 B written (0 B KV)"
+    )
+    (twice,) = graph_differences((*expected, expected[3]), recorded)
+    assert f"{expected[3].role} in layer 0: " in twice.text
+
+
+def _another_shape(operator: RecordedOperator) -> RecordedOperator:
+    return replace(operator, output=replace(operator.output, ne=(1, 2, 3, 4)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        _another_shape,
+        lambda operator: replace(operator, role="other"),
+        lambda operator: replace(operator, layer=1),
+        lambda operator: replace(operator, op="OTHER_OP"),
+        lambda operator: replace(operator, sources=(replace(operator.sources[0], type="f16"), operator.sources[1])),
+        lambda operator: replace(operator, sources=operator.sources[:1] * 2),
+        lambda operator: replace(operator, output=replace(operator.output, type="no_type")),
+    ],
+    ids=["shape", "role", "layer", "operator", "type", "sources", "unknown-type"],
+)
+def test_every_property_of_an_operator_is_compared(decode_graphs: Graphs, changed: Any) -> None:
+    """A change of any one property of one operator is a difference on both sides."""
+    expected, recorded = decode_graphs
+    at = next(index for index, operator in enumerate(recorded) if operator.role == "Qcur")
+    other = (*recorded[:at], changed(recorded[at]), *recorded[at + 1 :])
+    assert len(graph_differences(expected, other)) == 2
+
+
+def test_a_recorded_operator_costs_what_the_expected_one_does(decode_graphs: Graphs) -> None:
+    """From its own shapes a recorded operator has the FLOPs and bytes that were expected of it."""
+    expected, recorded = decode_graphs
+    of_role = {operator.role: operator for operator in expected}
+    for operator in recorded:
+        cost, wanted = recorded_cost(operator), of_role[operator.role]
+        assert (cost.flops, cost.moved_bytes) == (wanted.cost.flops, wanted.cost.moved_bytes)
+        assert shape_of(operator.output) == wanted.output

@@ -1,0 +1,164 @@
+"""Files of prompts and of their lengths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.workload.prompts import LengthSource, prompt_lengths, prompts_scenario, prompts_text, read_prompts
+
+
+def written(folder: Path, content: str) -> Path:
+    """Write a file of prompts."""
+    path = folder / "prompts.txt"
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def by_letters(texts: Sequence[str]) -> list[int]:
+    """Count as a tokenizer of letters would."""
+    return [len(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "5\n7\n",
+        " 5 \n\n7",
+        "\ufeff5\r\n7\r\n",
+        "name,n_tokens\na,5\nb,7\n",
+        '{"n_tokens": 5}\n\n{"n_tokens": 7, "prompt": "ignored here"}\n',
+        '{"tokens": [1, 2, 3, 4, 5]}\n{"tokens": [1, 2, 3, 4, 5, 6, 7], "n_tokens": 99}\n',
+    ],
+)
+def test_each_format_gives_lengths(content: str, tmp_path: Path) -> None:
+    """A length a line, CSV, lines of JSON with lengths and with tokens say the same."""
+    path = written(tmp_path, content)
+    assert prompt_lengths(path) == (5, 7)
+    assert {prompt.length_source for prompt in read_prompts(path)} == {LengthSource.GIVEN}
+
+
+@pytest.mark.parametrize("field", ["prompt", "text", "question"])
+def test_a_text_is_estimated_by_its_words(field: str, tmp_path: Path) -> None:
+    """Without a tokenizer three words are about four tokens, and the length says that it is an estimate."""
+    (prompt,) = read_prompts(written(tmp_path, json.dumps({field: " what is\nthis "})))
+    assert (prompt.n_tokens, prompt.length_source) == (4, LengthSource.ESTIMATED)
+
+
+def test_a_tokenizer_counts_texts_in_one_go(tmp_path: Path) -> None:
+    """Texts of all lines are counted at once; a length beside a text gives way, tokens and bare lengths do not."""
+    asked: list[tuple[str, ...]] = []
+
+    def count(texts: Sequence[str]) -> list[int]:
+        asked.append(tuple(texts))
+        return by_letters(texts)
+
+    lines = '{"text": "abc"}\n{"n_tokens": 9}\n{"text": "ab", "n_tokens": 4}\n{"text": "abcd", "tokens": [7]}\n'
+    prompts = read_prompts(written(tmp_path, lines), count)
+    assert asked == [("abc", "ab")]
+    assert [prompt.n_tokens for prompt in prompts] == [3, 9, 2, 1]
+    counted, given = LengthSource.COUNTED, LengthSource.GIVEN
+    assert [prompt.length_source for prompt in prompts] == [counted, given, counted, given]
+    assert prompts[3].tokens == (7,)
+
+
+def test_lines_are_written_as_they_were(tmp_path: Path) -> None:
+    """All fields stay, letters beyond ASCII too; a counted length is added, an estimated one is not."""
+    line = {"id": 3, "question": "wie groß?", "deep": {"a": [1, None]}}
+    path = written(tmp_path, json.dumps(line))
+    assert json.loads(prompts_text(read_prompts(path))) == line
+    assert "groß" in prompts_text(read_prompts(path))
+    assert json.loads(prompts_text(read_prompts(path, by_letters))) == {**line, "n_tokens": 9}
+
+
+def test_lengths_are_written_with_their_lines(tmp_path: Path) -> None:
+    """A prompt of a file of lengths is found again by its line, and what is written can be read."""
+    text = prompts_text(read_prompts(written(tmp_path, "5\n\n7\n")))
+    assert text == '{"n_tokens": 5, "line": 1}\n{"n_tokens": 7, "line": 3}\n'
+    assert prompt_lengths(written(tmp_path, text)) == (5, 7)
+
+
+def test_a_line_of_json_may_hold_any_separator(tmp_path: Path) -> None:
+    """The line separator of Unicode stands unescaped in JSON and ends no line."""
+    assert prompt_lengths(written(tmp_path, '{"text": "a\u2028b"}\n')) == (3,)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        (" \n", "is empty"),
+        ("5\n0\n", "line 2: n_tokens is 0, expected a whole number of 1 to"),
+        ("-5\n", "line 1: n_tokens is '-5'"),
+        ("5.5\n", "line 1: n_tokens is '5.5'"),
+        ("5\nsix\n", "line 2: n_tokens is 'six'"),
+        ("5\n" + "9" * 5000, "line 2: n_tokens is"),
+        ("a,b\n1,2\n", "columns are a, b; expected n_tokens among them"),
+        ("n_tokens,b\n,2\n", "line 2: n_tokens is ''"),
+        ("a,n_tokens\n1\n", "line 2: n_tokens is None"),
+        ('{"text": "a"}\n{"text": \n', "line 2: is no JSON"),
+        ('{"text": "a"}\n[1]\n', "line 2: is '[1]', expected an object"),
+        ('{"answer": "a"}', "line 1: fields are answer; expected one of prompt, text, question, n_tokens, tokens"),
+        ('{"text": " "}', "line 1: the text is ' '"),
+        ('{"prompt": ["a"]}', "line 1: the text is ['a']"),
+        ('{"n_tokens": true}', "line 1: n_tokens is True"),
+        ('{"n_tokens": 1.5}', "line 1: n_tokens is 1.5"),
+        ('{"n_tokens": 99999999999}', "line 1: n_tokens is 99999999999"),
+        ('{"tokens": []}', "line 1: tokens is '[]'"),
+        ('{"tokens": [1, -2]}', "line 1: tokens is '[1, -2]'"),
+        ('{"tokens": "abc"}', "line 1: tokens is 'abc'"),
+    ],
+)
+def test_what_is_no_prompt_is_refused_with_its_line(content: str, message: str, tmp_path: Path) -> None:
+    """The message names the file and the line, what was seen and what is accepted."""
+    path = written(tmp_path, content)
+    with pytest.raises(PerfsuiteError) as caught:
+        read_prompts(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Neither bytes that are no UTF-8 nor a folder are prompts."""
+    (tmp_path / "x.bin").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PerfsuiteError, match=r"x\.bin: is not text"):
+        read_prompts(tmp_path / "x.bin")
+    with pytest.raises(PerfsuiteError, match="cannot be read"):
+        read_prompts(tmp_path)
+
+
+def test_a_tokenizer_that_finds_nothing_is_told(tmp_path: Path) -> None:
+    """A text without tokens is no prompt."""
+    with pytest.raises(PerfsuiteError, match="line 1: n_tokens is 0"):
+        read_prompts(written(tmp_path, '{"text": "a"}'), lambda texts: [0] * len(texts))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "median"), [((7,), 7), ((900, 40, 64), 64), ((40, 64, 900, 70), 64), ((5, 5, 5, 8), 5)]
+)
+def test_prompts_stand_under_their_median(lengths: tuple[int, ...], median: int) -> None:
+    """The scenario has the length of a prompt that there is, and tells how many there are."""
+    scenario = prompts_scenario(lengths, 24)
+    assert (scenario.n_prompt, scenario.n_gen, scenario.n_depth) == (median, 24, 0)
+    assert scenario.n_prompt in lengths
+    assert scenario.name.startswith(f"prompts-{len(lengths)}-")
+    assert scenario.name.endswith("-g24")
+
+
+def test_other_prompts_have_another_name() -> None:
+    """Another length, order, number, generation or depth is another scenario; the same is the same."""
+    lengths = (40, 900, 64)
+    names = [
+        prompts_scenario(lengths, 24).name,
+        prompts_scenario((40, 900, 65), 24).name,
+        prompts_scenario((900, 40, 64), 24).name,
+        prompts_scenario((40, 900, 64, 64), 24).name,
+        prompts_scenario(lengths, 25).name,
+        prompts_scenario(lengths, 24, n_depth=100).name,
+    ]
+    assert len(set(names)) == len(names)
+    assert prompts_scenario(list(lengths), 24).name == names[0]
