@@ -17,7 +17,8 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
-from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.launch import environment_engine, environment_opencl_vendors, run_worker
+from perfsuite.measure.plan import DevicesPlan
 from perfsuite.verdict.fidelity import FidelityKind, FidelityRun
 from perfsuite.verdict.fidelity_limits import statements
 from perfsuite.verdict.fidelity_recording import record_fidelity
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _LOGS = Path(".perfsuite") / "fidelity"
 _NS_PER_S = 1_000_000_000
+_MOST_BUDGET_S = 86_400
 
 
 def add_parser(commands: Commands) -> None:
@@ -100,12 +102,7 @@ def _tell(run: FidelityRun, *, as_json: bool) -> None:
 
 def _request(options: argparse.Namespace) -> FidelityRequest:
     profile = find_profile(options.device)
-    for name in ("threads", "processes", "rounds"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
-    if not options.kernel_budget > 0:
-        raise PerfsuiteError(f"--kernel-budget={options.kernel_budget:g}: expected seconds above 0")
+    _check(options)
     cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
     platform = options.opencl_platform or profile.opencl_platform
     weights = resolve(options.model, cache_dir=cache_dir / "models")
@@ -115,6 +112,8 @@ def _request(options: argparse.Namespace) -> FidelityRequest:
         from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
 
         opencl = set_up_opencl(engine, platform, cache_dir)
+    elif options.opencl_platform is not None:
+        _check_platform(platform, cache_dir)
     return FidelityRequest(
         profile=profile,
         engine=engine,
@@ -131,6 +130,34 @@ def _request(options: argparse.Namespace) -> FidelityRequest:
         n_rounds=options.rounds,
         kernel_budget_ns=round(options.kernel_budget * _NS_PER_S),
     )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse numbers that measure nothing, and options that nothing would be done with."""
+    for name in ("threads", "processes", "rounds"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
+    if not 0 < options.kernel_budget <= _MOST_BUDGET_S:
+        raise PerfsuiteError(
+            f"--kernel-budget={options.kernel_budget:g}: expected seconds above 0, {_MOST_BUDGET_S} at most"
+        )
+    if FidelityKind.KERNELS in _kinds(options):
+        return
+    if options.kernel:
+        raise PerfsuiteError(f"--kernel={options.kernel[0]}: no kernels are measured; expected --kernels-only, or none")
+    if options.opencl_platform is not None and options.backend != "opencl":
+        raise PerfsuiteError(
+            f"--opencl-platform={options.opencl_platform}: nothing runs on OpenCL; expected kernels or --backend opencl"
+        )
+
+
+def _check_platform(platform: str | None, cache_dir: Path) -> None:
+    """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
+    from perfsuite.measure.kernel_runtime import opencl_environment
+
+    settings = opencl_environment(cache_dir, inherited=environment_opencl_vendors())
+    run_worker(DevicesPlan(platform=platform), extra_environment=settings)
 
 
 def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:

@@ -14,6 +14,9 @@ from perfsuite.cli.commands import show
 from perfsuite.verdict.lm_meter_rows import MeanCheck, PrintedScore, RowCheck, check_means, check_rows
 from perfsuite.verdict.published_fidelity import published_fidelity
 
+#: Raised whenever a field of the JSON changes its meaning.
+SCHEMA = 1
+
 _SAID = {True: "within", False: "outside", None: "no latencies"}
 
 
@@ -22,7 +25,7 @@ def run_published(arguments: argparse.Namespace) -> int:
     published = published_fidelity()
     rows, means = check_rows(published), tuple(check_means(published))
     if arguments.json:
-        plain = {"paper": published.paper, "rows": [_plain(each) for each in rows]}
+        plain = {"schema": SCHEMA, "paper": published.paper, "rows": [_plain(each) for each in rows]}
         print(json.dumps({**plain, "means": [asdict(each) for each in means]}, indent=1))
     else:
         _tell(rows, means)

@@ -103,6 +103,8 @@ def _scores(row: FidelityRow) -> tuple[str, str]:
 
 def _say_statements(run: FidelityRun) -> None:
     found = statements(run.rows)
+    if not found:
+        return
     held = [each for each in found if each.holds]
     print(f"limits: {len(held)} of {len(found)} hold")
     for each in found:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _DEFAULT_PAIRS = 20
 
+#: A day: whoever waits longer for a record has forgotten that he waits.
+_LONGEST_LIMIT_S = 86_400.0
+
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
@@ -61,8 +64,7 @@ def _live(options: argparse.Namespace) -> int:
     watch = LiveWatch()
     take = _taker(watch, as_json=options.json)
     if options.socket is not None:
-        for delivery in deliveries(options.socket, limit_s=options.limit):
-            take(delivery)
+        _attach(options, take)
     else:
         _run(options, take)
     show_summary(watch, as_json=options.json)
@@ -74,8 +76,10 @@ def _check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value is not None and value < least:
             raise PerfsuiteError(f"--{name}={value}: expected {least} or more")
-    if not options.limit > 0:
-        raise PerfsuiteError(f"--limit={options.limit:g}: expected seconds above 0")
+    if not 0 < options.limit <= _LONGEST_LIMIT_S:
+        raise PerfsuiteError(
+            f"--limit={options.limit:g}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)"
+        )
     if options.socket is not None and options.cost:
         raise PerfsuiteError(f"--socket={options.socket}: --cost starts runs of its own; leave one of them out")
     if options.backend != "cpu" and options.socket is not None:
@@ -84,6 +88,17 @@ def _check(options: argparse.Namespace) -> None:
         raise PerfsuiteError("--cost: on OpenCL, 'perfsuite overhead --backend opencl --recorder opencl+live' tells it")
     if options.pairs is not None and not options.cost:
         raise PerfsuiteError(f"--pairs={options.pairs}: says nothing without --cost")
+
+
+def _attach(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:
+    """Follow a run that is there already, or that begins within the limit."""
+
+    def announce() -> None:
+        waits = f"nobody offers records there yet; waiting, {options.limit:g} s at most"
+        print(f"live: {options.socket}: {waits}", file=sys.stderr, flush=True)
+
+    for delivery in deliveries(options.socket, limit_s=options.limit, announce_wait=announce):
+        take(delivery)
 
 
 def _run(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:

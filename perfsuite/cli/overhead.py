@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ _OVERHEAD_RECORDERS = ("callback", "preload", "cb_eval")
 #: Pairs of processes, and the tokens that each generates in a turn.
 _PROCESS_PAIRS = 12
 _PROCESS_GEN = 24
+#: The prompt of a turn where OpenCL runs on a processor, which takes seconds for the usual one.
+_PROCESSOR_PROMPT = 32
 _RECORDERS = {"cpu": (*_OVERHEAD_RECORDERS, *CPU_COMPARISONS), "opencl": tuple(OPENCL_COMPARISONS)}
 _DEFAULT_RECORDERS = {"cpu": _OVERHEAD_RECORDERS, "opencl": tuple(OPENCL_COMPARISONS)[:3]}
 
@@ -93,13 +96,15 @@ def add_parser(commands: Commands) -> None:
 
 def _overhead(options: argparse.Namespace) -> int:
     find_profile(options.device)
+    if options.threads is not None and options.threads < 1:
+        raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
+    if options.opencl_platform is not None and options.backend != "opencl":
+        raise PerfsuiteError(f"--opencl-platform={options.opencl_platform}: expected --backend opencl beside it")
     recorders = options.recorder or _DEFAULT_RECORDERS[options.backend]
     known = _RECORDERS[options.backend]
     if unknown := [name for name in recorders if name not in known]:
         raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {', '.join(known)}")
-    least = LEAST_PAIRS if set(recorders) <= {*CPU_COMPARISONS, *OPENCL_COMPARISONS} else _LEAST_PAIRS
-    if options.pairs is not None and options.pairs < least:
-        raise PerfsuiteError(f"--pairs={options.pairs}: expected {least} or more, for a bound at 95 %")
+    _check_pairs(options.pairs, recorders)
     rows = [row for recorder in recorders for row in _rows(options, recorder)]
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
@@ -110,6 +115,14 @@ def _overhead(options: argparse.Namespace) -> int:
         table.add_row(row.recorder, row.phase, f"{(row.median_ratio - 1) * 100:+.2f} %", bounds, str(row.pairs))
     show(table)
     return 0
+
+
+def _check_pairs(n_pairs: int | None, recorders: Sequence[str]) -> None:
+    within = [name for name in recorders if name in _OVERHEAD_RECORDERS]
+    least = _LEAST_PAIRS if within else LEAST_PAIRS
+    if n_pairs is not None and n_pairs < least:
+        others = f" of {', '.join(within)} within a process; pairs of processes need {LEAST_PAIRS}" if within else ""
+        raise PerfsuiteError(f"--pairs={n_pairs}: expected {least} or more, for a bound at 95 %{others}")
 
 
 def _rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
@@ -157,11 +170,9 @@ def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> 
     if opencl is None:
         return plan
     library = str(opencl.library) if opencl.library else None
+    n_prompt = _PROCESSOR_PROMPT if opencl.device.is_cpu else plan.n_prompt
     return replace(
-        plan,
-        backend_library=library,
-        n_gpu_layers=999,
-        flash_attn=not opencl.device.is_cpu,
+        plan, backend_library=library, n_gpu_layers=999, flash_attn=not opencl.device.is_cpu, n_prompt=n_prompt
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -34,6 +35,8 @@ _DESCRIPTION = """Choose prompts whose lengths are distributed as those of all: 
 D(subset || whole) of their histograms, four bins an octave, stays below a limit. A file has lines of JSON with a
 prompt, a text or a question, or n_tokens; or a length a line; or CSV with a column n_tokens."""
 
+#: Raised whenever a field of the JSON changes its meaning.
+_SCHEMA = 1
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?)%")
 _MOST_DRAWS = 100_000
 
@@ -78,10 +81,23 @@ def _check(options: argparse.Namespace) -> None:
         raise PerfsuiteError(f"--max-kl={options.max_kl}: expected a number of nats of 0 or more")
     if not 0 <= options.random <= _MOST_DRAWS:
         raise PerfsuiteError(f"--random={options.random}: expected 0 to {_MOST_DRAWS}")
+    _check_written(options)
     if options.plot is not None:
         from perfsuite.report.plots.formats import format_of  # what draws is slow to import
 
         format_of(options.plot)
+
+
+def _check_written(options: argparse.Namespace) -> None:
+    """Refuse to write what is read, by whatever name, and one file twice."""
+    taken = {os.path.realpath(path) for path in (*options.files, options.model) if path is not None}
+    for name in ("output", "plot"):
+        path = getattr(options, name)
+        if path is None:
+            continue
+        if (real := os.path.realpath(path)) in taken:
+            raise PerfsuiteError(f"--{name}={path}: is read or written already; expected a file of its own")
+        taken.add(real)
 
 
 def _read(paths: list[Path], gguf_path: Path | None) -> tuple[Prompt, ...]:
@@ -122,6 +138,7 @@ def _plain(
     kept = [lengths[at] for at in subset.indices]
     whole_bins, kept_bins = histogram(lengths), histogram(kept)
     return {
+        "schema": _SCHEMA,
         "files": [str(path) for path in options.files],
         "n_whole": len(lengths),
         "n_kept": len(kept),
@@ -170,7 +187,7 @@ def _tell(prompts: tuple[Prompt, ...], subset: Subset, draws: tuple[float, ...])
         cells = (told["least_tokens"], f"{told['mean_tokens']:.2f}", told["median_tokens"], told["most_tokens"])
         table.add_row(name, str(len(each)), str(told["n_tokens"]), *map(str, cells))
     show(table)
-    print(f"D(subset || whole) is {subset.kl_nats:.4f} nats over {len(histogram(lengths))} bins")
+    print(f"D(subset || whole) is {subset.kl_nats:.4f} nats over {format_count(len(histogram(lengths)), 'bin')}")
     if draws:
         print(
             f"{format_count(len(draws), 'random subset')}: 5th percentile {_p5(draws):.4f}, median {median(draws):.4f}"

@@ -17,7 +17,7 @@ from perfsuite.cli.study_json import study_plain
 from perfsuite.cli.study_latencies import known_latencies
 from perfsuite.cli.study_tables import show_plan, show_study
 from perfsuite.device.profile import find_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.launch import environment_engine
 from perfsuite.records.json_file import write_json
@@ -62,6 +62,10 @@ def _study(options: argparse.Namespace) -> int:
     known = known_latencies(plan, options.source)
     n_threads = plan.n_threads or default_threads()
     points = study_points(_unknown(plan, known), models_dir=_cache_dir() / "models", n_threads=n_threads)
+    if points and n_threads > (usable := usable_threads()):
+        raise PerfsuiteError(
+            f"{options.plan}: threads is {str(n_threads)[:40]}, expected 1 to {usable}, the processors that may be used"
+        )
     if options.dry_run:
         show_plan({run.name: known.get(run.name) for run in plan.runs}, len(points), plan.n_processes)
         return 0

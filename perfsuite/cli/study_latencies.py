@@ -63,13 +63,20 @@ def _of_study(path: Path) -> Mapping[str, TokenLatency]:
             name: TokenLatency(
                 prefill_samples_s=tuple(map(float, each["prefill_samples_s"])),
                 decode_samples_s=tuple(map(float, each["decode_samples_s"])),
-                source=str(each["source"]),
+                source=_text(each["source"]),
             )
             for name, each in plain["latencies"].items()
         }
     except OSError as error:
         raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); name what perfsuite study wrote") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise PerfsuiteError(
             f"{path}: is no study ({type(error).__name__}: {error}); name what perfsuite study wrote"
         ) from error
+
+
+def _text(plain: object) -> str:
+    """Return what can be written again: a lone surrogate, which JSON may hold, raises UnicodeError, a ValueError."""
+    text = str(plain)
+    text.encode()
+    return text

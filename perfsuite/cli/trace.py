@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,12 @@ SCHEMA = 1
 _DEFAULT_TOP = 10
 _LOGS = "opencl-*.log"
 
+_WITHOUT_COMMAND = "enqueued no OpenCL command that was recorded"
+_WITHOUT_LOG = (
+    "left no log: it used no OpenCL, its loader knows no OPENCL_LAYERS, it took away the variables or the folder that "
+    "the log needs, or it is still running"
+)
+
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
@@ -45,9 +52,11 @@ def add_parser(commands: Commands) -> None:
         usage="perfsuite trace --opencl [--json] [--top N] [--output DIR] -- COMMAND...",
     )
     parser.add_argument("--opencl", action="store_true", help="record every OpenCL command")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON, to standard output after the program's own")
     parser.add_argument("--top", type=int, default=_DEFAULT_TOP, metavar="N", help="kernels and gaps to show (10)")
-    parser.add_argument("--output", type=Path, metavar="DIR", help=f"keep the logs there, and {JSON_NAME}")
+    parser.add_argument(
+        "--output", metavar="DIR", help=f"keep the logs there, and {JSON_NAME}: for programs that print themselves"
+    )
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
     parser.set_defaults(run=_trace)
 
@@ -60,10 +69,12 @@ def _trace(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         exit_code = run_traced(program, layer_environment(layer, folder, inherited=environment_opencl_layers()))
         summaries, unreadable = _read(folder, options.top)
-    _tell(options, summaries, _plain(program, exit_code, summaries, unreadable))
-    for problem in unreadable:
+    plain = _plain(program, exit_code, summaries, unreadable)
+    _tell(options, summaries, plain)
+    problems = [*unreadable, *_kept(options.output, plain)]
+    for problem in problems:
         print(f"perfsuite: error: {problem}", file=sys.stderr)
-    return exit_code or (2 if unreadable else 0)
+    return exit_code or (2 if problems else 0)
 
 
 def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> None:
@@ -73,21 +84,26 @@ def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> Non
         raise PerfsuiteError("trace: no command to run; expected it at the end, as in trace --opencl -- COMMAND")
     if options.top < 1:
         raise PerfsuiteError(f"--top={options.top}: expected 1 or more")
+    if options.output == "":
+        raise PerfsuiteError("--output=: is empty; expected a folder")
 
 
 @contextmanager
-def _log_folder(output: Path | None) -> Iterator[Path]:
+def _log_folder(named: str | None) -> Iterator[Path]:
     """Give the folder where the logs go: the user's own, which must hold no other run's, or one that goes away."""
-    if output is None:
+    if named is None:
         with tempfile.TemporaryDirectory(prefix="perfsuite-trace-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
         return
+    output = Path(named)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MeasurementError(f"--output={output}: cannot be made ({error.strerror})") from None
     if any(output.glob(_LOGS)):
         raise PerfsuiteError(f"--output={output}: holds the logs of another run; name another folder")
+    if os.path.lexists(output / JSON_NAME):
+        raise PerfsuiteError(f"--output={output}: holds a {JSON_NAME} already; name another folder")
     yield output.resolve()
 
 
@@ -115,15 +131,23 @@ def _plain(
     }
 
 
+def _kept(output: str | None, plain: Mapping[str, Any]) -> list[str]:
+    """Write the JSON beside the logs where they stay; return why it cannot be written."""
+    if output is not None:
+        try:
+            write_json(Path(output) / JSON_NAME, plain, MeasurementError)
+        except MeasurementError as error:
+            return [str(error)]
+    return []
+
+
 def _tell(options: argparse.Namespace, summaries: Sequence[OpenClSummary], plain: Mapping[str, Any]) -> None:
-    if options.output is not None:
-        write_json(options.output / JSON_NAME, plain, MeasurementError)
     if options.json:
         print(json.dumps(plain, indent=1))
         return
     busy = [each for each in summaries if each.n_commands or not each.is_complete]
-    if not busy:
-        print(f"perfsuite: {plain['command'][0]} enqueued no OpenCL command through a loader that takes layers")
+    if not busy and not plain["unreadable"]:
+        print(f"perfsuite: {plain['command'][0]} {_WITHOUT_COMMAND if summaries else _WITHOUT_LOG}")
     for summary in busy:
         _show(summary, options.top)
 
@@ -137,6 +161,6 @@ def _show(summary: OpenClSummary, n_top: int) -> None:
         show(kernel_table(summary, n_top))
     for device in summary.devices:
         print()
-        print(idle_line(device))
-        if device.longest_gaps:
-            show(gap_table(device))
+        print(idle_line(device, summary))
+        if device.idle and device.idle.longest_gaps:
+            show(gap_table(device.idle))

@@ -16,11 +16,9 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.launch import WORKER_LIMIT_S, run_worker
+from perfsuite.measure.live_socket import connect, never, silent
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, LiveToken, from_line
-
-#: How often a socket is looked for that is not there yet.
-_RETRY_S = 0.01
 
 #: The socket's name in a folder of its own.
 _SOCKET_NAME = "live.sock"
@@ -38,10 +36,6 @@ class Delivery:
     delay_ns: int | None
 
 
-def _never() -> bool:
-    return False
-
-
 def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
     """Yield the records of a run as they come, until it ends.
 
@@ -55,16 +49,25 @@ def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
     Raises
     ------
     MeasurementError
-        There was no socket or no record for `limit_s`, or no end record: the run was killed, or had to wait for this
-        subscriber at its end.
+        The path is no socket; there was none or no record for `limit_s`, or no end record: the run was killed, or had
+        to wait for this subscriber at its end.
     """
     return (delivery.record for delivery in deliveries(socket_path, limit_s=limit_s))
 
 
-def deliveries(socket_path: Path, *, limit_s: float, is_over: Callable[[], bool] = _never) -> Iterator[Delivery]:
-    """Yield records as `subscribe` does, with the times of their arrival; nothing where `is_over` before the socket."""
+def deliveries(
+    socket_path: Path,
+    *,
+    limit_s: float,
+    is_over: Callable[[], bool] = never,
+    announce_wait: Callable[[], None] = silent,
+) -> Iterator[Delivery]:
+    """Yield records as `subscribe` does, with the times of their arrival; nothing where `is_over` before the socket.
+
+    `announce_wait` is called once where nobody listens yet.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        if not _connect(connection, socket_path, limit_s, is_over):
+        if not connect(connection, socket_path, limit_s=limit_s, is_over=is_over, announce_wait=announce_wait):
             return
         since_ns = time.monotonic_ns()
         connection.settimeout(limit_s)
@@ -76,22 +79,6 @@ def deliveries(socket_path: Path, *, limit_s: float, is_over: Callable[[], bool]
             if isinstance(record, LiveEnd):
                 return
     raise MeasurementError(f"{socket_path}: cut off before the end of the run, which was killed or waited in vain")
-
-
-def _connect(connection: socket.socket, path: Path, limit_s: float, is_over: Callable[[], bool]) -> bool:
-    """Connect as soon as somebody listens; False where it is over before."""
-    deadline_s = time.monotonic() + limit_s
-    while not is_over():
-        try:
-            connection.connect(str(path))
-            return True
-        except (FileNotFoundError, ConnectionRefusedError, BlockingIOError) as error:
-            if time.monotonic() > deadline_s:
-                raise MeasurementError(f"{path}: nobody offers records there ({error.strerror})") from error
-        except OSError as error:
-            raise MeasurementError(f"{path}: cannot be subscribed to ({error.strerror or error})") from error
-        time.sleep(_RETRY_S)
-    return False
 
 
 def _lines(connection: socket.socket, path: Path) -> Iterator[tuple[bytes, int]]:

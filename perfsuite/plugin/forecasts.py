@@ -77,6 +77,8 @@ class Forecasts:
     @property
     def description(self) -> str:
         """Say on what the forecasts stand, for the header of a run."""
+        if self.config.opencl is not None:
+            return "ceilings alone, which the OpenCL backend has no calibration beside"
         if self.calibrated_at is None:
             return "ceilings alone; 'perfsuite calibrate' makes them many times sharper"
         return f"calibration of {self.calibrated_at}"

@@ -29,7 +29,7 @@ class HarnessScore:
     metric: str
     #: From 0 to 1.
     accuracy: float
-    #: None where the file tells none.
+    #: None where the file tells none, or NaN, which is none.
     stderr: float | None
 
 
@@ -42,7 +42,8 @@ def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> Harness
     ------
     PerfsuiteError
         A file cannot be read or holds no results, no file or more than one has the task, the task lacks the metric or
-        has it with several filters, or it is no number of 0 to 1; the message tells what there is.
+        has it with several filters, or it or its standard error is no number of 0 to 1; the message tells what there
+        is.
     """
     found = {path: tasks[task] for path in paths if task in (tasks := _read_tasks(path))}
     if len(found) != 1:
@@ -52,7 +53,8 @@ def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> Harness
     ((path, metrics),) = found.items()
     where = f"{path}: task {task!r}"
     name = _metric_name(where, metrics, metric)
-    return HarnessScore(task=task, metric=name, accuracy=_accuracy(where, metrics, name), stderr=_stderr(metrics, name))
+    accuracy, stderr = _share(where, name, metrics[name]), _stderr(where, metrics, name)
+    return HarnessScore(task=task, metric=name, accuracy=accuracy, stderr=stderr)
 
 
 def _read_tasks(path: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -78,7 +80,7 @@ def _metric_name(where: str, metrics: Mapping[str, Any], metric: str) -> str:
     if metric in metrics and _is_metric(metric, metrics[metric]):
         return metric
     bare, _, answers = metric.partition(",")
-    if answers == "none" and bare in metrics:
+    if answers == "none" and bare in metrics and _is_metric(bare, metrics[bare]):
         return bare
     found = [name for name, value in metrics.items() if name.split(",")[0] == metric and _is_metric(name, value)]
     if len(found) == 1:
@@ -91,18 +93,22 @@ def _metric_name(where: str, metrics: Mapping[str, Any], metric: str) -> str:
 
 def _is_metric(name: str, value: object) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and not name.split(",")[0].endswith(_STDERR) and name not in _NO_METRICS
+    is_name = name.isprintable() and name not in _NO_METRICS
+    return is_number and is_name and not name.split(",")[0].endswith(_STDERR)
 
 
-def _accuracy(where: str, metrics: Mapping[str, Any], name: str) -> float:
-    value = float(metrics[name])
+def _share(where: str, name: str, value: float) -> float:
+    """Return a share; a whole number may be too large for a float."""
     if not 0.0 <= value <= 1.0:
-        raise PerfsuiteError(f"{where}: {name} is {value:g}, expected a share of 0 to 1")
-    return value
+        raise PerfsuiteError(f"{where}: {name} is {str(value)[:40]}, expected a share of 0 to 1")
+    return float(value)
 
 
-def _stderr(metrics: Mapping[str, Any], name: str) -> float | None:
-    """Return the standard error; the harness writes N/A where it computes none."""
-    bare, comma, answers = name.partition(",")
-    value = metrics.get(f"{bare}{_STDERR}{comma}{answers}")
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _stderr(where: str, metrics: Mapping[str, Any], metric: str) -> float | None:
+    """Return the standard error; the harness writes N/A where it computes none, and NaN where it cannot."""
+    bare, comma, answers = metric.partition(",")
+    name = f"{bare}{_STDERR}{comma}{answers}"
+    value = metrics.get(name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        return None
+    return _share(where, name, value)

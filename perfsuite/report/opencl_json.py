@@ -31,7 +31,8 @@ def _counts(n_by_type: Mapping[CommandType, int]) -> dict[str, int]:
 
 
 def _device(summary: DeviceSummary) -> dict[str, Any]:
-    clock, whole = summary.clock, summary.whole
+    clock, span, idle = summary.clock, summary.span, summary.idle
+    whole = idle and idle.whole
     return {
         "platform_name": summary.device.platform_name,
         "device_name": summary.device.device_name,
@@ -45,12 +46,12 @@ def _device(summary: DeviceSummary) -> dict[str, Any]:
             "drift_error_ppm": clock.drift_error_ppm,
             "error_ns": clock.error_ns,
         },
-        "first_start_ns": whole and whole.start_ns,
-        "last_end_ns": whole and whole.end_ns,
+        "first_start_ns": span and span[0],
+        "last_end_ns": span and span[1],
         "busy_ns": whole and whole.busy_ns,
         "idle_ratio": whole and whole.idle_ratio,
-        "n_gaps": summary.n_gaps,
-        "longest_gaps": [_gap(each) for each in summary.longest_gaps],
+        "n_gaps": idle and idle.n_gaps,
+        "longest_gaps": idle and [_gap(each) for each in idle.longest_gaps],
     }
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace, TracedDevice
 from perfsuite.trace.command_anomalies import Anomaly
-from perfsuite.trace.device_clock import DeviceClock, align
-from perfsuite.trace.device_idle import IdleGap, IdleWindow, device_activity
+from perfsuite.trace.device_clock import AlignedTrace, DeviceClock, align
+from perfsuite.trace.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
 from perfsuite.trace.kernel_statistics import KernelStatistics, kernel_statistics
 
 
@@ -24,12 +24,9 @@ class NamedGap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSummary:
-    """One device that the process used."""
+class DeviceIdle:
+    """When a device was idle, of a process whose commands are all known."""
 
-    device: TracedDevice
-    #: None where no command had a time.
-    clock: DeviceClock | None
     #: From the first START to the last END; None where nothing sound was executed.
     whole: IdleWindow | None
     n_gaps: int
@@ -38,53 +35,91 @@ class DeviceSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSummary:
+    """One device that the process used."""
+
+    device: TracedDevice
+    #: None where no command had a time.
+    clock: DeviceClock | None
+    #: First START and last END that were recorded; None where nothing sound was executed.
+    span: Window | None
+    #: None where commands are missing: it may have been busy with them.
+    idle: DeviceIdle | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenClSummary:
     """One process."""
 
     pid: int
     n_commands: int
-    n_lost: int
+    #: None where the process did not end in order: what was not yet written went with it.
+    n_lost: int | None
+    #: What the log tells of losses, however the process ended.
+    n_lost_at_least: int
     n_unfinished: int | None
     is_complete: bool
     #: Commands by type, the types that there are.
     n_by_type: Mapping[CommandType, int]
-    #: Commands by anomaly and type, those that there are; a command may have several anomalies.
+    #: Commands by anomaly and type, those that there are; a command may have several anomalies, but one
+    #: that failed has no other: its times mean nothing.
     n_by_anomaly: Mapping[Anomaly, Mapping[CommandType, int]]
     #: Commands with any anomaly.
     n_left_out: int
     devices: tuple[DeviceSummary, ...]
     kernels: tuple[KernelStatistics, ...]
 
+    @property
+    def has_all(self) -> bool:
+        """Whether every command that was executed by the end of the process is here."""
+        return self.n_lost == 0
+
 
 def summarize(trace: OpenClTrace, *, n_gaps: int) -> OpenClSummary:
     """Summarize a process, with so many of the longest gaps of each device."""
     aligned = align(trace)
-    clocks = {each.device: each for each in aligned.clocks}
-    devices = []
-    for position, device in enumerate(trace.devices):
-        activity = device_activity(aligned, position)
-        summary = DeviceSummary(
-            device=device,
-            clock=clocks.get(position),
-            whole=activity.idle([activity.span])[0] if activity.span else None,
-            n_gaps=activity.n_gaps,
-            longest_gaps=tuple(_named(trace, gap) for gap in activity.gaps(n_longest=n_gaps)),
-        )
-        devices.append(summary)
+    n_lost = trace.n_lost if trace.n_unfinished is not None else None
     return OpenClSummary(
         pid=trace.pid,
         n_commands=trace.commands.size,
-        n_lost=trace.n_lost,
+        n_lost=n_lost,
+        n_lost_at_least=trace.n_lost,
         n_unfinished=trace.n_unfinished,
         is_complete=trace.is_complete,
         n_by_type=_n_by_type(trace.commands),
-        n_by_anomaly={
-            each: _n_by_type(trace.commands[(aligned.anomalies & each) != 0]) for each in aligned.n_anomalies
-        },
+        n_by_anomaly=_n_by_anomaly(aligned),
         n_left_out=int((~aligned.is_sound).sum()),
-        devices=tuple(devices),
+        devices=tuple(_devices(aligned, n_gaps if n_lost == 0 else None)),
         kernels=kernel_statistics(aligned),
     )
+
+
+def _devices(aligned: AlignedTrace, n_gaps: int | None) -> Iterator[DeviceSummary]:
+    """Yield each device, without its idle time where no number of gaps is given."""
+    clocks = {each.device: each for each in aligned.clocks}
+    for position, device in enumerate(aligned.trace.devices):
+        activity = device_activity(aligned, position)
+        yield DeviceSummary(
+            device=device,
+            clock=clocks.get(position),
+            span=activity.span,
+            idle=None if n_gaps is None else _idle(aligned.trace, activity, n_gaps),
+        )
+
+
+def _idle(trace: OpenClTrace, activity: DeviceActivity, n_gaps: int) -> DeviceIdle:
+    return DeviceIdle(
+        whole=activity.idle([activity.span])[0] if activity.span else None,
+        n_gaps=activity.n_gaps,
+        longest_gaps=tuple(_named(trace, gap) for gap in activity.gaps(n_longest=n_gaps)),
+    )
+
+
+def _n_by_anomaly(aligned: AlignedTrace) -> dict[Anomaly, dict[CommandType, int]]:
+    flags, commands = aligned.anomalies, aligned.trace.commands
+    is_failed = (flags & Anomaly.FAILED) != 0
+    holds = {each: ((flags & each) != 0) & ~is_failed for each in Anomaly} | {Anomaly.FAILED: is_failed}
+    return {each: _n_by_type(commands[found]) for each, found in holds.items() if found.any()}
 
 
 def _n_by_type(commands: Commands) -> dict[CommandType, int]:

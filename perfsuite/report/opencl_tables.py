@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.report.opencl_summary import DeviceSummary, OpenClSummary
+from perfsuite.report.opencl_summary import DeviceIdle, DeviceSummary, OpenClSummary
 from perfsuite.trace.command_anomalies import Anomaly
 from perfsuite.trace.device_clock import ClockBasis, DeviceClock
 from perfsuite.units import format_count, format_ns
@@ -52,7 +52,10 @@ def kernel_line(summary: OpenClSummary, n_top: int) -> str:
     """Say which kernels the table shows, and what its columns are of."""
     n_all = len(summary.kernels)
     top = f", the {n_top} with the longest total" if n_all > n_top else ""
-    return f"{format_count(n_all, 'kernel')}{top}; total to p95: execution; queueing, dispatch, occupied: medians"
+    known = "" if summary.has_all else ", of the recorded launches alone"
+    return (
+        f"{format_count(n_all, 'kernel')}{top}{known}; total to p95: execution; queueing, dispatch, occupied: medians"
+    )
 
 
 def kernel_table(summary: OpenClSummary, n_top: int) -> Table:
@@ -76,24 +79,26 @@ def kernel_table(summary: OpenClSummary, n_top: int) -> Table:
     return table
 
 
-def idle_line(summary: DeviceSummary) -> str:
-    """Say how much of the time from its first command to its last a device was idle."""
-    if summary.whole is None or summary.whole.idle_ratio is None:
-        return f"{summary.device.device_name}: executed nothing"
-    whole = summary.whole
-    length = format_ns(whole.end_ns - whole.start_ns)
-    name, gaps = summary.device.device_name, format_count(summary.n_gaps, "gap")
+def idle_line(device: DeviceSummary, summary: OpenClSummary) -> str:
+    """Say how much of the time from its first command to its last a device was idle, or why that is not known."""
+    name = device.device.device_name
+    if device.idle is None:
+        return f"{name}: idle time not known: {_missing(summary)}"
+    whole = device.idle.whole
+    if whole is None or whole.idle_ratio is None:
+        return f"{name}: executed nothing"
+    length, gaps = format_ns(whole.end_ns - whole.start_ns), format_count(device.idle.n_gaps, "gap")
     return f"{name}: idle {whole.idle_ratio:.1%} of the {length} from its first command to its last, in {gaps}"
 
 
-def gap_table(summary: DeviceSummary) -> Table:
+def gap_table(idle: DeviceIdle) -> Table:
     """Show the longest gaps of a device, their begin counted from its first command's."""
     table = _table(
         *(Column(name, justify="right", no_wrap=True) for name in ("longest gaps", "begin at")),
         *(Column(name, overflow="fold") for name in ("after", "before")),
     )
-    first_ns = summary.whole.start_ns if summary.whole else 0
-    for each in summary.longest_gaps:
+    first_ns = idle.whole.start_ns if idle.whole else 0
+    for each in idle.longest_gaps:
         table.add_row(
             format_ns(each.gap.duration_ns),
             format_ns(each.gap.start_ns - first_ns),
@@ -113,7 +118,10 @@ def _counts(n_by_type: Mapping[CommandType, int]) -> Iterator[str]:
 
 
 def _completeness(summary: OpenClSummary) -> Iterator[str]:
-    yield f"{summary.n_lost or 'none'} lost"
+    if summary.n_lost is None:
+        yield f"lost: not known{f', {summary.n_lost_at_least} at least' if summary.n_lost_at_least else ''}"
+    else:
+        yield f"{summary.n_lost or 'none'} lost"
     if summary.n_unfinished is None:
         yield "the process was killed or still runs, so what came last is missing"
     else:
@@ -123,6 +131,12 @@ def _completeness(summary: OpenClSummary) -> Iterator[str]:
         return
     kinds = [f"{' and '.join(_counts(counts))} {_ANOMALY_WORDS[each]}" for each, counts in summary.n_by_anomaly.items()]
     yield f"{summary.n_left_out} with an anomaly, in no figure below: {', '.join(kinds)}"
+
+
+def _missing(summary: OpenClSummary) -> str:
+    if summary.n_lost is None:
+        return "the process did not end in order"
+    return f"{format_count(summary.n_lost, 'command')} {'was' if summary.n_lost == 1 else 'were'} lost"
 
 
 def _clock_words(clock: DeviceClock | None) -> str:

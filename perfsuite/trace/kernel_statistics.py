@@ -7,8 +7,8 @@ Of one command with the times QUEUED, SUBMIT, START and END of its device's cloc
     execution = END - START
     occupied  = END - max(END of the command before it on the same in-order queue, QUEUED)
 
-`occupied` is what the launch adds to its queue, dispatch included. It is not known on an out-of-order queue, nor where
-the command before it is not known or has an anomaly.
+`occupied` is what the launch adds to its queue, dispatch included. The command before it is the last one that is no
+marker. It is not known on an out-of-order queue, nor where the command before it is not known or has an anomaly.
 
 *Source*: OpenCL 3.0, section 5.14 (``CL_PROFILING_COMMAND_*``).
 """
@@ -80,14 +80,24 @@ def occupied_times(aligned: AlignedTrace) -> tuple[_Times, _Mask]:
         here = np.flatnonzero(commands["queue"] == queue.queue)
         if queue.is_out_of_order or not here.size:
             continue
-        before = here[:-1]
+        before = _before(commands["type"][here] == CommandType.MARKER)
+        has_one = before >= 0
         begin_ns = commands["queued_ns"][here].copy()
-        begin_ns[1:] = np.maximum(begin_ns[1:], commands["end_ns"][before])
+        begin_ns[has_one] = np.maximum(begin_ns[has_one], commands["end_ns"][here[before[has_one]]])
         occupied_ns[here] = commands["end_ns"][here] - begin_ns
-        is_known[here[0]] = n_missing[here[0]] == 0
-        is_known[here[1:]] = aligned.is_sound[before] & (np.diff(n_missing[here]) == 0)
+        missing_before = np.where(has_one, n_missing[here[before]], 0)
+        is_known[here] = (n_missing[here] == missing_before) & (~has_one | aligned.is_sound[here[before]])
         is_known[here] &= aligned.is_sound[here]
     return occupied_ns, is_known
+
+
+def _before(is_marker: _Mask) -> npt.NDArray[np.intp]:
+    """Return the position of the last command before each that is no marker, -1 where there is none.
+
+    Markers and barriers occupy no device, and some drivers do not tell all of their times.
+    """
+    last = np.maximum.accumulate(np.where(is_marker, -1, np.arange(is_marker.size)))
+    return np.append(-1, last[:-1])
 
 
 def _statistics(

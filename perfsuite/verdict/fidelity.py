@@ -9,6 +9,9 @@ from typing import Any
 
 from perfsuite.verdict.fidelity_scores import accuracy_percent, scaled_error_us_per_ms
 
+#: Raised whenever a key of a run as JSON changes its meaning.
+SCHEMA = 1
+
 
 class FidelityKind(str, Enum):
     """What a row is of; the value is its key in JSON."""
@@ -102,6 +105,7 @@ class FidelityRun:
     def to_plain(self) -> dict[str, Any]:
         """Return the run as JSON-able values."""
         return {
+            "schema": SCHEMA,
             "device": self.device,
             "platform": self.platform,
             "conditions": dict(self.conditions),

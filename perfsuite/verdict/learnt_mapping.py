@@ -82,9 +82,14 @@ def _to_plain(mapping: KernelMapping) -> dict[str, Any]:
 
 
 def _from_plain(plain: Mapping[str, Any]) -> KernelMapping:
-    return KernelMapping(
-        sequences=tuple(
-            KernelSequence(phase=Phase(each["phase"]), kernels=tuple(each["kernels"]), roles=tuple(each["roles"]))
-            for each in plain["sequences"]
-        )
-    )
+    sequences = tuple(_sequence(each) for each in plain["sequences"])
+    if not sequences:
+        raise ValueError("a mapping without sequences")
+    return KernelMapping(sequences=sequences)
+
+
+def _sequence(plain: Mapping[str, Any]) -> KernelSequence:
+    kernels, roles = tuple(plain["kernels"]), tuple(plain["roles"])
+    if len(kernels) != len(roles) or not all(isinstance(each, str) for each in (*kernels, *roles)):
+        raise ValueError("kernels and roles are not one name for each other")
+    return KernelSequence(phase=Phase(plain["phase"]), kernels=kernels, roles=roles)

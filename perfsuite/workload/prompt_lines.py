@@ -44,7 +44,9 @@ def read_lines(path: Path) -> tuple[PromptLine, ...]:
         return tuple(_json_lines(path, text))
     if _NUMBER.fullmatch(text.lstrip().split("\n", maxsplit=1)[0].strip()):
         return tuple(_length_lines(path, text))
-    return tuple(_csv_lines(path, text))
+    if lines := tuple(_csv_lines(path, text)):
+        return lines
+    raise PerfsuiteError(f"{path}: is empty but for its heading, expected at least one prompt")
 
 
 def _read(path: Path) -> str:
@@ -73,7 +75,21 @@ def _json_lines(path: Path, text: str) -> Iterator[PromptLine]:
             raise PerfsuiteError(f"{where}: is no JSON ({error})") from error
         if not isinstance(fields, dict):
             raise PerfsuiteError(f"{where}: is {line.strip()[:40]!r}, expected an object with a text or {LENGTH_FIELD}")
+        _check_strict(where, fields)
         yield PromptLine(where=where, fields=fields)
+
+
+def _check_strict(where: str, fields: dict[str, Any]) -> None:
+    """Refuse what can be read but not written: NaN and infinities, halves of surrogate pairs, and what is too deep."""
+    try:
+        json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise PerfsuiteError(f"{where}: has {half}, half a surrogate pair; expected text") from error
+    except ValueError as error:
+        raise PerfsuiteError(f"{where}: has NaN or an infinity, expected numbers that JSON has") from error
+    except RecursionError as error:
+        raise PerfsuiteError(f"{where}: is nested too deeply ({error})") from error
 
 
 def _length_lines(path: Path, text: str) -> Iterator[PromptLine]:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.errors import OpenClError
+from perfsuite.measure.plan import DevicesPlan
 from perfsuite.verdict.fidelity import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.verdict.fidelity_request import FidelityRequest
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -32,6 +34,15 @@ class Recorder:
     rows: tuple[FidelityRow, ...] = GOOD
     problems: tuple[str, ...] = ()
     requests: list[FidelityRequest] = field(default_factory=list)
+    looked_for: list[str | None] = field(default_factory=list)
+
+    def look_for(self, plan: DevicesPlan, *, extra_environment: dict[str, str]) -> dict[str, Any]:
+        """Know one OpenCL platform."""
+        assert extra_environment is not None
+        self.looked_for.append(plan.platform)
+        if plan.platform != "pocl":
+            raise OpenClError(f"OpenCL: expected a platform named like {plan.platform!r}")
+        return {}
 
     def record(self, request: FidelityRequest, announce: Callable[[str], None]) -> FidelityRun:
         """Return the run."""
@@ -47,6 +58,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
     """Replace the measurement, and the caches by a temporary folder."""
     found = Recorder()
     monkeypatch.setattr("perfsuite.cli.fidelity.record_fidelity", found.record)
+    monkeypatch.setattr("perfsuite.cli.fidelity.run_worker", found.look_for)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
@@ -56,6 +68,7 @@ def test_json_has_the_three_kinds(recorder: Recorder, capsys: Streams) -> None:
     assert main(["fidelity", "--json"]) == 0
     out, err = capsys.readouterr()
     plain = json.loads(out)
+    assert next(iter(plain.items())) == ("schema", 1)
     assert [row["name"] for kind in ("phases", "operators", "kernels") for row in plain[kind]] == [
         "decode",
         "decode",
@@ -89,6 +102,7 @@ def test_by_default_everything_is_measured(recorder: Recorder) -> None:
     (request,) = recorder.requests
     assert request.kinds == frozenset(FidelityKind)
     assert request.case_ids == tuple(case.case_id for case in STANDARD_KERNELS)
+    assert recorder.looked_for == []
     assert (request.with_uprobes, request.opencl, request.n_processes, request.n_rounds) == (True, None, 3, 5)
     assert request.workload.prefix == "smollm2-135m-q8_0/siso"
 
@@ -105,6 +119,7 @@ def test_options_are_passed_on(recorder: Recorder) -> None:
     options = "--model smollm2-135m-l2-q8_0 --scenario p8-g2 --threads 3 --opencl-platform pocl --rounds 7"
     main(["fidelity", *options.split(), "--kernel-budget", "0.5", "--kernel", "gemv_f16", "--no-uprobes"])
     (request,) = recorder.requests
+    assert recorder.looked_for == ["pocl"]
     assert request.workload.prefix == "smollm2-135m-l2-q8_0/p8-g2"
     assert (request.n_threads, request.opencl_platform, request.n_rounds) == (3, "pocl", 7)
     assert (request.kernel_budget_ns, request.with_uprobes) == (500_000_000, False)
@@ -144,6 +159,13 @@ def test_the_opencl_backend_is_set_up(recorder: Recorder, monkeypatch: pytest.Mo
         (["--rounds", "0"], "--rounds=0: expected 1 or more"),
         (["--processes", "-1"], "--processes=-1: expected 1 or more"),
         (["--kernel-budget", "0"], "--kernel-budget=0: expected seconds above 0"),
+        (["--kernel-budget", "inf"], "--kernel-budget=inf: expected seconds above 0, 86400 at most"),
+        (["--kernel-budget", "1e308"], "--kernel-budget=1e+308: expected seconds above 0, 86400 at most"),
+        (["--kernel-budget", "nan"], "--kernel-budget=nan: expected seconds above 0"),
+        (["--phases-only", "--kernel", "gemm"], "--kernel=gemm: no kernels are measured; expected --kernels-only"),
+        (["--operators-only", "--kernel", "gemm"], "--kernel=gemm: no kernels are measured"),
+        (["--phases-only", "--opencl-platform", "pocl"], "--opencl-platform=pocl: nothing runs on OpenCL"),
+        (["--opencl-platform", "x"], "OpenCL: expected a platform named like 'x'"),
         (["--kernel", "gemx"], "--kernel=gemx: no kernel's case id holds this; `kernel/gemm/m576-n128-k576/f32` is"),
         (["--scenario", "long"], "scenario 'long' is unknown"),
     ],

@@ -27,6 +27,7 @@ def test_programs_read_all_rows(capsys: Streams) -> None:
     """Each row has its interval and whether it is within; without latencies both are null."""
     assert run_published(argparse.Namespace(json=True)) == 0
     plain = json.loads(capsys.readouterr().out)
+    assert next(iter(plain.items())) == ("schema", 1)
     assert plain["paper"] == "lm-Meter"
     assert [row["is_within"] for row in plain["rows"]].count(False) == 10
     last = plain["rows"][-1]

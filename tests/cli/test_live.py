@@ -116,6 +116,18 @@ def test_a_run_can_be_attached_to(tmp_path: Path, capsys: Streams) -> None:
     assert "the run broke off" in out
 
 
+def test_a_socket_that_is_not_there_is_waited_for(tmp_path: Path, capsys: Streams) -> None:
+    """That it waits is told once, and at the limit that nobody came."""
+    path = tmp_path / "live.sock"
+    assert main(["live", "--socket", str(path), "--limit", "0.05"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        f"live: {path}: nobody offers records there yet; waiting, 0.05 s at most",
+        f"perfsuite: error: {path}: nobody offers records there (No such file or directory)",
+    ]
+
+
 def test_the_cost_is_a_table(plans: list[LlamaPlan], capsys: Streams) -> None:
     """The ratio of each phase with its bounds, how many pairs, and what was left out."""
     assert main(["live", "--cost"]) == 0
@@ -150,8 +162,13 @@ def test_the_cost_as_json(capsys: Streams) -> None:
         (["--pairs", "9"], "--pairs=9: says nothing without --cost"),
         (["--limit", "0"], "--limit=0: expected seconds above 0"),
         (["--limit", "nan"], "--limit=nan: expected seconds above 0"),
+        (["--limit", "inf"], "--limit=inf: expected seconds above 0, up to 86400 (a day)"),
+        (["--limit", "1e300"], "--limit=1e+300: expected seconds above 0, up to 86400 (a day)"),
+        (["--limit", "86401"], "--limit=86401: expected seconds above 0, up to 86400 (a day)"),
         (["--socket", "/x/y", "--cost"], "--socket=/x/y: --cost starts runs of its own"),
-        (["--socket", "/x/y", "--limit", "0.05"], "/x/y: nobody offers records there"),
+        (["--socket", "/"], "/: cannot be subscribed to (it is no socket)"),
+        (["--socket", ""], ".: cannot be subscribed to (it is no socket)"),
+        (["--socket", __file__], "test_live.py: cannot be subscribed to (it is no socket)"),
         (["--device", "nokia3310"], "--device=nokia3310: no such device"),
         (["--scenario", "nonsense"], "scenario 'nonsense' is unknown"),
     ],

@@ -198,6 +198,11 @@ def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[Overhea
         (asked("tape"), "--recorder=tape: on the backend cpu"),
         ([*asked("live"), "--pairs", "4"], "--pairs=4: expected 5 or more"),
         ([*asked("live", "callback"), "--pairs", "19"], "--pairs=19: expected 20 or more"),
+        (["--pairs", "0"], "of callback, preload, cb_eval within a process; pairs of processes need 5"),
+        ([*asked("live"), "--pairs", "0"], "--pairs=0: expected 5 or more, for a bound at 95 %\n"),
+        (["--threads", "0"], "--threads=0: expected 1 or more"),
+        (["--threads", "-1"], "--threads=-1: expected 1 or more"),
+        (["--opencl-platform", "x"], "--opencl-platform=x: expected --backend opencl beside it"),
         (["--backend", "opencl", "--pairs", "4"], "--pairs=4: expected 5 or more"),
     ],
 )

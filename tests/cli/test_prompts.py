@@ -132,6 +132,56 @@ def test_a_mistake_is_one_line(arguments: list[str], message: str, lengths: Path
     assert message in refused(["prompts", str(lengths), *arguments])
 
 
+@pytest.mark.parametrize("option", ["--output", "--plot"])
+def test_what_is_read_is_not_written(option: str, tmp_path: Path, refused: Refused) -> None:
+    """Neither by its own name nor by that of a link to it: the data set stays as it is."""
+    path, link = tmp_path / "few.svg", tmp_path / "link.svg"
+    path.write_text("5\n7\n")
+    link.symlink_to(path)
+    for read, written in ((path, path), (path, link), (link, path), (path, tmp_path / "x" / ".." / "few.svg")):
+        message = refused(["prompts", str(read), "--keep", "1", "--max-kl", "9", option, str(written)])
+        assert f"{option}={written}: is read or written already; expected a file of its own" in message
+    assert path.read_text() == "5\n7\n"
+    assert link.is_symlink()
+
+
+def test_output_and_picture_are_two_files(lengths: Path, tmp_path: Path, refused: Refused) -> None:
+    """One would replace the other."""
+    path = str(tmp_path / "x.svg")
+    assert "is read or written already" in refused(["prompts", str(lengths), "--output", path, "--plot", path])
+
+
+def test_a_model_is_not_overwritten(lengths: Path, tmp_path: Path, refused: Refused) -> None:
+    """The file that counts is an input, too."""
+    path = str(tmp_path / "v.gguf")
+    assert "--output=" in refused(["prompts", str(lengths), "--model", path, "--output", path])
+
+
+def test_lines_that_cannot_be_written_are_refused(tmp_path: Path, refused: Refused) -> None:
+    """The line is named, and nothing is written."""
+    path, output = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
+    for field, message in (('"\\ud800"', "half a surrogate pair"), ("NaN", "NaN or an infinity")):
+        path.write_text(f'{{"n_tokens": 5}}\n{{"n_tokens": 5, "extra": {field}}}\n')
+        told = refused(["prompts", str(path), "--keep", "100%", "--output", str(output)])
+        assert f"{path}: line 2: has " in told
+        assert message in told
+        assert not output.exists()
+
+
+def test_one_bin_is_singular(tmp_path: Path, capsys: Streams) -> None:
+    """Prompts of one length have one bin."""
+    path = tmp_path / "x.txt"
+    path.write_text("5\n5\n")
+    assert main(["prompts", str(path), "--keep", "1"]) == 0
+    assert "nats over 1 bin\n" in capsys.readouterr().out
+
+
+def test_json_begins_with_its_schema(lengths: Path, capsys: Streams) -> None:
+    """Programs can tell a change of meaning."""
+    assert main(["prompts", str(lengths), "--json"]) == 0
+    assert next(iter(json.loads(capsys.readouterr().out).items())) == ("schema", 1)
+
+
 def test_a_share_is_rounded_to_the_nearest(lengths: Path, capsys: Streams) -> None:
     """0.6 % of 200 are 1.2, 0.8 % are 1.6, 0.1 % are at least one."""
     for share, n_kept in (("0.6%", 1), ("0.8%", 2), ("0.1%", 1)):

@@ -139,3 +139,45 @@ def test_mistakes_are_told_before_anything_is_measured(
 def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
     """Files that are missing or of another kind."""
     assert message in refused(["study", *arguments])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"]])
+def test_threads_must_have_processors(
+    arguments: list[str], tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where something is measured; latencies that are all given need none."""
+    monkeypatch.setattr("perfsuite.cli.study.usable_threads", lambda: 4)
+    shutil.copytree(EXAMPLES, tmp_path / "study")
+    for name in (PLAN.name, SUITE.name):
+        path = tmp_path / "study" / name
+        path.write_text("threads = 5\n" + path.read_text())
+    message = refused(["study", str(tmp_path / "study" / PLAN.name), *arguments])
+    assert "plan.toml: threads is 5, expected 1 to 4, the processors that may be used" in message
+    assert main(["study", str(tmp_path / "study" / SUITE.name), *arguments]) == 0
+
+
+def test_a_dry_run_checks_the_device_and_the_lengths(tmp_path: Path, refused: Refused) -> None:
+    """The device although no latency is measured; a prompt that is longer than what the model was trained for."""
+    shutil.copytree(EXAMPLES, tmp_path / "study")
+    suite, plan = tmp_path / "study" / SUITE.name, tmp_path / "study" / PLAN.name
+    suite.write_text('device = "nodev"\n' + suite.read_text())
+    assert "made-up-suite.toml: device is 'nodev', expected one of " in refused(["study", str(suite), "--dry-run"])
+    (tmp_path / "study" / "lengths.txt").write_text("9999999\n")
+    message = refused(["study", str(plan), "--dry-run"])
+    assert "smollm2-135m q8_0: a prompt of 9999999 tokens and 16 after it, expected " in message
+
+
+def test_json_is_strict_and_begins_with_its_schema(tmp_path: Path, capsys: Streams) -> None:
+    """A standard error of NaN is null."""
+    shutil.copytree(EXAMPLES, tmp_path / "study")
+    for path in (tmp_path / "study" / "accuracies").glob("*.json"):
+        plain = json.loads(path.read_text())
+        for metrics in plain["results"].values():
+            metrics["acc_norm_stderr,none"] = float("nan")
+        path.write_text(json.dumps(plain))
+    assert main(["study", str(tmp_path / "study" / SUITE.name), "--json"]) == 0
+    out = capsys.readouterr().out
+    plain = json.loads(out)
+    assert "NaN" not in out
+    assert next(iter(plain.items())) == ("schema", 1)
+    assert {point["accuracy_stderr"] for point in plain["points"]} == {None}

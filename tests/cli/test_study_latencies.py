@@ -100,3 +100,23 @@ def test_another_file_is_no_study(content: str, tmp_path: Path) -> None:
     path.write_text(content)
     with pytest.raises(PerfsuiteError, match=r"x\.json: is no study"):
         known_latencies(with_first(), path)
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, '"x"', "NaN", "1e999"])
+def test_an_earlier_study_with_no_latency_is_refused(number: str, tmp_path: Path) -> None:
+    """Numbers that no float holds, texts, NaN and infinities."""
+    path = tmp_path / "x.json"
+    path.write_text(
+        f'{{"latencies": {{"a": {{"source": "m", "prefill_samples_s": [{number}], "decode_samples_s": [1]}}}}}}'
+    )
+    with pytest.raises(PerfsuiteError, match=r"x\.json: is no study|latency from m: samples are"):
+        known_latencies(with_first(), path)
+
+
+@pytest.mark.parametrize("content", ['{"latencies": {"a": {"source": "\\ud800"}}}', "[" * 100_000])
+def test_an_earlier_study_that_cannot_be_written_again_is_refused(content: str, tmp_path: Path) -> None:
+    """Half a surrogate pair, and what is nested too deeply."""
+    path = tmp_path / "x.json"
+    path.write_text(content.replace('{"source"', '{"prefill_samples_s": [1], "decode_samples_s": [1], "source"'))
+    with pytest.raises(PerfsuiteError, match=r"x\.json: is no study"):
+        known_latencies(with_first(), path)

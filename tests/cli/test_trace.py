@@ -129,14 +129,47 @@ def test_layers_of_the_users_own_stay(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (tmp_path / "layers").read_text() == "theirs.so:layer.so"
 
 
-@pytest.mark.parametrize("logs", [0, 1])
-def test_a_program_without_opencl_is_one_line(stored: Path, capsys: Streams, logs: int) -> None:
+@pytest.mark.parametrize(
+    ("logs", "expected"),
+    [
+        (
+            0,
+            "left no log: it used no OpenCL, its loader knows no OPENCL_LAYERS, it took away the variables or the "
+            "folder that the log needs, or it is still running",
+        ),
+        (1, "enqueued no OpenCL command that was recorded"),
+    ],
+)
+def test_a_program_without_opencl_is_one_line(stored: Path, capsys: Streams, logs: int, expected: str) -> None:
     """Where nothing was enqueued, with or without a log, one line says so and the exit code is the program's."""
     if logs:
         put(stored, 0)
     assert main(["trace", "--opencl", "--", "program", "x", "y"]) == 2
+    assert capsys.readouterr().out == f"perfsuite: program {expected}\n"
+
+
+def test_logs_that_cannot_be_read_are_not_said_to_be_missing(stored: Path, capsys: Streams) -> None:
+    """Where every log is damaged, the errors are all that is told."""
+    (stored / "opencl-9.log").write_bytes(b"")
+    assert main(["trace", "--opencl", "--", "program"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "opencl-9.log: 0 bytes; expected a log" in err
+
+
+@pytest.mark.parametrize(
+    ("n_lost", "is_ended", "expected"),
+    [(3, True, "3 commands were lost"), (0, False, "the process did not end in order")],
+)
+def test_no_idle_time_is_told_over_holes(
+    stored: Path, capsys: Streams, n_lost: int, is_ended: bool, expected: str
+) -> None:
+    """Where commands are missing no share and no gap is told, and the exit code is still the program's."""
+    write_log(stored / "opencl-1.log", trace(steady_commands(9, int), n_lost=n_lost), is_ended=is_ended)
+    assert main(["trace", "--opencl", "--", "program", "x", "y", "z"]) == 3
     out = capsys.readouterr().out
-    assert out == "perfsuite: program enqueued no OpenCL command through a loader that takes layers\n"
+    assert f"A device: idle time not known: {expected}\n" in out
+    assert "longest gaps" not in out
 
 
 def test_a_log_that_cannot_be_read_is_told_beside_the_others(stored: Path, capsys: Streams) -> None:
@@ -160,6 +193,7 @@ def test_a_log_that_cannot_be_read_is_told_beside_the_others(stored: Path, capsy
         (["trace", "--opencl"], "no command to run"),
         (["trace", "--opencl", "--json", "--"], "no command to run"),
         (["trace", "--opencl", "--top", "0", "--", "ls"], "--top=0: expected 1 or more"),
+        (["trace", "--opencl", "--output", "", "--", "ls"], "--output=: is empty; expected a folder"),
         (["trace", "--opencl", "--output", "/dev/null/x", "--", "ls"], "--output=/dev/null/x: cannot be made"),
     ],
 )
@@ -174,6 +208,43 @@ def test_logs_of_two_runs_are_not_mixed(tmp_path: Path, refused: Refused) -> Non
     """A folder that holds logs is refused."""
     put(tmp_path, 1)
     assert "holds the logs of another run" in refused(["trace", "--opencl", "--output", str(tmp_path), "--", "ls"])
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_json_that_is_there_is_not_replaced(tmp_path: Path, refused: Refused) -> None:
+    """A folder that holds a trace.json is refused, and the file stays as it was."""
+    kept = tmp_path / "trace.json"
+    kept.write_text("mine")
+    assert "holds a trace.json already" in refused(["trace", "--opencl", "--output", str(tmp_path), "--", "ls"])
+    assert kept.read_text() == "mine"
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_folder_that_the_program_replaced_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """Where the JSON cannot be written any more the program's exit code is still ours."""
+    folder = tmp_path / "out"
+
+    def run(program: list[str], environment: Mapping[str, str]) -> int:
+        folder.rmdir()
+        folder.write_text("mine")
+        return len(program)
+
+    monkeypatch.setattr("perfsuite.cli.trace.run_traced", run)
+    assert main(["trace", "--opencl", "--output", str(folder), "--", "program", "x", "y"]) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("perfsuite: program left no log: ")
+    assert err.startswith(f"perfsuite: error: {folder}/trace.json: ")
+
+
+def test_help_says_where_the_json_goes(capsys: Streams) -> None:
+    """--json goes behind the program's own output, and --output is for programs that print."""
+    with pytest.raises(SystemExit):
+        main(["trace", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "to standard output after the program's own" in told
+    assert "for programs that print themselves" in told
 
 
 def test_a_command_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:

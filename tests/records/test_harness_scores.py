@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,44 @@ def test_a_standard_error_may_be_missing(tmp_path: Path) -> None:
     """N/A is not known."""
     score = read_harness_score([written(tmp_path, NEW)], "gsm8k", "exact_match,strict-match")
     assert (score.accuracy, score.stderr) == (0.1, None)
+
+
+def test_a_standard_error_of_nan_is_not_known(tmp_path: Path) -> None:
+    """The harness writes NaN where it cannot compute one."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,none": 1, "acc_stderr,none": math.nan}}})
+    assert read_harness_score([path], "piqa", "acc") == HarnessScore(
+        task="piqa", metric="acc,none", accuracy=1.0, stderr=None
+    )
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), math.inf, -0.1])
+@pytest.mark.parametrize("name", ["acc,none", "acc_stderr,none"])
+def test_what_is_no_share_is_refused(name: str, value: float, tmp_path: Path) -> None:
+    """Accuracies and standard errors lie between 0 and 1, however large a whole number may be."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,none": 0.5, "acc_stderr,none": 0.1, name: value}}})
+    with pytest.raises(PerfsuiteError, match=f"task 'piqa': {name} is .{{1,40}}, expected a share of 0 to 1"):
+        read_harness_score([path], "piqa", "acc")
+
+
+def test_an_accuracy_of_nan_is_refused(tmp_path: Path) -> None:
+    """Without an accuracy there is nothing to compare."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,none": math.nan}}})
+    with pytest.raises(PerfsuiteError, match="acc,none is nan, expected a share"):
+        read_harness_score([path], "piqa", "acc")
+
+
+def test_a_bare_name_must_be_a_number_too(tmp_path: Path) -> None:
+    """A text under the name without its filter is no metric."""
+    path = written(tmp_path, {"results": {"piqa": {"acc": "high"}}})
+    with pytest.raises(PerfsuiteError, match="metric 'acc,none' is not there; metrics are none"):
+        read_harness_score([path], "piqa", "acc,none")
+
+
+def test_a_name_that_cannot_be_printed_is_no_metric(tmp_path: Path) -> None:
+    """Half a surrogate pair cannot be written again."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,\ud800": 0.5}}})
+    with pytest.raises(PerfsuiteError, match="metric 'acc' is not there; metrics are none"):
+        read_harness_score([path], "piqa", "acc")
 
 
 def test_tasks_may_lie_in_several_files(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.report.opencl_json import plain_process
 from perfsuite.report.opencl_summary import summarize
@@ -72,4 +74,15 @@ def test_what_is_not_known_is_null() -> None:
     unused = plain["devices"][1]
     names = ("clock", "first_start_ns", "last_end_ns", "busy_ns", "idle_ratio")
     assert [unused[name] for name in names] == [None] * 5
+    assert plain["n_lost"] is None
     assert plain["kernels"][0]["occupied"] is None
+
+
+@pytest.mark.parametrize(("n_lost", "n_unfinished", "told"), [(5, 0, 5), (0, None, None), (5, None, None)])
+def test_figures_over_holes_are_null(n_lost: int, n_unfinished: int | None, told: int | None) -> None:
+    """Where commands are missing there is neither idle time nor a gap; the first and last recorded times stay."""
+    plain = plain_process(summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=1))
+    assert (plain["n_lost"], plain["is_complete"]) == (told, False)
+    (device,) = plain["devices"]
+    assert [device[name] for name in ("busy_ns", "idle_ratio", "n_gaps", "longest_gaps")] == [None] * 4
+    assert (device["first_start_ns"], device["last_end_ns"]) == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)

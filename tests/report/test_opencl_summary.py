@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from perfsuite.records.opencl_commands import CommandType
-from perfsuite.report.opencl_summary import summarize
+import pytest
+
+from perfsuite.records.opencl_commands import CommandFlag, CommandType
+from perfsuite.report.opencl_summary import DeviceIdle, summarize
 from perfsuite.trace.command_anomalies import Anomaly
 
 from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, trace
@@ -15,8 +17,8 @@ def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
     commands[3]["type"], commands[3]["name"] = CommandType.READ, 0
     commands[3]["start_ns"] = 0
     commands[7]["end_ns"] = commands[7]["start_ns"] - 1
-    found = summarize(trace(commands, n_lost=2, n_unfinished=None), n_gaps=3)
-    assert (found.pid, found.n_commands, found.n_lost, found.n_unfinished) == (4711, 20, 2, None)
+    found = summarize(trace(commands, n_lost=2), n_gaps=3)
+    assert (found.pid, found.n_commands, found.n_lost, found.n_unfinished) == (4711, 20, 2, 0)
     assert not found.is_complete
     assert found.n_by_type == {CommandType.KERNEL: 19, CommandType.READ: 1}
     assert found.n_by_anomaly == {
@@ -33,11 +35,12 @@ def test_gaps_name_what_is_on_either_side() -> None:
     commands = [command(i, each[0] - 50, each) for i, each in enumerate(times)]
     commands[1]["type"], commands[1]["name"] = CommandType.WRITE, 0
     (device,) = summarize(trace(commands), n_gaps=1).devices
-    (gap,) = device.longest_gaps
+    assert device.idle is not None
+    (gap,) = device.idle.longest_gaps
     assert (gap.preceding, gap.following, gap.gap.duration_ns) == ("alpha", "write", 4900)
-    assert device.n_gaps == 2
-    assert device.whole is not None
-    assert device.whole.busy_ns == 300
+    assert device.idle.n_gaps == 2
+    assert device.idle.whole is not None
+    assert device.idle.whole.busy_ns == 300
 
 
 def test_a_device_without_a_command_has_neither_clock_nor_time() -> None:
@@ -45,4 +48,32 @@ def test_a_device_without_a_command_has_neither_clock_nor_time() -> None:
     two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
     used, unused = summarize(two, n_gaps=3).devices
     assert used.clock is not None
-    assert (unused.clock, unused.whole, unused.n_gaps, unused.longest_gaps) == (None, None, 0, ())
+    assert (unused.clock, unused.span) == (None, None)
+    assert unused.idle == DeviceIdle(whole=None, n_gaps=0, longest_gaps=())
+
+
+@pytest.mark.parametrize(
+    ("n_lost", "n_unfinished", "expected"), [(0, 2, 0), (3, 0, 3), (0, None, None), (3, None, None)]
+)
+def test_idle_time_is_known_only_where_no_command_is_missing(
+    n_lost: int, n_unfinished: int | None, expected: int | None
+) -> None:
+    """What a process that did not end in order lost is not known, and behind losses the device may have been busy."""
+    found = summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=3)
+    assert (found.n_lost, found.n_lost_at_least) == (expected, n_lost)
+    (device,) = found.devices
+    assert (device.idle is not None) == found.has_all == (expected == 0)
+    assert device.span == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)
+
+
+def test_a_command_that_failed_is_told_once() -> None:
+    """Its missing times are no anomaly of their own; those of a command that did not fail are."""
+    commands = steady_commands(4, drifting())
+    for each, status in ((commands[1], -36), (commands[2], 0)):
+        each["status"], each["flags"] = status, CommandFlag.NO_PROFILE
+    found = summarize(trace(commands), n_gaps=1)
+    assert found.n_by_anomaly == {
+        Anomaly.ZERO_TIME: {CommandType.KERNEL: 1},
+        Anomaly.FAILED: {CommandType.KERNEL: 1},
+    }
+    assert found.n_left_out == 2

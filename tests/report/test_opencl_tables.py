@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from perfsuite.records.opencl_commands import CommandType
+from perfsuite.records.opencl_commands import CommandFlag, CommandType
 from perfsuite.report.opencl_summary import summarize
 from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, kernel_line, kernel_table
 
@@ -43,7 +43,13 @@ def test_counts_are_told_in_words() -> None:
     [
         (0, 0, "  none lost; none unfinished; no anomaly"),
         (3, 2, "  3 lost; 2 unfinished; no anomaly"),
-        (0, None, "  none lost; the process was killed or still runs, so what came last is missing; no anomaly"),
+        (0, None, "  lost: not known; the process was killed or still runs, so what came last is missing; no anomaly"),
+        (
+            3,
+            None,
+            "  lost: not known, 3 at least; the process was killed or still runs, so what came last is missing; "
+            "no anomaly",
+        ),
     ],
 )
 def test_what_is_missing_is_told(n_lost: int, n_unfinished: int | None, expected: str) -> None:
@@ -84,19 +90,47 @@ def test_brackets_in_a_name_are_no_markup() -> None:
 
 def test_idle_time_and_gaps_are_told() -> None:
     """The share counts from the first command to the last, gaps from the first command's begin."""
-    (device,) = summarize(trace(steady_commands(11, int)), n_gaps=2).devices
-    assert idle_line(device) == "A device: idle 73.2% of the 1.02 ms from its first command to its last, in 10 gaps"
-    lines = printed(gap_table(device))
+    found = summarize(trace(steady_commands(11, int)), n_gaps=2)
+    (device,) = found.devices
+    assert device.idle is not None
+    assert (
+        idle_line(device, found) == "A device: idle 73.2% of the 1.02 ms from its first command to its last, in 10 gaps"
+    )
+    lines = printed(gap_table(device.idle))
     assert lines[0].split() == ["longest", "gaps", "begin", "at", "after", "before"]
     assert len(lines) == 3
     assert lines[1].split() == ["75.0", "µs", "25.0", "µs", "alpha", "alpha"]
+
+
+@pytest.mark.parametrize(
+    ("n_lost", "n_unfinished", "expected"),
+    [
+        (1, 0, "1 command was lost"),
+        (12, 0, "12 commands were lost"),
+        (0, None, "the process did not end in order"),
+        (12, None, "the process did not end in order"),
+    ],
+)
+def test_idle_time_over_holes_is_not_told(n_lost: int, n_unfinished: int | None, expected: str) -> None:
+    """Where commands are missing the reason stands in place of the share, and kernels are of the recorded launches."""
+    found = summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=1)
+    assert idle_line(found.devices[0], found) == f"A device: idle time not known: {expected}"
+    assert kernel_line(found, 3).startswith("1 kernel, of the recorded launches alone; ")
+
+
+def test_a_failed_command_is_said_to_have_failed() -> None:
+    """An error as status is told as such, not as times that are missing."""
+    commands = steady_commands(3, drifting())
+    commands[1]["status"], commands[1]["flags"] = -14, CommandFlag.NO_PROFILE
+    lines = list(count_lines(summarize(trace(commands), n_gaps=1)))
+    assert lines[1].endswith("; 1 with an anomaly, in no figure below: 1 kernel failed")
 
 
 def test_a_device_that_did_nothing_says_so() -> None:
     """Without a sound command there is neither a clock nor a share."""
     two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
     summary = summarize(two, n_gaps=1)
-    assert idle_line(summary.devices[1]) == "A device: executed nothing"
+    assert idle_line(summary.devices[1], summary) == "A device: executed nothing"
     assert list(count_lines(summary))[-1] == "  its clock could not be read"
 
 

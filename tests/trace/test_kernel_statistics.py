@@ -103,3 +103,18 @@ def test_times_are_those_of_the_devices_own_clock() -> None:
         commands[field] += 10**15
     (found,) = kernel_statistics(align(trace([commands])))
     assert found.execution == Spread(total_ns=9000, median_ns=1000, p95_ns=1000)
+
+
+def test_a_marker_is_no_command_before_another() -> None:
+    """A marker whose times are not all told takes nothing from what is known of the launch after it."""
+    first, last = EPOCH_NS, EPOCH_NS + 10_000
+    marker = command(1, first + 1500, [0, 0, 0, 0], type=CommandType.MARKER, name=0)
+    marker["end_ns"] = first + 8000
+    commands = [
+        command(0, first, [first + 500, first + 600, first + 700, first + 5000]),
+        marker,
+        command(2, first + 3000, [first + 3500, first + 3600, first + 9000, last]),
+    ]
+    occupied_ns, is_known = occupied_times(align(trace(commands)))
+    assert is_known.tolist() == [True, False, True]
+    assert occupied_ns[2] == last - (first + 5000)

@@ -93,7 +93,20 @@ def test_a_mapping_is_learnt_once(engine: Engine, learn: Learn, announced: list[
     assert (len(engine.plans), len(announced)) == (3, 1)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"sequences": [{}]}', '{"sequences": [{"phase": "lunch"}]}', "\0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"sequences": []}',
+        '{"sequences": [{}]}',
+        '{"sequences": [{"phase": "lunch"}]}',
+        '{"sequences": [{"phase": "decode", "kernels": ["a", "b"], "roles": ["x"]}]}',
+        '{"sequences": [{"phase": "decode", "kernels": ["a"], "roles": [{}]}]}',
+        "\0",
+    ],
+)
 def test_a_mapping_that_cannot_be_read_is_learnt_anew(text: str, engine: Engine, learn: Learn, tmp_path: Path) -> None:
     """Whatever lies in the cache in its place is replaced."""
     first = learn()

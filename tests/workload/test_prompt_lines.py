@@ -38,6 +38,34 @@ def test_a_file_without_any_format_is_refused(tmp_path: Path) -> None:
         read_lines(path)
 
 
+@pytest.mark.parametrize("content", ["n_tokens", "id,n_tokens\n", "id,n_tokens\n\n"])
+def test_a_heading_alone_is_empty(content: str, tmp_path: Path) -> None:
+    """A CSV without rows has no prompt."""
+    path = tmp_path / "p"
+    path.write_text(content)
+    with pytest.raises(PerfsuiteError, match="is empty but for its heading, expected at least one prompt"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("NaN", "has NaN or an infinity"),
+        ("[-Infinity]", "has NaN or an infinity"),
+        ("1e999", "has NaN or an infinity"),
+        ('"\\ud800"', r"has '\\ud800', half a surrogate pair"),
+        ('{"\\udc00": 1}', r"has '\\udc00', half a surrogate pair"),
+        ("[" * 100_000 + "]" * 100_000, "is (no JSON|nested too deeply)"),
+    ],
+)
+def test_json_that_cannot_be_written_is_refused(field: str, message: str, tmp_path: Path) -> None:
+    """Wherever it stands in a line; a pair of surrogates is a letter."""
+    path = tmp_path / "p"
+    path.write_text('{"n_tokens": 1, "text": "\\ud83d\\ude00"}\n{"n_tokens": 1, "extra": ' + field + "}\n")
+    with pytest.raises(PerfsuiteError, match=f"line 2: {message}"):
+        read_lines(path)
+
+
 def test_a_csv_that_is_broken_is_told_with_its_line(tmp_path: Path) -> None:
     """A field that is too long for CSV, in a record and in the heading."""
     path = tmp_path / "p"

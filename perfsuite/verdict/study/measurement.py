@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.roofline_run import Row, RowKind
 from perfsuite.expectation.roofline.sweeps import SweepPoint
@@ -24,7 +25,8 @@ def study_points(plan: StudyPlan, *, models_dir: Path, n_threads: int) -> tuple[
     Raises
     ------
     PerfsuiteError
-        Weights are unknown, or a file of them is missing or broken.
+        Weights are unknown, a file of them is missing or broken, or a prompt and what follows it are longer than what a
+        model was trained for.
     """
     return tuple(
         _point(run, n_prompt, plan, models_dir, n_threads)
@@ -50,7 +52,13 @@ def measure_latencies(
 
 
 def _point(run: StudyRun, n_prompt: int, plan: StudyPlan, models_dir: Path, n_threads: int) -> SweepPoint:
-    workload = llama_workload(resolve(run.weights, cache_dir=models_dir), find_scenario(f"p{n_prompt}-g{plan.n_gen}"))
+    weights = resolve(run.weights, cache_dir=models_dir)
+    if n_prompt + plan.n_gen > (most := weights.architecture.n_ctx_train):
+        raise PerfsuiteError(
+            f"study: {run.name}: a prompt of {str(n_prompt)[:40]} tokens and {str(plan.n_gen)[:40]} after it, expected "
+            f"{most} in all at most, which {weights.name} was trained for"
+        )
+    workload = llama_workload(weights, find_scenario(f"p{n_prompt}-g{plan.n_gen}"))
     return SweepPoint(sweep=run.name, setting=f"p{n_prompt}", value=n_prompt, workload=workload, n_threads=n_threads)
 
 

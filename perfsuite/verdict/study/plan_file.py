@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.device.profile import find_profile, profile_names
+from perfsuite.errors import DeviceError, PerfsuiteError
 from perfsuite.verdict.study.plan import GivenLatency, StudyPlan, StudyRun, StudyTask
+from perfsuite.verdict.study.plan_table import PlanTable
+from perfsuite.verdict.study.token_latency import LEAST_S, MOST_S
 from perfsuite.workload.prompts import prompt_lengths
 from perfsuite.workload.scenario import find_scenario
 
@@ -31,85 +32,25 @@ def read_plan(path: Path) -> StudyPlan:
     Raises
     ------
     PerfsuiteError
-        The file cannot be read or is no TOML, a field is missing, unknown or of another type, names repeat, or a file
-        of prompts cannot be read.
+        The file cannot be read or is no TOML, a field is missing, unknown or of another type, names repeat, the
+        device is unknown, or a file of prompts cannot be read.
     """
     try:
         plain = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); name the plan of a study") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PerfsuiteError(f"{path}: is no TOML ({error})") from error
-    return _plan(_Table(where=str(path), folder=path.parent, plain=plain))
+    return _plan(PlanTable(where=str(path), folder=path.parent, plain=plain))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Table:
-    """A table of the file, and where it stands."""
-
-    where: str
-    folder: Path
-    plain: Mapping[str, Any]
-
-    def allow(self, *names: str) -> None:
-        """Refuse fields of other names."""
-        unknown = [name for name in self.plain if name not in names]
-        if unknown:
-            raise PerfsuiteError(f"{self.where}: field {unknown[0]!r} is unknown; accepted are {', '.join(names)}")
-
-    def reject(self, name: str, accepted: str) -> NoReturn:
-        """Refuse a field's value, or that it is missing."""
-        seen = f"is {self.plain[name]!r}" if name in self.plain else "is missing"
-        raise PerfsuiteError(f"{self.where}: {name} {seen}, expected {accepted}")
-
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return a text that is not empty."""
-        value = self.plain.get(name, default)
-        return value if isinstance(value, str) and value else self.reject(name, "a text that is not empty")
-
-    def count(self, name: str, default: int) -> int:
-        """Return a whole number above 0."""
-        value = self.plain.get(name, default)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-            return value
-        return self.reject(name, "a whole number of 1 or more")
-
-    def number(self, name: str, default: float | None, accepted: str, *, least: float, below: float) -> float:
-        """Return a number of `least` or more and below `below`."""
-        value = self.plain.get(name, default)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if is_number and least <= value < below else self.reject(name, accepted)
-
-    def paths(self, name: str) -> tuple[Path, ...]:
-        """Return one path or several."""
-        value = self.plain.get(name)
-        texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not texts or not all(isinstance(each, str) and each for each in texts):
-            self.reject(name, "a path, or a list of paths")
-        return tuple(self.folder / each for each in texts)
-
-    def tables(self, name: str) -> tuple[_Table, ...]:
-        """Return the tables of a list, at least one."""
-        value = self.plain.get(name)
-        if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
-            self.reject(name, f"at least one table [[{name}]]")
-        return tuple(self._inner(f"{name} {number}", each) for number, each in enumerate(value, start=1))
-
-    def table(self, name: str) -> _Table:
-        """Return a table that must be there."""
-        value = self.plain.get(name)
-        return self._inner(name, value) if isinstance(value, dict) else self.reject(name, f"a table [{name}]")
-
-    def _inner(self, place: str, plain: Mapping[str, Any]) -> _Table:
-        return _Table(where=f"{self.where}: {place}", folder=self.folder, plain=plain)
-
-
-def _plan(table: _Table) -> StudyPlan:
+def _plan(table: PlanTable) -> StudyPlan:
     table.allow(
         *("schema", "title", "scenario", "prompts", "n_gen", "replicates", "device", "threads"),
         *("reference", "task", "model"),
     )
-    if table.plain.get("schema") != SCHEMA:
+    schema = table.plain.get("schema")
+    if type(schema) is not int or schema != SCHEMA:  # true and 1.0 equal 1
         table.reject("schema", str(SCHEMA))
     reference = table.table("reference")
     reference.allow("name", "accuracies")
@@ -123,12 +64,20 @@ def _plan(table: _Table) -> StudyPlan:
         prompt_lengths=lengths,
         n_gen=n_gen,
         n_processes=table.count("replicates", _DEFAULT_PROCESSES),
-        device=table.text("device", "host"),
+        device=_device(table),
         n_threads=table.count("threads", 1) if "threads" in table.plain else None,
     )
 
 
-def _lengths(table: _Table) -> tuple[tuple[int, ...], int]:
+def _device(table: PlanTable) -> str:
+    name = table.text("device", "host")
+    try:
+        return find_profile(name).name
+    except DeviceError:
+        return table.reject("device", f"one of {', '.join(profile_names())}")
+
+
+def _lengths(table: PlanTable) -> tuple[tuple[int, ...], int]:
     """Return the lengths of the prompts and of the generation: of a scenario, or of a file of prompts."""
     if "prompts" in table.plain:
         if "scenario" in table.plain:
@@ -142,13 +91,13 @@ def _lengths(table: _Table) -> tuple[tuple[int, ...], int]:
     return (scenario.n_prompt,), scenario.n_gen
 
 
-def _task(table: _Table) -> StudyTask:
+def _task(table: PlanTable) -> StudyTask:
     table.allow("name", "metric", "chance")
     chance = table.number("chance", 0.0, "a share of 0 or more and below 1", least=0.0, below=1.0)
     return StudyTask(name=table.text("name"), metric=table.text("metric"), chance=chance)
 
 
-def _runs(table: _Table) -> tuple[StudyRun, ...]:
+def _runs(table: PlanTable) -> tuple[StudyRun, ...]:
     table.allow("name", "suite", "original", "run")
     original = table.text("original") if "original" in table.plain else None
     runs = tuple(_run(each, table, original) for each in table.tables("run"))
@@ -157,7 +106,7 @@ def _runs(table: _Table) -> tuple[StudyRun, ...]:
     return runs
 
 
-def _run(table: _Table, model: _Table, original: str | None) -> StudyRun:
+def _run(table: PlanTable, model: PlanTable, original: str | None) -> StudyRun:
     table.allow("quantization", "weights", "accuracies", "latency", "run_file")
     name, quantization = model.text("name"), table.text("quantization")
     if "latency" in table.plain and "run_file" in table.plain:
@@ -174,23 +123,23 @@ def _run(table: _Table, model: _Table, original: str | None) -> StudyRun:
     )
 
 
-def _weights(table: _Table, default: str) -> str:
+def _weights(table: PlanTable, default: str) -> str:
     """Return a name as it is, and a path from the plan's folder."""
     text = table.text("weights", default)
     return str(table.folder / text) if text.endswith(".gguf") or "/" in text else text
 
 
-def _latency(table: _Table) -> GivenLatency:
+def _latency(table: PlanTable) -> GivenLatency:
     table.allow("prefill_s_per_token", "decode_s_per_token")
-    # The least number above 0 refuses 0 as well.
+    accepted = f"a time above 0: {LEAST_S:g} s to {MOST_S:g} s"
     times = {
-        name: table.number(name, None, "a time above 0", least=sys.float_info.min, below=float("inf"))
+        name: table.number(name, None, accepted, least=LEAST_S, below=MOST_S)
         for name in ("prefill_s_per_token", "decode_s_per_token")
     }
     return GivenLatency(**times)
 
 
-def _distinct(table: _Table, what: str, named: tuple[Any, ...]) -> tuple[Any, ...]:
+def _distinct(table: PlanTable, what: str, named: tuple[Any, ...]) -> tuple[Any, ...]:
     seen = [each.name for each in named]
     if repeated := [name for name in seen if seen.count(name) > 1]:
         raise PerfsuiteError(

@@ -9,6 +9,9 @@ from statistics import median
 from perfsuite.errors import PerfsuiteError
 from perfsuite.units import NS_PER_S
 
+#: What is shorter or longer is no token's time, but a mistake that ratios of latencies would overflow with.
+LEAST_S, MOST_S = 1e-15, 1e9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLatency:
@@ -22,8 +25,11 @@ class TokenLatency:
     def __post_init__(self) -> None:
         """Refuse what is no latency."""
         for samples in (self.prefill_samples_s, self.decode_samples_s):
-            if not samples or not all(each > 0.0 for each in samples):
-                raise PerfsuiteError(f"latency from {self.source}: samples are {samples}, expected times above 0")
+            if not samples or not all(LEAST_S <= each <= MOST_S for each in samples):
+                raise PerfsuiteError(
+                    f"latency from {self.source}: samples are {str(samples)[:80]}, expected times above 0: "
+                    f"{LEAST_S:g} s to {MOST_S:g} s"
+                )
 
     @property
     def prefill_s_per_token(self) -> float:

@@ -62,6 +62,16 @@ def test_unknown_weights_are_refused_before_anything_runs(plan: StudyPlan, tmp_p
         study_points(unknown, models_dir=tmp_path, n_threads=2)
 
 
+def test_a_prompt_must_fit_what_the_model_was_trained_for(plan: StudyPlan, tmp_path: Path) -> None:
+    """The generation counts too; as much as fits is accepted."""
+    n_ctx = study_points(plan, models_dir=tmp_path, n_threads=2)[0].workload.weights.architecture.n_ctx_train
+    fits = replace(plan, prompt_lengths=(n_ctx - plan.n_gen,))
+    assert len(study_points(fits, models_dir=tmp_path, n_threads=2)) == len(plan.runs)
+    for changed in (replace(fits, n_gen=plan.n_gen + 1), replace(plan, prompt_lengths=(9, 9_999_999))):
+        with pytest.raises(PerfsuiteError, match=f"small f16: a prompt of .* expected {n_ctx} in all at most"):
+            study_points(changed, models_dir=tmp_path, n_threads=2)
+
+
 def test_latencies_are_by_run(plan: StudyPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An input token takes a second over prompts of 8, 16 and 8; an output token what its quantisation takes."""
     monkeypatch.setattr("perfsuite.verdict.roofline.measurement.run_worker", answer)

@@ -98,7 +98,15 @@ def test_the_examples_are_read(name: str) -> None:
     [
         ("", "plan.toml: schema is missing, expected 1"),
         ("schema = 2", "plan.toml: schema is 2, expected 1"),
+        ("schema = true\n" + PLAN.partition("\n")[2], "plan.toml: schema is True, expected 1"),
+        ("schema = 1.0\n" + PLAN.partition("\n")[2], "plan.toml: schema is 1.0, expected 1"),
         ("schema = ", "plan.toml: is no TOML"),
+        ("a=" + "[" * 20_000, "plan.toml: is no TOML"),
+        ('device = "nodev"\n' + PLAN, "plan.toml: device is 'nodev', expected one of "),
+        (
+            PLAN + f"latency = {{ prefill_s_per_token = 1{'0' * 400}, decode_s_per_token = 1 }}",
+            f"latency: prefill_s_per_token is 1{'0' * 59}, expected a time above 0: 1e-15 s to 1e+09 s",
+        ),
         ("schema = 1\nmodels = 3", "field 'models' is unknown; accepted are schema, title"),
         ("schema = 1", "plan.toml: reference is missing, expected a table [reference]"),
         (HEAD, "plan.toml: model is missing, expected at least one table [[model]]"),

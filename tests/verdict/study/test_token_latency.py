@@ -30,7 +30,7 @@ def test_processes_are_samples_and_the_median_counts() -> None:
     assert found.decode_s_per_token == pytest.approx(20e-9)
 
 
-@pytest.mark.parametrize("samples", [(), (0.0,), (1.0, -1.0), (math.nan,)])
+@pytest.mark.parametrize("samples", [(), (0.0,), (1.0, -1.0), (math.nan,), (math.inf,), (1e-300,), (1e300,)])
 def test_what_is_no_latency_is_refused(samples: tuple[float, ...]) -> None:
     """No samples, and times that are not above 0, with where they come from."""
     with pytest.raises(PerfsuiteError, match=r"latency from run\.json"):
