@@ -172,7 +172,12 @@ def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> 
     library = str(opencl.library) if opencl.library else None
     n_prompt = _PROCESSOR_PROMPT if opencl.device.is_cpu else plan.n_prompt
     return replace(
-        plan, backend_library=library, n_gpu_layers=999, flash_attn=not opencl.device.is_cpu, n_prompt=n_prompt
+        plan,
+        backend_library=library,
+        n_gpu_layers=999,
+        flash_attn=not opencl.device.is_cpu,
+        n_prompt=n_prompt,
+        binds_threads=False,  # as in `llama_plan`
     )
 
 

@@ -26,8 +26,8 @@ def llama_plan(
     """Plan one process of `n_repetitions`, on the processor or with all layers on an OpenCL device.
 
     The recorder hears of operators from the CPU backend alone; of those on a device the OpenCL layer tells. A build
-    with a BLAS library has threads beside OpenMP's, which would all inherit the processor that the first thread is
-    bound to, so nothing is bound there.
+    with a BLAS library, or an OpenCL runtime, has threads beside OpenMP's, which would all inherit the processor that
+    the first thread is bound to, so nothing is bound there.
     """
     scenario, settings = workload.scenario, workload.settings
     return LlamaPlan(
@@ -50,7 +50,7 @@ def llama_plan(
         n_gpu_layers=999 if opencl else 0,
         backend_library=str(opencl.library) if opencl and opencl.library else None,
         recorder="none" if opencl else "callback",
-        binds_threads=binds_threads(engine),
+        binds_threads=opencl is None and binds_threads(engine),
     )
 
 
