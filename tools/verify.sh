@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 20 minutes, and
+# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 45 minutes, and
 # then some three hours for the certificate, which can be interrupted: it goes on where it stopped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -69,6 +70,36 @@ title 'llama-bench beside ours, in pairs'
 title 'Calibration, and forecasts of workloads that it never ran'
 .venv/bin/perfsuite calibrate | tail -n 2
 .venv/bin/perfsuite held-out
+
+title 'The engine on OpenCL: cases, counts against its own profile, idle time and growth'
+tools/opencl_backend.sh >/dev/null
+run opencl --backend=opencl --baseline=off | closing
+mkdir "$work/profiled"
+(cd "$work/profiled" &&
+  "$root/.venv/bin/python" "$root/docs/examples/profiled_run.py" "$("$root/tools/opencl_backend.sh" --profiling)" >/dev/null &&
+  "$root/.venv/bin/python" "$root/tools/compare_cl_profiling.py" cl_profiling.csv opencl-*.log \
+    --untimed kernel_convert_block_q8_0)
+.venv/bin/perfsuite kernels --scenario p64-g300
+
+title 'Programs do not notice the OpenCL layer'
+tools/layer_transparency.sh
+
+title 'Fidelity'
+.venv/bin/perfsuite fidelity --phases-only
+.venv/bin/perfsuite fidelity --operators-only
+.venv/bin/perfsuite fidelity --backend opencl --scenario p32-g24 --kernels-only
+.venv/bin/perfsuite fidelity --published
+
+title 'What following costs, and live delivery'
+.venv/bin/perfsuite overhead --backend opencl --recorder profiling --recorder layer --pairs 8
+.venv/bin/perfsuite live --scenario silo --repetitions 4 | tail -n 16
+.venv/bin/perfsuite live --cost --scenario silo --pairs 20
+
+title 'Prompt subsets'
+for pair in arc-easy=238 arc-challenge=112 gsm8k=131 hellaswag=100; do
+  .venv/bin/python docs/examples/made_up_lengths.py "${pair%=*}" >"$work/${pair%=*}.txt"
+  .venv/bin/perfsuite prompts "$work/${pair%=*}.txt" --keep "${pair#*=}" --random 1000
+done
 
 title 'False alarms and power of verdicts in pairs'
 .venv/bin/perfsuite certify --device host --runs 60 >/dev/null
