@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,6 +24,11 @@ enum { MAX_SEEN = 100000, N_THREADS = 8, N_EACH = 2000 };
 
 static char folder[64];
 static const struct _cl_icd_dispatch *cl; /* the layer's table */
+static struct _cl_icd_dispatch below;     /* the driver's, in which a test may put entries before the layer begins */
+
+/* The layer's own. */
+extern _Atomic uint32_t ps_cl_gate; /* 1 once the process ends */
+bool ps_cl_log_open(void);
 
 /* The programs of these tests end without releasing what they made, as programs do. */
 const char *__asan_default_options(void);
@@ -121,7 +127,7 @@ static pid_t start(void (*body)(void)) {
     if (pid == 0) {
         cl_uint n = 0;
         setenv("PERFSUITE_OPENCL_LOG", folder, 0);
-        CHECK(clInitLayer(fake_n_entries, &fake_table, &n, &cl) == CL_SUCCESS);
+        CHECK(clInitLayer(fake_n_entries, &below, &n, &cl) == CL_SUCCESS);
         CHECK(n == fake_n_entries);
         body();
         exit(0);
@@ -494,6 +500,58 @@ static void test_queues_may_be_released_in_flight(void) {
     drop(all);
 }
 
+static atomic_bool drain_is_held, drain_may_go;
+
+/* The drain asks for a time and waits here until the other thread has released its queue. */
+static cl_int CL_API_CALL hold_the_drain(cl_event event, cl_profiling_info name, size_t size, void *value,
+                                         size_t *size_ret) {
+    atomic_store(&drain_is_held, true);
+    while (!atomic_load(&drain_may_go)) {
+        usleep(100);
+    }
+    return fake_table.clGetEventProfilingInfo(event, name, size, value, size_ret);
+}
+
+static cl_int CL_API_CALL see_flush(cl_command_queue queue) {
+    CHECK(queue != shared_queue);
+    return CL_SUCCESS;
+}
+
+static void *release_at_exit(void *context) {
+    (void)context;
+    while (!(atomic_load(&ps_cl_gate) & 1)) {
+        usleep(100);
+    }
+    cl->clRetainCommandQueue(shared_queue);
+    cl->clReleaseCommandQueue(shared_queue);
+    cl->clReleaseCommandQueue(shared_queue);
+    fake_finish_all();
+    atomic_store(&drain_may_go, true);
+    return NULL;
+}
+
+static void release_while_the_process_ends(void) {
+    shared_queue = new_queue(0);
+    cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
+    fake_status = CL_QUEUED;
+    launch(shared_queue, kernel, NULL);
+    launch(new_queue(0), kernel, NULL); /* this one lives on */
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, release_at_exit, NULL) == 0 && pthread_detach(thread) == 0);
+    while (!atomic_load(&drain_is_held)) {
+        usleep(100);
+    }
+}
+
+static void test_a_queue_released_while_the_process_ends_is_not_touched(void) {
+    below.clGetEventProfilingInfo = hold_the_drain;
+    below.clFlush = see_flush;
+    seen *all = run(release_while_the_process_ends);
+    below = fake_table;
+    CHECK(all->n_commands == 2 && all->end.n_unfinished == 0);
+    drop(all);
+}
+
 static void pause_and_go_on(void) {
     cl_command_queue queue = new_queue(0);
     cl_kernel kernel = cl->clCreateKernel(NULL, "k", NULL);
@@ -578,6 +636,32 @@ static void fill_the_disk(void) {
         CHECK(ps_cl_flush(INT64_C(5000000000)));
     }
     CHECK(ps_cl_n_lost() >= 2500 && fake_n_events == 0);
+}
+
+/* What stands in for the log of a program that this process was before an exec. */
+static void begin_after_another(void) {
+    char path[128];
+    snprintf(path, sizeof(path), "%s/opencl-%ld.log", folder, (long)getpid());
+    CHECK(access(path, F_OK) == 0);
+    CHECK(ps_cl_log_open());
+    launch(new_queue(0), cl->clCreateKernel(NULL, "second", NULL), NULL);
+}
+
+static void test_a_log_that_is_there_is_left_alone(void) {
+    pid_t pid = start(begin_after_another);
+    int status = -1;
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    char first[128], second[128];
+    snprintf(first, sizeof(first), "%s/opencl-%ld.log", folder, (long)pid);
+    snprintf(second, sizeof(second), "%s/opencl-%ld-2.log", folder, (long)pid);
+    seen *all = calloc(1, sizeof(*all));
+    all->commands = calloc(MAX_SEEN, sizeof(*all->commands));
+    read_log(all, pid);
+    CHECK(all->n_commands == 0 && all->n_ends == 0);
+    CHECK(rename(second, first) == 0);
+    read_log(all, pid);
+    CHECK(all->n_commands == 1 && all->n_ends == 1);
+    drop(all);
 }
 
 /* Whole records stand in it, and no more than fits. */
@@ -733,6 +817,7 @@ static void test_duplicates_are_flagged_and_leave_no_trace_in_the_buffers(void) 
 }
 
 int main(void) {
+    below = fake_table;
     snprintf(folder, sizeof(folder), "/tmp/perfsuite-cl-layer-XXXXXX");
     CHECK(mkdtemp(folder));
     test_every_command_is_recorded_and_no_event_is_left();
@@ -746,8 +831,10 @@ int main(void) {
     test_what_is_late_holds_up_nothing_else();
     test_what_never_finishes_is_counted_and_the_exit_does_not_wait_for_ever();
     test_queues_may_be_released_in_flight();
+    test_a_queue_released_while_the_process_ends_is_not_touched();
     test_nothing_is_recorded_during_a_pause();
     test_threads_lose_nothing_uncounted();
+    test_a_log_that_is_there_is_left_alone();
     test_a_full_disk_loses_and_leaves_a_whole_log();
     test_a_child_of_fork_leaves_the_log_alone();
     test_the_device_clock_is_read_by_timer_or_marker();

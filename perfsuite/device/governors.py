@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def settable_governors(root: Path = Path("/")) -> tuple[str, ...]:
     policies = _policies(root)
     if not policies or not all(_may_write(policy / _CHOSEN) for policy in policies):
         return ()
-    offered = [(policy / _AVAILABLE).read_text().split() for policy in policies]
+    offered = [_read(policy / _AVAILABLE).split() for policy in policies]
     return tuple(name for name in offered[0] if all(name in others for others in offered))
 
 
@@ -33,14 +33,25 @@ def governor_set(name: str | None, root: Path = Path("/")) -> Iterator[None]:
         A core does not take it.
     """
     policies = _policies(root) if name is not None else []
-    before = [_chosen(policy / _CHOSEN) for policy in policies]
+    before = [_read(policy / _CHOSEN) for policy in policies]
     try:
         for policy in policies:
             _set(policy / _CHOSEN, str(name))
         yield
     finally:
-        for policy, governor in zip(policies, before, strict=True):
-            _set(policy / _CHOSEN, governor)
+        _restore({policy / _CHOSEN: governor for policy, governor in zip(policies, before, strict=True)})
+
+
+def _restore(governors: Mapping[Path, str]) -> None:
+    """Give every core its own back, also after one of them refuses; the first refusal is told."""
+    refusals = []
+    for path, governor in governors.items():
+        try:
+            _set(path, governor)
+        except DeviceError as error:
+            refusals.append(error)
+    if refusals:
+        raise refusals[0]
 
 
 def _policies(root: Path) -> list[Path]:
@@ -55,11 +66,11 @@ def _may_write(path: Path) -> bool:
     return True
 
 
-def _chosen(path: Path) -> str:
+def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError as error:
-        raise DeviceError(f"{path}: the governor cannot be read ({error.strerror})") from None
+        raise DeviceError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def _set(path: Path, governor: str) -> None:
@@ -67,5 +78,5 @@ def _set(path: Path, governor: str) -> None:
         path.write_text(governor)
     except OSError as error:
         raise DeviceError(f"{path}: governor {governor!r} cannot be set ({error.strerror})") from None
-    if (chosen := _chosen(path)) != governor:
+    if (chosen := _read(path)) != governor:
         raise DeviceError(f"{path}: is {chosen!r} after {governor!r} was set; the kernel did not take it")

@@ -23,6 +23,9 @@ from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, L
 #: The socket's name in a folder of its own.
 _SOCKET_NAME = "live.sock"
 
+#: Pause before a run's successor is looked for, where the run refused or broke off.
+_PAUSE_S = 0.05
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
@@ -164,14 +167,28 @@ def _consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s
 
 @contextmanager
 def kept_subscribed(path: Path, consume: Callable[[Delivery], None], *, limit_s: float) -> Iterator[None]:
-    """Subscribe to one run after the other at the same path, in a thread, for as long as the context is open."""
-    is_over = threading.Event()
+    """Subscribe to one run after the other at the same path, in a thread, for as long as the context is open.
+
+    What `consume` raises ends the subscription, and is raised again at the end of the context. A run that was cut off
+    is passed over, for it has its own error.
+
+    Raises
+    ------
+    MeasurementError
+        No record ever came, and why.
+    """
+    is_over, is_heard = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+    missed: list[PerfsuiteError] = []
 
     def follow() -> None:
-        while not is_over.is_set():
-            with suppress(PerfsuiteError):  # a run that was cut off has its own error
-                for delivery in deliveries(path, limit_s=limit_s, is_over=is_over.is_set):
+        try:
+            while not is_over.is_set():
+                for delivery in _until_cut_off(path, limit_s, is_over, missed):
+                    is_heard.set()
                     consume(delivery)
+        except BaseException as error:
+            raised.append(error)
 
     thread = threading.Thread(target=follow, name="perfsuite-subscriber")
     thread.start()
@@ -180,3 +197,18 @@ def kept_subscribed(path: Path, consume: Callable[[Delivery], None], *, limit_s:
     finally:
         is_over.set()
         thread.join()
+        if raised:
+            raise raised[0]
+    if missed and not is_heard.is_set():
+        raise missed[0]
+
+
+def _until_cut_off(
+    path: Path, limit_s: float, is_over: threading.Event, missed: list[PerfsuiteError]
+) -> Iterator[Delivery]:
+    """Yield the records of one run; where it refuses or breaks off, keep why in `missed` and pause before the next."""
+    try:
+        yield from deliveries(path, limit_s=limit_s, is_over=is_over.is_set)
+    except PerfsuiteError as error:
+        missed[:] = [error]
+        is_over.wait(_PAUSE_S)

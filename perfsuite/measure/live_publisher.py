@@ -89,7 +89,10 @@ class LivePublisher:
         self._queue.wake()
 
     def finish(self, *, is_complete: bool) -> None:
-        """Forward the rest and say that it was the last; after `run` has ended."""
+        """Forward the rest and say that it was the last; after `run` has ended.
+
+        Kernels that the OpenCL layer has not written yet are not waited for.
+        """
         self._forward(log_bytes=-1)
         end = LiveEnd(
             end_ns=time.monotonic_ns(),

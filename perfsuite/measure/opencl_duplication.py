@@ -14,7 +14,8 @@ the duplicated run are compared with G, and not the base run's own.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -60,14 +61,22 @@ def duplicate_kernels(
     bench = KernelBench(choose_device(platform), log_dir=log_dir)
     open_cases = []
     for case in cases:
-        try:
+        with _told(case):
             open_cases.append(_OpenCase.begin(bench, case, n_rounds=n_rounds, budget_ns=budget_ns, seed=seed))
-        except cl.Error as error:
-            raise OpenClError(f"{case.case_id}: {first_line(error)}") from None
     for _ in range(n_rounds):
         for each in open_cases:
-            each.run_round(bench.queue)
+            with _told(each.case):
+                each.run_round(bench.queue)
     return tuple(each.finished() for each in open_cases)
+
+
+@contextmanager
+def _told(case: KernelCase) -> Iterator[None]:
+    """Say of which kernel OpenCL refused something."""
+    try:
+        yield
+    except cl.Error as error:
+        raise OpenClError(f"{case.case_id}: {first_line(error)}") from None
 
 
 @dataclass
@@ -111,8 +120,9 @@ class _OpenCase:
 
     def finished(self) -> KernelDuplication:
         """Check that the output is what one launch computes: duplicates read the same inputs and write the same."""
-        self.launch.bind()
-        deviation = self.launch.verify()
+        with _told(self.case):
+            self.launch.bind()
+            deviation = self.launch.verify()
         is_right = deviation <= TOLERANCES[self.case.type]
         return KernelDuplication(
             name=self.case.case_id,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -13,35 +11,15 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.live import LiveKernel
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, Commands, CommandType
-
-_MAGIC = b"PSCLLOG1"
-_HEADER = struct.Struct("<8sIIq")
-_PREFIX = struct.Struct("<II")
-_TEXT = struct.Struct("<II")
-_QUEUE = struct.Struct("<IIII")
-_CLOCK = struct.Struct("<IIqqq")
-_LOSS = struct.Struct("<IIQ")
-
-
-class _Kind(IntEnum):
-    NAME = 1
-    QUEUE = 3
-    CLOCK = 4
-    COMMAND = 5
-    LOSS = 6
-
-
-#: What a record of a kind holds at least, without its prefix; other kinds are passed over.
-_LEAST_BYTES = {
-    _Kind.NAME: _TEXT.size,
-    _Kind.QUEUE: _QUEUE.size,
-    _Kind.CLOCK: _CLOCK.size,
-    _Kind.COMMAND: COMMAND_DTYPE.itemsize,
-    _Kind.LOSS: _LOSS.size,
-}
-
-#: Longer records are none: the log is broken.
-_LONGEST_BYTES = 1 << 20
+from perfsuite.records.opencl_log_records import (
+    _HEADER,
+    _LEAST_BYTES,
+    _LONGEST_BYTES,
+    _MAGIC,
+    _PREFIX,
+    CONTENT,
+    RecordKind,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +57,10 @@ class OpenClLogTail:
         commands: list[bytes] = []
         n_lost = 0
         for kind, content in self._records():
-            if kind == _Kind.COMMAND:
+            if kind == RecordKind.COMMAND:
                 commands.append(content[: COMMAND_DTYPE.itemsize])
-            elif kind == _Kind.LOSS:
-                n_lost += _LOSS.unpack_from(content)[2]
+            elif kind == RecordKind.LOSS:
+                n_lost += CONTENT[RecordKind.LOSS].unpack_from(content)[2]
             else:
                 self._learn(kind, content)
         found = np.frombuffer(b"".join(commands), COMMAND_DTYPE)
@@ -105,7 +83,7 @@ class OpenClLogTail:
         at = 0 if self._is_open else self._skip_header()
         while self._is_open and len(self._unread) - at >= _PREFIX.size:
             kind, n_bytes = _PREFIX.unpack_from(self._unread, at)
-            if not _PREFIX.size + _LEAST_BYTES.get(kind, 0) <= n_bytes <= _LONGEST_BYTES:
+            if not _LEAST_BYTES.get(kind, _PREFIX.size) <= n_bytes <= _LONGEST_BYTES:
                 raise MeasurementError(f"{self._path}: a record of kind {kind} with {n_bytes} bytes; the log is broken")
             if len(self._unread) - at < n_bytes:
                 break
@@ -125,14 +103,15 @@ class OpenClLogTail:
         return int(header_bytes) if self._is_open else 0
 
     def _learn(self, kind: int, content: bytes) -> None:
-        if kind == _Kind.NAME:
-            name, length = _TEXT.unpack_from(content)
-            self._names[name] = content[_TEXT.size : _TEXT.size + length].decode(errors="replace")
-        elif kind == _Kind.QUEUE:
-            queue, _, device, _ = _QUEUE.unpack_from(content)
+        if kind == RecordKind.NAME:
+            text = CONTENT[RecordKind.NAME]
+            name, length = text.unpack_from(content)
+            self._names[name] = content[text.size : text.size + length].decode(errors="replace")
+        elif kind == RecordKind.QUEUE:
+            queue, _, device, _ = CONTENT[RecordKind.QUEUE].unpack_from(content)
             self._device_of_queue[queue] = device
-        elif kind == _Kind.CLOCK:
-            device, _, device_ns, before_ns, after_ns = _CLOCK.unpack_from(content)
+        elif kind == RecordKind.CLOCK:
+            device, _, device_ns, before_ns, after_ns = CONTENT[RecordKind.CLOCK].unpack_from(content)
             self._shift_ns[device] = (before_ns + after_ns) // 2 - device_ns
 
     def _kernels(self, commands: Commands) -> Iterator[LiveKernel]:
@@ -148,7 +127,7 @@ class OpenClLogTail:
         shift_ns = self._shift_ns.get(self._device_of_queue.get(queue, 0))
         is_timed = shift_ns is not None and not flags & CommandFlag.NO_PROFILE
         queued_ns, submit_ns, start_ns, end_ns = (
-            time_ns + shift_ns if is_timed and shift_ns is not None else None for time_ns in times_ns
+            time_ns + shift_ns if is_timed and shift_ns is not None and time_ns else None for time_ns in times_ns
         )
         return LiveKernel(
             sequence=sequence,

@@ -30,6 +30,9 @@ MOST_RATE = 700e-6
 #: up, but the host's clock is slewed. More than this counts where the readings show it.
 LEAST_RATE_CHANGE = 10e-6
 
+#: Readings of which the rate is taken, at most: it looks at every pair of them. The bounds are of all readings.
+_MOST_PAIRED = 1024
+
 _Times = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
@@ -133,8 +136,11 @@ def _rate(at_ns: _Floats, lower_ns: _Floats, upper_ns: _Floats) -> tuple[float, 
     """Return the middle of the rates that all pairs of readings allow, and how far the rate may be from it.
 
     Readings i before j allow (lower_j - upper_i) / (t_j - t_i) to (upper_j - lower_i) / (t_j - t_i). Where no rate
-    suits all pairs, the rate was not constant, and the middle of what they disagree about stands for it.
+    suits all pairs, the rate was not constant, and the middle of what they disagree about stands for it. Of many
+    readings the shortest out of each of `_MOST_PAIRED` stretches are paired, which allow no less than all.
     """
+    paired = _shortest(upper_ns - lower_ns)
+    at_ns, lower_ns, upper_ns = at_ns[paired], lower_ns[paired], upper_ns[paired]
     first, last = np.triu_indices(at_ns.size, 1)
     apart_ns = at_ns[last] - at_ns[first]
     is_apart = apart_ns > 0
@@ -142,6 +148,14 @@ def _rate(at_ns: _Floats, lower_ns: _Floats, upper_ns: _Floats) -> tuple[float, 
     least = max(-MOST_RATE, float(np.max((lower_ns[last] - upper_ns[first]) / apart_ns, initial=-MOST_RATE)))
     most = min(MOST_RATE, float(np.min((upper_ns[last] - lower_ns[first]) / apart_ns, initial=MOST_RATE)))
     return (least + most) / 2, LEAST_RATE_CHANGE + abs(most - least) / 2
+
+
+def _shortest(length_ns: _Floats) -> npt.NDArray[np.intp]:
+    """Return where the shortest of each stretch is, of `_MOST_PAIRED` stretches or fewer."""
+    n_each = max(1, -(-length_ns.size // _MOST_PAIRED))
+    stretches = np.append(length_ns, np.full(-length_ns.size % n_each, np.inf)).reshape(-1, n_each)
+    chosen: npt.NDArray[np.intp] = stretches.argmin(axis=1) + n_each * np.arange(len(stretches))
+    return chosen
 
 
 def _tightened(at_ns: _Floats, lower_ns: _Floats, upper_ns: _Floats, rate_change: float) -> tuple[_Floats, _Floats]:

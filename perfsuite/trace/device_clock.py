@@ -39,12 +39,6 @@ class AlignedTrace:
         sound: npt.NDArray[np.bool_] = self.anomalies == 0
         return sound
 
-    @property
-    def n_anomalies(self) -> dict[Anomaly, int]:
-        """Commands by anomaly, those that there are; a command may have several."""
-        counts = {each: int(((self.anomalies & each) != 0).sum()) for each in Anomaly}
-        return {each: count for each, count in counts.items() if count}
-
 
 def align(trace: OpenClTrace) -> AlignedTrace:
     """Put a trace's commands on the host's clock."""

@@ -69,6 +69,11 @@ def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
     - ``prefill/graph``: all operators of an occurrence, without the rest, against the time in the graph's computation.
 
     The rest is time of the phase outside its operators, and stands beside the first.
+
+    Raises
+    ------
+    MeasurementError
+        A tracer saw other calls than the driver's spans stand for.
     """
     return tuple(
         row for phase in _EVALUATED for row in (_told_row(runs, phase), _graph_row(runs, phase)) if row is not None
@@ -108,8 +113,16 @@ def _graph_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
 
 def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, Span]]:
     """Yield each occurrence of a phase with its operators, and as the tracer saw it; none without operators."""
-    spans = (span for span in call_spans(run.trace, run.pattern) if span.phase is phase)
-    yield from zip(traced_phases(run.record, phase), spans, strict=False)
+    if not run.record.evaluations:
+        return
+    own = tuple(traced_phases(run.record, phase))
+    traced = [span for span in call_spans(run.trace, run.pattern) if span.phase is phase]
+    if [_place(each.span) for each in own] != [_place(span) for span in traced]:
+        raise MeasurementError(
+            f"operators were recorded in {len(own)} occurrences of {phase.value}, and the {run.trace.tracer} tracer "
+            f"saw {len(traced)}, or in another order"
+        )
+    yield from zip(own, traced, strict=True)
 
 
 def _row(phase: Phase, pairs: Sequence[_Pair], tracer: str) -> FidelityRow:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.measure import live
 from perfsuite.measure.launch import kill_worker, run_worker, start_worker
 from perfsuite.measure.live import Delivery, deliveries, kept_subscribed, run_live, subscribe
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
@@ -243,3 +244,49 @@ def test_runs_at_one_path_are_followed_one_after_the_other(path: Path) -> None:
                 assert arrived.acquire(timeout=LIMIT_S)
             os.unlink(path)
     assert seen == [loss, END, END]
+
+
+@pytest.mark.parametrize("error", [ValueError("not mine"), MeasurementError("not mine")])
+def test_what_the_consumer_of_many_runs_raises_is_told(path: Path, error: Exception) -> None:
+    """Whatever it raises comes back at the end of the context, and ends the subscription."""
+    has_raised = threading.Event()
+
+    def refuse(delivery: Delivery) -> None:
+        has_raised.set()
+        raise error
+
+    def follow_one() -> None:
+        content = f"{to_line(END)}\n".encode()
+        with kept_subscribed(path, refuse, limit_s=LIMIT_S), served(path, lambda served: served.sendall(content)):
+            assert has_raised.wait(LIMIT_S)
+
+    with pytest.raises(type(error), match="not mine"):
+        follow_one()
+
+
+def test_a_path_that_is_refused_at_once_is_told_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The subscriber pauses before it tries again; that nothing ever came is an error, unless the run has its own."""
+    n_tries = 0
+    has_tried = threading.Event()
+
+    def refused(*_: object, **__: object) -> Iterator[Delivery]:
+        nonlocal n_tries
+        n_tries += 1
+        has_tried.set()
+        return deliveries(tmp_path / ("x" * 200), limit_s=LIMIT_S)
+
+    monkeypatch.setattr(live, "deliveries", refused)
+    monkeypatch.setattr(live, "_PAUSE_S", LIMIT_S)  # the end of the context ends the pause
+
+    def follow(error: Exception | None) -> None:
+        has_tried.clear()
+        with kept_subscribed(tmp_path, lambda delivery: None, limit_s=LIMIT_S):
+            assert has_tried.wait(LIMIT_S)
+            if error:
+                raise error
+
+    with pytest.raises(MeasurementError, match="cannot be subscribed to"):
+        follow(None)
+    with pytest.raises(RuntimeError, match="the run's own"):
+        follow(RuntimeError("the run's own"))
+    assert n_tries == 2

@@ -23,9 +23,9 @@ sys.exit(run_traced(sys.argv[1:], {"A": "b"}))
 
 
 def started(*command: str) -> subprocess.Popen[str]:
-    """Start a runner of a command in a session of its own."""
-    line = [sys.executable, "-c", _RUNNER, *command]
-    return subprocess.Popen(line, text=True, start_new_session=True, stdout=subprocess.PIPE)
+    """Start a runner of a command in a session of its own; a shell in the background makes its jobs ignore SIGINT."""
+    line = [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{_RUNNER}"]
+    return subprocess.Popen([*line, *command], text=True, start_new_session=True, stdout=subprocess.PIPE)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,15 @@ def test_without_a_clock_or_a_profile_times_are_unknown(log: Path) -> None:
     assert tail.read().kernels == (kernel(1, shift_ns=None),)
 
 
+def test_a_time_of_0_is_unknown(log: Path) -> None:
+    """A time that the driver left at 0 is None, not the host's time of the clock's zero; the others stay."""
+    append(log, HEADER + name(1, "add") + queue(1, 1) + clock(1, 0, 7000, 7000))
+    append(log, command(0, submit_ns=0) + command(1, queued_ns=0, submit_ns=0, start_ns=0, end_ns=0))
+    one, other = OpenClLogTail(log).read().kernels
+    assert (one.queued_ns, one.submit_ns, one.start_ns, one.end_ns) == (7100, None, 7300, 7400)
+    assert other == kernel(1, shift_ns=None)
+
+
 def test_only_the_programs_kernels_come(log: Path) -> None:
     """Copies, the layer's duplicates and records of kinds to come are passed over."""
     other = command(1, type=CommandType.COPY) + command(2, flags=CommandFlag.REPLAYED) + record(99, b"?")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,26 @@ def test_no_readings_give_no_stretch() -> None:
     """Without a reading there is nothing to fit."""
     empty = np.empty(0, dtype=np.int64)
     assert fit_segments(ClockReadings(device_ns=empty, host_before_ns=empty, host_after_ns=empty)) == ()
+
+
+def test_an_hours_readings_are_fitted_and_all_of_them_bound() -> None:
+    """40000 readings take no memory for all their pairs, their rate is right, and each still bounds the offset near it.
+
+    Each pair alone would take 6 GB an array. Between two readings 90 ms apart the error is half of the bracket and what
+    the rate may change by in 45 ms, not in the seconds between those that the rate was taken of.
+    """
+    n, period_ns = 40_000, 90_000_000
+    host_ns = np.arange(n) * period_ns
+    device_ns = host_ns - np.rint(host_ns * 20e-6).astype(np.int64)
+    after_ns = host_ns + np.where(np.arange(n) % 40 == 3, 100, 500)
+    tracemalloc.start()
+    (segment,) = fit_segments(ClockReadings(device_ns=device_ns, host_before_ns=host_ns - 100, host_after_ns=after_ns))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 200e6
+    assert segment.n_readings == n
+    assert segment.rate == pytest.approx(20e-6, abs=1e-9)
+    middles_ns = (host_ns[1:] + host_ns[:-1]) // 2
+    found_ns, error_ns = segment.host_times(middles_ns - np.rint(middles_ns * 20e-6).astype(np.int64))
+    assert (np.abs(found_ns - middles_ns) <= error_ns + 1).all()
+    assert error_ns.max() < 300 + 1.1 * LEAST_RATE_CHANGE * period_ns / 2

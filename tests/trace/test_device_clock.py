@@ -42,6 +42,12 @@ def steady_truth(commands: Commands, period_ns: int = 100_000) -> list[tuple[int
     return [(at + 1000, at + 2000, at + period_ns // 4, at + period_ns // 2) for at in starts_ns]
 
 
+def counted(aligned: AlignedTrace) -> dict[Anomaly, int]:
+    """Count the commands by anomaly, those that there are."""
+    counts = {each: int(((aligned.anomalies & each) != 0).sum()) for each in Anomaly}
+    return {each: count for each, count in counts.items() if count}
+
+
 @pytest.mark.parametrize("ppm", [0.0, 50.0, -50.0, 400.0])
 @pytest.mark.parametrize("offset_ns", [0, FAR_NS, 10**15])
 def test_an_offset_and_a_drift_are_taken_off(offset_ns: int, ppm: float) -> None:
@@ -53,7 +59,7 @@ def test_an_offset_and_a_drift_are_taken_off(offset_ns: int, ppm: float) -> None
     assert (found.basis, found.n_readings, found.n_steps) == (ClockBasis.TIMER, 101, 0)
     assert found.drift_ppm == pytest.approx(ppm, abs=1.1)
     assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 600
-    assert aligned.n_anomalies == {}
+    assert counted(aligned) == {}
 
 
 def test_a_device_without_a_timer_is_aligned_by_its_enqueue_calls() -> None:
@@ -94,7 +100,7 @@ def test_a_timer_of_another_clock_is_not_used() -> None:
     points = [timer_point(EPOCH_NS + i * MS, other, before_ns=10, after_ns=10) for i in range(10)]
     aligned = align(trace(steady_commands(100, clock), clock_points=points))
     assert [found.basis for found in aligned.clocks] == [ClockBasis.ENQUEUE_CALLS]
-    assert aligned.n_anomalies == {}
+    assert counted(aligned) == {}
 
 
 def test_the_error_grows_with_the_distance_from_the_readings() -> None:
@@ -119,7 +125,7 @@ def test_a_step_of_the_clock_begins_another_stretch() -> None:
         aligned = align(trace(steady_commands(10_000, clock), clock_points=clock_points))
         (found,) = aligned.clocks
         assert found.n_steps == 1
-        assert aligned.n_anomalies == {}
+        assert counted(aligned) == {}
         assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 1700
 
 
@@ -133,7 +139,7 @@ def test_a_counter_that_wraps_is_followed() -> None:
     aligned = align(trace(steady_commands(10_000, clock)))
     (found,) = aligned.clocks
     assert found.n_steps == 1
-    assert aligned.n_anomalies == {Anomaly.WRAPPED: 1}
+    assert counted(aligned) == {Anomaly.WRAPPED: 1}
     assert np.flatnonzero(aligned.anomalies).tolist() == [5000]
     assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1
 
@@ -147,7 +153,7 @@ def test_a_single_odd_reading_is_left_out(at: int) -> None:
     aligned = align(trace(steady_commands(9_900, clock), clock_points=points))
     (found,) = aligned.clocks
     assert (found.basis, found.n_readings, found.n_steps) == (ClockBasis.TIMER, 99, 0)
-    assert aligned.n_anomalies == {}
+    assert counted(aligned) == {}
 
 
 def test_each_device_has_its_own_clock() -> None:
@@ -177,7 +183,7 @@ def test_a_command_outside_of_its_call_is_flagged() -> None:
     commands = steady_commands(1000, clock)
     commands[500]["queued_ns"] -= 70_000
     aligned = align(trace(commands))
-    assert aligned.n_anomalies == {Anomaly.OUTSIDE_CALL: 1}
+    assert counted(aligned) == {Anomaly.OUTSIDE_CALL: 1}
     assert aligned.anomalies[500] == Anomaly.OUTSIDE_CALL
 
 
@@ -205,7 +211,7 @@ def test_a_trace_without_any_time_has_no_clock() -> None:
     commands = [command(i, EPOCH_NS + i, [0, 0, 0, 0]) for i in range(3)]
     aligned = align(trace(commands))
     assert aligned.clocks == ()
-    assert aligned.n_anomalies == {Anomaly.ZERO_TIME: 3}
+    assert counted(aligned) == {Anomaly.ZERO_TIME: 3}
     (unused,) = align(trace(commands, clock_points=[timer_point(EPOCH_NS, drifting())])).clocks
     assert unused.error_ns is None
     assert align(trace([])).clocks == ()
@@ -228,7 +234,7 @@ def test_no_time_is_off_by_more_than_the_stated_error(
         aligned = align(trace(commands, clock_points=points))
         (found,) = aligned.clocks
         assert found.n_steps == 0
-        assert aligned.n_anomalies == {}
+        assert counted(aligned) == {}
         assert true_error_ns(aligned, lambda _: truth) <= stated_ns(aligned) + 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
@@ -10,7 +11,8 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.records.call_trace import TracedFunction
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.trace.samples import EMBEDDING_ROLE, replicate_samples, traced_phases
+from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
+from perfsuite.verdict import fidelity_phases
 from perfsuite.verdict.fidelity import FidelityKind, FidelityRow
 from perfsuite.verdict.fidelity_phases import COMPARED, ComparedRun, operator_rows, phase_rows
 
@@ -78,6 +80,22 @@ def test_other_spans_than_calls_are_refused(stored_record: EngineRecord) -> None
     other = replace(run, record=replace(stored_record, spans=tuple(spans)))
     with pytest.raises(MeasurementError, match="or in another order"):
         phase_rows([other])
+
+
+@pytest.mark.parametrize("kept", [slice(1, None), slice(0)])
+def test_operators_of_other_occurrences_are_refused(
+    stored_record: EngineRecord, kept: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators of fewer decode steps than the tracer saw are told with both counts, and nothing is paired."""
+    own = tuple(traced_phases(stored_record, Phase.DECODE))
+
+    def fewer(record: EngineRecord, phase: Phase) -> Iterator[TracedPhase]:
+        yield from own[kept] if phase is Phase.DECODE else traced_phases(record, phase)
+
+    monkeypatch.setattr(fidelity_phases, "traced_phases", fewer)
+    message = f"in {len(own[kept])} occurrences of decode, and the interposed tracer saw {len(own)}"
+    with pytest.raises(MeasurementError, match=message):
+        operator_rows([compared(stored_record)])
 
 
 def test_what_the_tables_tell_of_operators_is_summed_up(stored_record: EngineRecord) -> None:

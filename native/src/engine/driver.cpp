@@ -9,7 +9,9 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,10 +81,16 @@ double ticks_per_ns() {
     return static_cast<double>(second.ticks - first.ticks) / static_cast<double>(second.ns - first.ns);
 }
 
-// A backend that is loaded is there for every model that is loaded after it, and stays for the process.  One that takes
-// no device leaves all layers to the processor without a word.
+// A backend that is loaded is there for every model that is loaded after it, and stays for the process: loaded again, it
+// would register its devices twice.  One that takes no device leaves all layers to the processor without a word.
 void load_backend(const char *path) {
+    static std::mutex lock;
+    static std::set<std::string> loaded;
     if (!path) {
+        return;
+    }
+    const std::lock_guard<std::mutex> guard(lock);
+    if (loaded.count(path)) {
         return;
     }
     ggml_backend_reg_t backend = ggml_backend_load(path);
@@ -92,6 +100,7 @@ void load_backend(const char *path) {
     if (ggml_backend_reg_dev_count(backend) == 0) {
         fail(std::string(path) + ": the backend takes none of the devices here");
     }
+    loaded.insert(path);
 }
 
 model_ptr load(const ps_options &options) {

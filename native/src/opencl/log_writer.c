@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(ps_cl_command) == 200 && sizeof(ps_cl_log_header) == 24, "the log's layout");
 
-enum { BUFFER_BYTES = 1 << 18, MAX_NAMES = 1 << 16 };
+enum { BUFFER_BYTES = 1 << 18, MAX_NAMES = 1 << 16, MAX_LOGS = 1000 };
 
 static char folder[PATH_MAX - 64];
 static int file = -1;
@@ -79,13 +79,27 @@ static bool append(const char *from, size_t bytes) {
     return false;
 }
 
+/* A process that execs another program keeps its number: what the first one left stays, and the next is -2, -3 ... */
+static int make_new(char *path, size_t path_bytes) {
+    int made = -1;
+    errno = EEXIST;
+    for (int i = 1; made < 0 && errno == EEXIST && i <= MAX_LOGS; i++) {
+        char turn[16] = "";
+        if (i > 1) {
+            snprintf(turn, sizeof(turn), "-%d", i);
+        }
+        snprintf(path, path_bytes, "%s/opencl-%ld%s.log", folder, (long)getpid(), turn);
+        made = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    }
+    return made;
+}
+
 bool ps_cl_log_open(void) {
     char path[PATH_MAX];
     if (file >= 0) {
         close(file);
     }
-    snprintf(path, sizeof(path), "%s/opencl-%ld.log", folder, (long)getpid());
-    file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    file = make_new(path, sizeof(path));
     if (file < 0) {
         ps_cl_say("%s cannot be made (%s): nothing is recorded", path, strerror(errno));
         return false;

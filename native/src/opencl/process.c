@@ -19,7 +19,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_started; /* the drain runs in this process */
-static pid_t owner;     /* of the log */
+static _Atomic pid_t owner; /* of the log */
 static bool is_watched;
 
 static void turn_off(void) {
@@ -75,6 +75,10 @@ void ps_cl_process_watch_end(void) {
         atexit(end_of_process);
     }
     pthread_mutex_unlock(&lock);
+}
+
+bool ps_cl_process_is_owner(void) {
+    return getpid() == owner;
 }
 
 /* Under the lock. */

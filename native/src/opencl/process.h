@@ -9,4 +9,7 @@ bool ps_cl_process_ready(void);
 void ps_cl_process_watch_end(void);
 void ps_cl_process_init(void);
 
+/* Whether the log is this process's, and not that of a parent. */
+bool ps_cl_process_is_owner(void);
+
 #endif

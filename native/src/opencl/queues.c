@@ -212,9 +212,14 @@ static cl_command_queue CL_API_CALL create_queue_with_properties(cl_context cont
 
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
+/* While the process ends, the layer is off and the drain still goes through the queues: none of them may be gone. */
+static bool is_counted(void) {
+    return !ps_cl_is_off() || ps_cl_process_is_owner();
+}
+
 static cl_int CL_API_CALL retain_queue(cl_command_queue queue) {
     cl_int status = ps_cl_below.clRetainCommandQueue(queue);
-    if (status == CL_SUCCESS && !ps_cl_is_off()) {
+    if (status == CL_SUCCESS && is_counted()) {
         ps_cl_shelf_retain(&ps_cl_queues, queue);
     }
     return status;
@@ -222,12 +227,14 @@ static cl_int CL_API_CALL retain_queue(cl_command_queue queue) {
 
 static cl_int CL_API_CALL release_queue(cl_command_queue queue) {
     ps_cl_queue_state *state = NULL;
-    if (!ps_cl_is_off()) {
+    if (is_counted()) {
         state = (ps_cl_queue_state *)ps_cl_shelf_release(&ps_cl_queues, queue);
     }
     if (state) {
         remember_hidden(state);
-        ps_cl_clock_mark(state);
+        if (!ps_cl_is_off()) { /* else nobody may be left to read it */
+            ps_cl_clock_mark(state);
+        }
         ps_cl_device_close(state->device);
     }
     cl_int status = ps_cl_below.clReleaseCommandQueue(queue);
