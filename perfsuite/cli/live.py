@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from perfsuite.cli.live_tables import loss_line, show_cost, show_summary, token_line
+from perfsuite.cli.opencl_options import opencl_backend_of
 from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
@@ -103,19 +104,10 @@ def _attach(options: argparse.Namespace, take: Callable[[Delivery], None]) -> No
 
 def _run(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:
     """Start a run; on an OpenCL device under the tracing layer, whose kernels are delivered too."""
-    opencl = _opencl(options)
+    opencl = opencl_backend_of(options)
     with tempfile.TemporaryDirectory(prefix="perfsuite-opencl-") as logs:
         environment = opencl.environment(Path(logs)) if opencl else None
         run_live(_plan(options, opencl), take, extra_environment=environment, limit_s=options.limit)
-
-
-def _opencl(options: argparse.Namespace) -> OpenClBackend | None:
-    if options.backend == "cpu":
-        return None
-    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
-
-    platform = options.opencl_platform or find_profile(options.device).opencl_platform
-    return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))
 
 
 def _plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -> LlamaPlan:

@@ -15,6 +15,7 @@ import platformdirs
 from rich.table import Table
 
 from perfsuite.cli.commands import show
+from perfsuite.cli.opencl_options import opencl_backend_of
 from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
@@ -129,7 +130,7 @@ def _rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
     if recorder in _OVERHEAD_RECORDERS:
         return [_overhead_row(options, recorder, phase) for phase in (Phase.DECODE, Phase.PREFILL)]
     comparison = {**CPU_COMPARISONS, **OPENCL_COMPARISONS}[recorder]
-    opencl = _opencl(options)
+    opencl = opencl_backend_of(options)
     with tempfile.TemporaryDirectory(prefix="perfsuite-overhead-") as folder:
         found = compare_recorders(
             comparison,
@@ -153,15 +154,6 @@ def _process_row(recorder: str, phase: Phase, ratio: PairedRatio) -> OverheadRow
         pairs=ratio.n_pairs,
         waiting_ratio=None,
     )
-
-
-def _opencl(options: argparse.Namespace) -> OpenClBackend | None:
-    if options.backend == "cpu":
-        return None
-    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
-
-    platform = options.opencl_platform or find_profile(options.device).opencl_platform
-    return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))
 
 
 def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> LlamaPlan:

@@ -13,12 +13,12 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, Commands
 
-_MAGIC = b"PSCLLOG1"
-_HEADER = struct.Struct("<8sIIq")
-_PREFIX = struct.Struct("<II")
+MAGIC = b"PSCLLOG1"
+HEADER = struct.Struct("<8sIIq")
+PREFIX = struct.Struct("<II")
 
 #: No record is longer; a length beyond it is damage, not the end of a file that was cut.
-_LONGEST_BYTES = 1 << 20
+LONGEST_BYTES = 1 << 20
 #: Commands that are looked at together at first; each further look takes twice as many.
 _FIRST_LOOK = 256
 
@@ -45,9 +45,9 @@ CONTENT = {
     RecordKind.END: struct.Struct("<QQQQq"),
 }
 
-_LEAST_BYTES: dict[int, int] = {
-    **{kind: _PREFIX.size + content.size for kind, content in CONTENT.items()},
-    RecordKind.COMMAND: _PREFIX.size + COMMAND_DTYPE.itemsize,
+LEAST_BYTES: dict[int, int] = {
+    **{kind: PREFIX.size + content.size for kind, content in CONTENT.items()},
+    RecordKind.COMMAND: PREFIX.size + COMMAND_DTYPE.itemsize,
 }
 
 
@@ -76,11 +76,11 @@ class LogContent:
     def runs(self) -> Iterator[RecordRun]:
         """Yield the records that are whole."""
         offset = self._header()[1]
-        while offset + _PREFIX.size <= len(self.content):
-            kind, record_bytes = _PREFIX.unpack_from(self.content, offset)
+        while offset + PREFIX.size <= len(self.content):
+            kind, record_bytes = PREFIX.unpack_from(self.content, offset)
             if kind == record_bytes == 0 and self.content.count(0, offset) == len(self.content) - offset:
                 return  # space that the system had set aside when the machine went down
-            if record_bytes < _LEAST_BYTES.get(kind, _PREFIX.size) or record_bytes % 8 or record_bytes > _LONGEST_BYTES:
+            if record_bytes < LEAST_BYTES.get(kind, PREFIX.size) or record_bytes % 8 or record_bytes > LONGEST_BYTES:
                 raise self.damaged(offset, f"a record of kind {kind} with {record_bytes} bytes")
             if offset + record_bytes > len(self.content):
                 return
@@ -90,17 +90,17 @@ class LogContent:
 
     def commands(self, run: RecordRun) -> Commands:
         """Return the commands of a run as they lie in the file."""
-        begin, strides = run.offset + _PREFIX.size, (run.record_bytes,)
+        begin, strides = run.offset + PREFIX.size, (run.record_bytes,)
         return np.ndarray((run.n_records,), COMMAND_DTYPE, self.content, begin, strides)
 
     def fields(self, run: RecordRun) -> tuple[int, ...]:
         """Return the fields of a record that is no command."""
-        return CONTENT[RecordKind(run.kind)].unpack_from(self.content, run.offset + _PREFIX.size)
+        return CONTENT[RecordKind(run.kind)].unpack_from(self.content, run.offset + PREFIX.size)
 
     def text(self, run: RecordRun) -> tuple[int, str]:
         """Return the id and the text of a `NAME` or `DEVICE`."""
         number, length = self.fields(run)
-        begin = run.offset + _LEAST_BYTES[run.kind]
+        begin = run.offset + LEAST_BYTES[run.kind]
         if begin + length > run.offset + run.record_bytes:
             raise self.damaged(run.offset, f"a text of {length} bytes in a record of {run.record_bytes}")
         return number, self.content[begin : begin + length].decode("utf-8", "replace")
@@ -111,15 +111,15 @@ class LogContent:
 
     def _header(self) -> tuple[int, int]:
         """Return the process and where the records begin."""
-        if len(self.content) < _HEADER.size:
+        if len(self.content) < HEADER.size:
             raise MeasurementError(
-                f"{self.path}: {len(self.content)} bytes; expected a log of the OpenCL layer, {_HEADER.size} or more"
+                f"{self.path}: {len(self.content)} bytes; expected a log of the OpenCL layer, {HEADER.size} or more"
             )
-        magic, header_bytes, pid, _ = _HEADER.unpack_from(self.content)
-        if magic != _MAGIC:
-            raise MeasurementError(f"{self.path}: begins with {magic!r}, a log of the OpenCL layer with {_MAGIC!r}")
-        if header_bytes < _HEADER.size or header_bytes % 8:
-            raise self.damaged(8, f"a header of {header_bytes} bytes, expected {_HEADER.size} or more")
+        magic, header_bytes, pid, _ = HEADER.unpack_from(self.content)
+        if magic != MAGIC:
+            raise MeasurementError(f"{self.path}: begins with {magic!r}, a log of the OpenCL layer with {MAGIC!r}")
+        if header_bytes < HEADER.size or header_bytes % 8:
+            raise self.damaged(8, f"a header of {header_bytes} bytes, expected {HEADER.size} or more")
         return pid, header_bytes
 
     def _n_alike(self, offset: int, kind: int, record_bytes: int) -> int:

@@ -12,12 +12,12 @@ from perfsuite.errors import MeasurementError
 from perfsuite.records.live import LiveKernel
 from perfsuite.records.opencl_commands import COMMAND_DTYPE, CommandFlag, Commands, CommandType
 from perfsuite.records.opencl_log_records import (
-    _HEADER,
-    _LEAST_BYTES,
-    _LONGEST_BYTES,
-    _MAGIC,
-    _PREFIX,
     CONTENT,
+    HEADER,
+    LEAST_BYTES,
+    LONGEST_BYTES,
+    MAGIC,
+    PREFIX,
     RecordKind,
 )
 
@@ -81,23 +81,23 @@ class OpenClLogTail:
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """Yield what is there whole, by kind, without its prefix; keep the rest."""
         at = 0 if self._is_open else self._skip_header()
-        while self._is_open and len(self._unread) - at >= _PREFIX.size:
-            kind, n_bytes = _PREFIX.unpack_from(self._unread, at)
-            if not _LEAST_BYTES.get(kind, _PREFIX.size) <= n_bytes <= _LONGEST_BYTES:
+        while self._is_open and len(self._unread) - at >= PREFIX.size:
+            kind, n_bytes = PREFIX.unpack_from(self._unread, at)
+            if not LEAST_BYTES.get(kind, PREFIX.size) <= n_bytes <= LONGEST_BYTES:
                 raise MeasurementError(f"{self._path}: a record of kind {kind} with {n_bytes} bytes; the log is broken")
             if len(self._unread) - at < n_bytes:
                 break
-            yield kind, self._unread[at + _PREFIX.size : at + n_bytes]
+            yield kind, self._unread[at + PREFIX.size : at + n_bytes]
             at += n_bytes
         self._unread = self._unread[at:]
 
     def _skip_header(self) -> int:
-        if len(self._unread) < _HEADER.size:
+        if len(self._unread) < HEADER.size:
             return 0
-        magic, header_bytes, _, _ = _HEADER.unpack_from(self._unread)
-        if magic != _MAGIC:
+        magic, header_bytes, _, _ = HEADER.unpack_from(self._unread)
+        if magic != MAGIC:
             raise MeasurementError(
-                f"{self._path}: begins with {magic!r}, expected {_MAGIC!r}; it is no log of the layer"
+                f"{self._path}: begins with {magic!r}, expected {MAGIC!r}; it is no log of the layer"
             )
         self._is_open = len(self._unread) >= header_bytes
         return int(header_bytes) if self._is_open else 0

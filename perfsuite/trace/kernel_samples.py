@@ -24,8 +24,6 @@ class KernelPhase:
     traced: TracedPhase
     #: Execution by kernel, launches summed, ns.
     kernel_ns: Mapping[str, int]
-    #: Launches by kernel.
-    n_launches: Mapping[str, int]
     #: Why the occurrence cannot be counted; empty where it can.
     problem: str = ""
 
@@ -76,15 +74,12 @@ def _mapped(places: _Places, mapping: KernelMapping, span: Span) -> KernelPhase:
     roles = mapping.roles_of(span.phase, kernels)
     role_ns: dict[str, int] = defaultdict(int)
     kernel_ns: dict[str, int] = defaultdict(int)
-    n_launches: dict[str, int] = defaultdict(int)
     for position, kernel, role in zip(here.tolist(), kernels, roles or [""] * len(kernels), strict=True):
         role_ns[role] += int(places.occupied_ns[position])
         kernel_ns[kernel] += int(commands["end_ns"][position] - commands["start_ns"][position])
-        n_launches[kernel] += 1
     return KernelPhase(
         traced=TracedPhase(span=span, role_ns=dict(role_ns) if roles else {}),
         kernel_ns=dict(kernel_ns),
-        n_launches=dict(n_launches),
         problem=_problem(places, here, roles is not None),
     )
 

@@ -33,7 +33,6 @@ def test_operators_take_what_their_kernels_occupy(mapping: KernelMapping) -> Non
     occupied_ns = KERNEL_NS + 90  # from QUEUED, for each kernel finds the queue empty
     assert step.traced.role_ns == {"attn_norm": occupied_ns, "Qcur": 2 * occupied_ns, "l_out": occupied_ns}
     assert step.kernel_ns == dict.fromkeys(("rms_norm_mul", "quantize", "mul_mat", "add"), KERNEL_NS)
-    assert step.n_launches == dict.fromkeys(("rms_norm_mul", "quantize", "mul_mat", "add"), 1)
     assert step.traced.rest_ns == step.traced.span.duration_ns - 4 * occupied_ns
 
 
