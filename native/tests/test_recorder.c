@@ -1,121 +1,6 @@
-/* The recorder against made-up graphs; three functions stand in for the library whose structs it reads. */
-#include <pthread.h>
-#include <string.h>
-
-#include "check.h"
-#include "ggml.h"
+/* The recorder against made-up graphs. */
+#include "fake_graph.h"
 #include "perfsuite/clock.h"
-#include "perfsuite/recorder.h"
-
-void ps_recorder_entry(int ith, const struct ggml_tensor *tensor);
-
-enum { CAPACITY = 4096, MOST_NODES = 16 };
-
-const char *ggml_type_name(enum ggml_type type) { return type == GGML_TYPE_F32 ? "f32" : "f16"; }
-
-const char *ggml_op_desc(const struct ggml_tensor *tensor) {
-    switch (tensor->op) {
-    case GGML_OP_NONE: return "NONE";
-    case GGML_OP_RMS_NORM: return "RMS_NORM";
-    case GGML_OP_MUL: return "MUL";
-    case GGML_OP_MUL_MAT: return "MUL_MAT";
-    case GGML_OP_ADD: return "ADD";
-    default: return "AN_OPERATOR_WITH_A_NAME_LONGER_THAN_ITS_FIELD";
-    }
-}
-
-bool ggml_are_same_shape(const struct ggml_tensor *a, const struct ggml_tensor *b) {
-    return memcmp(a->ne, b->ne, sizeof a->ne) == 0;
-}
-
-/* ---- graphs that nobody computes ---------------------------------------------------------------------------------- */
-
-typedef struct graph {
-    struct ggml_tensor nodes[MOST_NODES];
-    struct ggml_tensor weight;
-    int n_nodes;
-} graph;
-
-static void shape(struct ggml_tensor *tensor, int64_t n_columns, int64_t n_rows) {
-    const int64_t ne[4] = {n_columns, n_rows, 1, 1};
-    memcpy(tensor->ne, ne, sizeof ne);
-    tensor->nb[0] = tensor->type == GGML_TYPE_F32 ? 4 : 2;
-    for (int d = 1; d < 4; d++) {
-        tensor->nb[d] = tensor->nb[d - 1] * (size_t)tensor->ne[d - 1];
-    }
-}
-
-static struct ggml_tensor *add(graph *g, enum ggml_op op, struct ggml_tensor *first, struct ggml_tensor *second) {
-    struct ggml_tensor *node = &g->nodes[g->n_nodes];
-    CHECK(g->n_nodes < MOST_NODES);
-    memset(node, 0, sizeof *node);
-    node->op = op;
-    node->flags = GGML_TENSOR_FLAG_COMPUTE;
-    node->src[0] = first;
-    node->src[1] = second;
-    shape(node, 32, 4);
-    snprintf(node->name, sizeof node->name, "node_%d", g->n_nodes++);
-    return node;
-}
-
-static void empty_graph(graph *g) {
-    memset(g, 0, sizeof *g);
-    shape(&g->weight, 32, 1);
-    snprintf(g->weight.name, sizeof g->weight.name, "blk.0.weight");
-}
-
-/* A product, a view of it, a norm, its product with the weight, and a sum: four operators in time, three of them timed
- * after fusing. */
-static void usual_graph(graph *g) {
-    empty_graph(g);
-    struct ggml_tensor *product = add(g, GGML_OP_MUL_MAT, &g->weight, &g->weight);
-    struct ggml_tensor *view = add(g, GGML_OP_VIEW, product, NULL);
-    struct ggml_tensor *norm = add(g, GGML_OP_RMS_NORM, view, NULL);
-    struct ggml_tensor *mul = add(g, GGML_OP_MUL, norm, &g->weight);
-    struct ggml_tensor *sum = add(g, GGML_OP_ADD, mul, product);
-    snprintf(product->name, sizeof product->name, "ffn_gate-7");
-    snprintf(sum->name, sizeof sum->name, "l_out-7");
-}
-
-enum { N_USUAL = 5, N_USUAL_TIMED = 3 };
-
-static ps_recorder *opened(ps_recorder_kind kind) {
-    ps_recorder *recorder = ps_recorder_open(kind, CAPACITY, 2);
-    CHECK(recorder != NULL);
-    return recorder;
-}
-
-static void ask_all(ps_recorder *recorder, graph *g) {
-    for (int i = 0; i < g->n_nodes; i++) {
-        CHECK(!ps_recorder_ask(&g->nodes[i], true, recorder));
-    }
-}
-
-static void tick(ps_recorder *recorder, int n_ticks) {
-    for (int i = 0; i < n_ticks; i++) {
-        CHECK(!ps_recorder_tick(recorder));
-    }
-}
-
-static void evaluate(ps_recorder *recorder, graph *g, int n_timed) {
-    ask_all(recorder, g);
-    tick(recorder, n_timed);
-}
-
-static const ps_event *stored(ps_recorder *recorder, uint64_t n_expected) {
-    uint64_t n_events;
-    ps_recorder_drain(recorder);
-    const ps_event *events = ps_recorder_events(recorder, &n_events);
-    CHECK(n_events == n_expected);
-    return events;
-}
-
-static const ps_node *nodes_of(const ps_recorder *recorder, int32_t index, int32_t n_expected) {
-    int32_t n_nodes;
-    const ps_node *nodes = ps_recorder_nodes(recorder, index, &n_nodes);
-    CHECK(n_nodes == n_expected);
-    return nodes;
-}
 
 /* ---- what a graph is ---------------------------------------------------------------------------------------------- */
 
@@ -132,6 +17,20 @@ static void test_a_node_is_kept_with_its_shape_and_its_sources(void) {
     CHECK(nodes[0].n_sources == 2 && nodes[2].n_sources == 1);
     CHECK(strcmp(nodes[0].sources[1].name, "blk.0.weight") == 0);
     CHECK(strcmp(nodes[4].sources[1].name, "ffn_gate-7") == 0);
+    ps_recorder_close(recorder);
+}
+
+static void test_a_view_has_the_root_of_what_it_is_a_view_of(void) {
+    graph g;
+    ps_recorder *recorder = opened(PS_RECORDER_CALLBACK);
+    usual_graph(&g);
+    g.nodes[1].view_src = &g.nodes[0];
+    evaluate(recorder, &g, N_USUAL_TIMED);
+    const ps_node *nodes = nodes_of(recorder, 0, N_USUAL);
+    uint64_t product = (uint64_t)(uintptr_t)&g.nodes[0], sum = (uint64_t)(uintptr_t)&g.nodes[4];
+    CHECK(nodes[0].tensor.root == product && nodes[1].tensor.root == product && nodes[4].tensor.root == sum);
+    CHECK(nodes[2].sources[0].root == product && nodes[4].sources[1].root == product);
+    CHECK(nodes[0].sources[0].root == (uint64_t)(uintptr_t)&g.weight);
     ps_recorder_close(recorder);
 }
 
@@ -712,149 +611,9 @@ static void test_the_first_entry_is_kept_once_a_graph_is_known(void) {
     ps_recorder_close(recorder);
 }
 
-static void test_entries_that_nobody_watches_are_nothing(void) {
-    graph g;
-    ps_recorder *recorder = opened(PS_RECORDER_PRELOAD);
-    usual_graph(&g);
-    ps_recorder_watch_entries(recorder);
-    ps_recorder_watch_entries(NULL);
-    ask_all(recorder, &g);
-    ps_recorder_entry(0, &g.nodes[0]);
-    stored(recorder, 0);
-    ps_recorder_watch_entries(recorder);
-    ps_recorder_close(recorder);
-    ps_recorder_entry(0, &g.nodes[0]); /* what is closed is watched no more */
-}
-
-static const int entered_nodes[] = {0, 4}; /* a fused pair has no entry */
-enum { N_ENTERED = 2 };
-
-static void enter_all(const graph *g, int thread) {
-    for (int i = 0; i < N_ENTERED; i++) {
-        ps_recorder_entry(thread, &g->nodes[entered_nodes[i]]);
-    }
-}
-
-static const ps_thread_event *thread_events(ps_recorder *recorder, uint64_t n_expected) {
-    uint64_t n_events;
-    ps_recorder_drain(recorder);
-    const ps_thread_event *events = ps_recorder_thread_events(recorder, &n_events);
-    CHECK(n_events == n_expected);
-    return events;
-}
-
-static ps_recorder *watching(int32_t n_threads) {
-    ps_recorder *recorder = ps_recorder_open(PS_RECORDER_PRELOAD, CAPACITY, n_threads);
-    CHECK(recorder != NULL);
-    ps_recorder_watch_entries(recorder);
-    return recorder;
-}
-
-static void test_entries_of_each_thread_name_their_nodes(void) {
-    graph g;
-    ps_recorder *recorder = watching(2);
-    usual_graph(&g);
-    for (int round = 0; round < 3; round++) {
-        ask_all(recorder, &g);
-        enter_all(&g, 0);
-        enter_all(&g, 1);
-    }
-    const ps_thread_event *events = thread_events(recorder, 2 * 3 * N_ENTERED);
-    for (int i = 0; i < 2 * 3 * N_ENTERED; i++) {
-        CHECK(events[i].thread == (uint32_t)(i / (3 * N_ENTERED)) && events[i].graph == 0);
-        CHECK(events[i].node == (uint32_t)entered_nodes[i % N_ENTERED]);
-        CHECK(i % (3 * N_ENTERED) == 0 || events[i].ticks >= events[i - 1].ticks);
-    }
-    CHECK(ps_recorder_dropped(recorder) == 0);
-    stored(recorder, 3); /* the launches */
-    ps_recorder_close(recorder);
-}
-
-static void test_entries_go_to_the_graph_that_was_launched(void) {
-    graph prefill, decode;
-    ps_recorder *recorder = watching(1);
-    usual_graph(&prefill);
-    usual_graph(&decode);
-    graph *order[] = {&prefill, &decode, &decode, &prefill, &decode};
-    for (int i = 0; i < 5; i++) {
-        ask_all(recorder, order[i]);
-        enter_all(order[i], 0);
-        if (i == 2) {
-            ps_recorder_drain(recorder);
-        }
-    }
-    const ps_thread_event *events = thread_events(recorder, 5 * N_ENTERED);
-    for (int i = 0; i < 5 * N_ENTERED; i++) {
-        CHECK(events[i].graph == (order[i / N_ENTERED] == &decode ? 1u : 0u));
-        CHECK(events[i].node == (uint32_t)entered_nodes[i % N_ENTERED]);
-    }
-    ps_recorder_close(recorder);
-}
-
-static void test_a_node_that_is_entered_again_belongs_to_the_next_graph(void) {
-    graph g;
-    ps_recorder *recorder = watching(1);
-    empty_graph(&g);
-    struct ggml_tensor *node = add(&g, GGML_OP_ADD, &g.weight, &g.weight);
-    for (int64_t n_rows = 1; n_rows <= 3; n_rows++) {
-        shape(node, 32, n_rows);
-        ask_all(recorder, &g);
-        ps_recorder_entry(0, node);
-    }
-    const ps_thread_event *events = thread_events(recorder, 3);
-    for (uint32_t i = 0; i < 3; i++) {
-        CHECK(events[i].graph == i && events[i].node == 0);
-    }
-    ps_recorder_close(recorder);
-}
-
-static void test_entries_of_strangers_are_dropped_and_of_more_threads_ignored(void) {
-    graph g, stranger;
-    ps_recorder *recorder = watching(1);
-    usual_graph(&g);
-    usual_graph(&stranger);
-    ask_all(recorder, &g);
-    ps_recorder_entry(0, &g.nodes[0]);
-    ps_recorder_entry(1, &g.nodes[0]);
-    ps_recorder_entry(0, &stranger.nodes[0]);
-    thread_events(recorder, 1);
-    CHECK(ps_recorder_dropped(recorder) == 1);
-    ps_recorder_clear(recorder);
-    thread_events(recorder, 0);
-    ps_recorder_close(recorder);
-}
-
-static void *enter_as_the_second(void *context) {
-    enter_all(context, 1);
-    return NULL;
-}
-
-static void test_threads_enter_at_the_same_time(void) {
-    graph g;
-    ps_recorder *recorder = watching(2);
-    usual_graph(&g);
-    for (int round = 0; round < 50; round++) {
-        pthread_t second;
-        ask_all(recorder, &g);
-        CHECK(pthread_create(&second, NULL, enter_as_the_second, &g) == 0);
-        enter_all(&g, 0);
-        CHECK(pthread_join(second, NULL) == 0);
-    }
-    thread_events(recorder, 2 * 50 * N_ENTERED);
-    CHECK(ps_recorder_dropped(recorder) == 0);
-    ps_recorder_close(recorder);
-}
-
-static void test_a_number_of_threads_out_of_range_is_brought_into_it(void) {
-    ps_recorder_close(watching(0));
-    ps_recorder_close(watching(-3));
-    ps_recorder *recorder = ps_recorder_open(PS_RECORDER_PRELOAD, 64, 1 << 20);
-    CHECK(recorder != NULL);
-    ps_recorder_close(recorder);
-}
-
 int main(void) {
     test_a_node_is_kept_with_its_shape_and_its_sources();
+    test_a_view_has_the_root_of_what_it_is_a_view_of();
     test_empty_and_uncomputed_nodes_are_not_timed();
     test_sources_and_names_beyond_what_fits_are_cut();
     test_a_graph_that_is_not_there_has_no_nodes();
@@ -889,12 +648,5 @@ int main(void) {
     test_an_injected_delay_slows_nothing_else();
     test_a_name_is_the_whole_role_and_nothing_but_it();
     test_the_first_entry_is_kept_once_a_graph_is_known();
-    test_entries_that_nobody_watches_are_nothing();
-    test_entries_of_each_thread_name_their_nodes();
-    test_entries_go_to_the_graph_that_was_launched();
-    test_a_node_that_is_entered_again_belongs_to_the_next_graph();
-    test_entries_of_strangers_are_dropped_and_of_more_threads_ignored();
-    test_threads_enter_at_the_same_time();
-    test_a_number_of_threads_out_of_range_is_brought_into_it();
     return 0;
 }

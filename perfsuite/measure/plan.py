@@ -14,7 +14,25 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 
 #: Raised whenever a field of a plan or a record changes its meaning.
-SCHEMA = 1
+SCHEMA = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EbpfPlan:
+    """The eBPF recorder beside a run: the worker starts it once the model is loaded."""
+
+    #: The privileged helper program, and where its log goes.
+    helper: str
+    log_path: str
+    #: A `TraceLevel`.
+    levels: int
+    #: ``ring`` or ``perf``.
+    buffer: str = "ring"
+    floor_tokens_per_s: float | None = None
+    #: Names of counters; without any those that the machine has.
+    counters: tuple[str, ...] = ()
+    #: Whether the kernel keeps account of the probes' own time, which costs some more.
+    statistics: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +79,8 @@ class LlamaPlan:
     inject_phase_ratio: float = 0.0
     #: Where a local socket offers records while the run goes on; its folder is the user's alone.
     live_socket: str | None = None
+    #: Who traces the process from outside, if anybody does.
+    ebpf: EbpfPlan | None = None
 
     @property
     def n_ctx(self) -> int:
@@ -82,6 +102,14 @@ class OverheadPlan:
 
     llama: LlamaPlan
     phase: str
+    n_pairs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EbpfOverheadPlan:
+    """Pairs of runs in one process, one with the eBPF recorder's probes attached and one without."""
+
+    llama: LlamaPlan
     n_pairs: int
 
 
@@ -203,6 +231,7 @@ Plan = (
     LlamaPlan
     | TurnsPlan
     | OverheadPlan
+    | EbpfOverheadPlan
     | UprobePlan
     | DuplicationPlan
     | EngineDuplicationPlan
@@ -219,6 +248,7 @@ _TASKS: dict[str, type[Any]] = {
     "llama": LlamaPlan,
     "turns": TurnsPlan,
     "overhead": OverheadPlan,
+    "ebpf_overhead": EbpfOverheadPlan,
     "uprobes": UprobePlan,
     "duplication": DuplicationPlan,
     "engine_duplication": EngineDuplicationPlan,
@@ -250,11 +280,19 @@ def load_plan(text: str) -> Plan:
     _check_header(plain, "plan")
     arguments = dict(plain["arguments"])
     if "llama" in arguments:
-        arguments["llama"] = LlamaPlan(**_with_tuples(arguments["llama"]))
+        arguments["llama"] = LlamaPlan(**_llama_arguments(arguments["llama"]))
     if "shapes" in arguments:
         arguments["shapes"] = [OperatorShape(**shape) for shape in arguments["shapes"]]
-    plan: Plan = _TASKS[plain["task"]](**_with_tuples(arguments))
+    plan: Plan = _TASKS[plain["task"]](**_llama_arguments(arguments))
     return plan
+
+
+def _llama_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo what JSON does to tuples, and to the plan within a plan of llama.cpp."""
+    found = _with_tuples(arguments)
+    if found.get("ebpf") is not None:
+        found["ebpf"] = EbpfPlan(**_with_tuples(found["ebpf"]))
+    return found
 
 
 def _with_tuples(arguments: Mapping[str, Any]) -> dict[str, Any]:

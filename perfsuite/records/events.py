@@ -1,4 +1,4 @@
-"""What a recorder saw: phases as spans, graphs as nodes, evaluations of a graph as times."""
+"""What a recorder saw: phases as spans, graphs as nodes, evaluations of a graph as times, experts, splits."""
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ class Tensor:
     type: str
     ne: tuple[int, int, int, int]
     nb: tuple[int, int, int, int]
+    #: Address of the tensor whose memory it is, its own or that of what it is a view of, when the graph was first seen:
+    #: nodes that read or write the same memory share it. None where it is not known.
+    root: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +65,18 @@ class Node:
     #: Whether this node is computed together with the one before it.
     fused: bool
     sources: tuple[Tensor, ...]
+    #: Devices that say that they cannot compute it (the ``splits`` recorder, which alone asks them).
+    refused_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """One computation of a graph: when it was launched, and when each timed node ended on thread 0."""
+    """One computation of a graph: when it was launched, and when each timed node ended on thread 0.
+
+    The ``experts`` recorder cuts the engine's graph behind each router: each piece is a graph and an evaluation here.
+    Its operators' times hold as in a whole graph; what passes between the last end of a piece and the launch of the
+    next is the reading of the ids, and belongs to no operator.
+    """
 
     graph: int
     launch_ns: int
@@ -77,12 +87,44 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadStart:
-    """The start of one operator on one thread (the ``preload`` recorder)."""
+    """One operator on one thread (the ``preload`` recorder)."""
 
     graph: int
+    #: Of a fused pair the first node.
     node: int
     thread: int
     start_ns: int
+    #: When the thread had done its part: its last arrival at a barrier before its next operator, without the waiting
+    #: for other threads. None where no arrival was seen.
+    end_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertChoice:
+    """The experts that one layer's router chose for the tokens of one graph (the ``experts`` recorder)."""
+
+    #: When they were read, right behind the router: within the span of the phase.
+    ns: int
+    layer: int
+    #: Place of the first of the tokens in its phase's batch: behind those of the ubatches before, and the last token
+    #: in a layer that computes nothing but the output's token.
+    first_token: int
+    #: Of the layer; None where the tensor does not tell.
+    n_experts: int | None
+    #: One row a token, the best expert first.
+    ids: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A part of the engine's graph that was given to one backend (the ``splits`` recorder)."""
+
+    #: The nodes of the part.
+    graph: int
+    backend: str
+    #: From the call to its return; a device's backend returns before the part is computed.
+    launch_ns: int
+    return_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +138,11 @@ class EngineRecord:
     thread_starts: tuple[ThreadStart, ...]
     #: Events that found the ring full.
     n_dropped: int
+    experts: tuple[ExpertChoice, ...] = ()
+    splits: tuple[Split, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers, strings and bytes only; arrays of times are little-endian int64."""
+        """Return dicts, lists, numbers, strings and bytes only; arrays are little-endian, times int64, ids int32."""
         return {
             "engine_version": self.engine_version,
             "spans": [
@@ -110,8 +154,12 @@ class EngineRecord:
                 [each.graph, each.launch_ns, each.first_start_ns, array("q", each.ends_ns).tobytes()]
                 for each in self.evaluations
             ],
-            "thread_starts": [[each.graph, each.node, each.thread, each.start_ns] for each in self.thread_starts],
+            "thread_starts": [
+                [each.graph, each.node, each.thread, each.start_ns, each.end_ns] for each in self.thread_starts
+            ],
             "n_dropped": self.n_dropped,
+            "experts": [_plain_choice(each) for each in self.experts],
+            "splits": [[each.graph, each.backend, each.launch_ns, each.return_ns] for each in self.splits],
         }
 
     @classmethod
@@ -123,9 +171,14 @@ class EngineRecord:
             graphs=tuple(tuple(_node(row) for row in graph) for graph in plain["graphs"]),
             evaluations=tuple(_evaluation(row) for row in plain["evaluations"]),
             thread_starts=tuple(
-                ThreadStart(graph=row[0], node=row[1], thread=row[2], start_ns=row[3]) for row in plain["thread_starts"]
+                ThreadStart(graph=row[0], node=row[1], thread=row[2], start_ns=row[3], end_ns=row[4])
+                for row in plain["thread_starts"]
             ),
             n_dropped=plain["n_dropped"],
+            experts=tuple(_choice(row) for row in plain["experts"]),
+            splits=tuple(
+                Split(graph=row[0], backend=row[1], launch_ns=row[2], return_ns=row[3]) for row in plain["splits"]
+            ),
         )
 
 
@@ -139,19 +192,39 @@ def _evaluation(row: Sequence[Any]) -> Evaluation:
     return Evaluation(graph=row[0], launch_ns=row[1], first_start_ns=row[2], ends_ns=tuple(ends))
 
 
+def _plain_choice(choice: ExpertChoice) -> list[Any]:
+    ids = array("i", (expert for row in choice.ids for expert in row)).tobytes()
+    return [choice.ns, choice.layer, choice.first_token, choice.n_experts, len(choice.ids), ids]
+
+
+def _choice(row: Sequence[Any]) -> ExpertChoice:
+    ids = array("i")
+    ids.frombytes(row[5])
+    n_used = len(ids) // row[4] if row[4] else 0
+    return ExpertChoice(
+        ns=row[0],
+        layer=row[1],
+        first_token=row[2],
+        n_experts=row[3],
+        ids=tuple(tuple(ids[token * n_used : (token + 1) * n_used]) for token in range(row[4])),
+    )
+
+
 def _plain_tensor(tensor: Tensor) -> list[Any]:
-    return [tensor.name, tensor.type, list(tensor.ne), list(tensor.nb)]
+    return [tensor.name, tensor.type, list(tensor.ne), list(tensor.nb), tensor.root]
 
 
 def _plain_node(node: Node) -> list[Any]:
     sources = [_plain_tensor(source) for source in node.sources]
-    return [_plain_tensor(node.tensor), node.op, node.timed, node.fused, sources]
+    return [_plain_tensor(node.tensor), node.op, node.timed, node.fused, sources, list(node.refused_by)]
 
 
 def _tensor(row: Sequence[Any]) -> Tensor:
-    return Tensor(name=row[0], type=row[1], ne=tuple(row[2]), nb=tuple(row[3]))
+    return Tensor(name=row[0], type=row[1], ne=tuple(row[2]), nb=tuple(row[3]), root=row[4])
 
 
 def _node(row: Sequence[Any]) -> Node:
     sources = tuple(_tensor(source) for source in row[4])
-    return Node(tensor=_tensor(row[0]), op=row[1], timed=row[2], fused=row[3], sources=sources)
+    return Node(
+        tensor=_tensor(row[0]), op=row[1], timed=row[2], fused=row[3], sources=sources, refused_by=tuple(row[5])
+    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import stat
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.workload.weights import materialize, resolve
+from perfsuite.workload.catalog import find
+from perfsuite.workload.weights import materialize, resolve, synthetic_weights
 
 #: Two layers of the smallest architecture of the catalogue: 38 MB.
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
@@ -44,6 +46,19 @@ def small_plan(engine: Engine, engine_cache: Path, tmp_path_factory: pytest.Temp
         n_threads=1,
         n_prompt=16,
         n_gen=4,
+    )
+
+
+@pytest.fixture(scope="session")
+def routed_plan(small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory) -> LlamaPlan:
+    """Return the plan of a short run of two narrow layers of 60 experts, of which each token takes 4."""
+    architecture = find("qwen1.5-moe-a2.7b").with_layers(2)
+    assert architecture.moe is not None
+    moe = replace(architecture.moe, n_ff_expert=64, n_ff_shared=128)
+    narrow = replace(architecture, name="narrow-moe", n_embd=256, n_vocab=512, n_heads=2, n_kv_heads=2, moe=moe)
+    folder = tmp_path_factory.mktemp("routed")
+    return replace(
+        small_plan, gguf_path=str(materialize(synthetic_weights(narrow, "q8_0", cache_dir=folder), cache_dir=folder))
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.measure.llama import _Span
+from perfsuite.measure.llama_structs import NativeSpan
 from perfsuite.measure.native import native_dirs
 
 
@@ -28,5 +28,5 @@ def live_library(folder: Path) -> ctypes.CDLL:
 
 def push(library: ctypes.CDLL, phase: int, token: int, start_ns: int, end_ns: int, *, repetition: int = 0) -> None:
     """Push what the driver would."""
-    span = _Span(phase=phase, repetition=repetition, token=token, n_tokens=1, start_ns=start_ns, end_ns=end_ns)
+    span = NativeSpan(phase=phase, repetition=repetition, token=token, n_tokens=1, start_ns=start_ns, end_ns=end_ns)
     library.ps_live_push(ctypes.byref(span))

@@ -1,4 +1,4 @@
-"""From what the native side holds to records."""
+"""The native driver on the real engine."""
 
 from __future__ import annotations
 
@@ -7,56 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
-from perfsuite.measure.llama import TickClock, _evaluations
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
-
-FIRST_START = 0xFFFFFFFF
-NANOSECONDS = TickClock(0, 0, 10**12, 10**12)
-
-_TICKS = st.integers(0, 2**63)
-_SPAN = st.integers(1, 2**50)
-
-
-@given(_TICKS, _SPAN, st.integers(0, 2**62), _SPAN, st.lists(_TICKS, min_size=2, max_size=5))
-def test_a_clock_meets_its_points_and_never_turns_back(
-    first: int, n_ticks: int, first_ns: int, n_ns: int, stamps: list[int]
-) -> None:
-    """Both calibration points are met exactly, and later ticks are never earlier nanoseconds."""
-    clock = TickClock(first, first_ns, first + n_ticks, first_ns + n_ns)
-    assert clock.to_ns(first) == first_ns
-    assert clock.to_ns(first + n_ticks) == first_ns + n_ns
-    converted = [clock.to_ns(stamp) for stamp in sorted(stamps)]
-    assert converted == sorted(converted)
-
-
-@pytest.mark.parametrize("last_ticks", [5, 4])
-def test_a_counter_that_stands_still_is_an_error(last_ticks: int) -> None:
-    """A counter that did not advance between the points cannot be time."""
-    with pytest.raises(EngineError, match=rf"did not advance \(5 to {last_ticks}\)"):
-        TickClock(5, 0, last_ticks, 100).to_ns(7)
-
-
-def test_events_are_grouped_by_launch() -> None:
-    """A launch opens an evaluation, and an entry before it is its first start."""
-    events = [(5, 0, 0), (6, 0, 1), (9, 0, 2), (20, 0, FIRST_START), (18, 1, 0), (25, 1, 1)]
-    first, second = _evaluations(iter(events), NANOSECONDS)
-    assert (first.graph, first.launch_ns, first.first_start_ns, first.ends_ns) == (0, 5, None, (6, 9))
-    assert (second.graph, second.launch_ns, second.first_start_ns, second.ends_ns) == (1, 18, 20, (25,))
-
-
-def test_ends_without_a_launch_are_nobodys() -> None:
-    """What precedes the first launch, as the naive recorder leaves it, belongs to no evaluation."""
-    assert list(_evaluations(iter([(1, 0, 1), (2, 0, 1)]), NANOSECONDS)) == []
-    assert list(_evaluations(iter([]), NANOSECONDS)) == []
-
-
-# ---- the real engine ---------------------------------------------------------------------------------------------
 
 #: Runs a plan and returns its record; the same plan is run once.
 Recorded = Callable[[LlamaPlan], EngineRecord]
@@ -124,6 +79,93 @@ def test_a_process_runs_each_prompt(small_plan: LlamaPlan, recorded: Recorded) -
     whole = [span for span in record.spans if span.phase is Phase.END_TO_END]
     assert [span.repetition for span in whole] == [0, 1]
     assert all(one.start_ns <= two.start_ns < one.end_ns for one, two in zip(whole, prefills, strict=True))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_each_thread_has_each_operator_with_its_own_end(
+    small_plan: LlamaPlan, recorded: Recorded, n_threads: int
+) -> None:
+    """The preload recorder sees each timed node once an evaluation on each thread, fused pairs too, in order."""
+    record = recorded(replace(small_plan, recorder="preload", n_threads=n_threads))
+    timed = [[place for place, node in enumerate(graph) if node.timed] for graph in record.graphs]
+    assert any(node.fused for graph in record.graphs for node in graph)
+    assert record.n_dropped == 0
+    for thread in range(n_threads):
+        own = [each for each in record.thread_starts if each.thread == thread]
+        expected = [(each.graph, node) for each in record.evaluations for node in timed[each.graph]]
+        assert [(each.graph, each.node) for each in own] == expected
+        ends = [each.end_ns for each in own]
+        assert all(end is not None and each.start_ns <= end for each, end in zip(own, ends, strict=True))
+        assert all(end is not None and end <= then.start_ns for end, then in zip(ends, own[1:], strict=False))
+
+
+def test_own_times_of_threads_lie_within_the_phases(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """On one thread the operators' own times of a call sum up to no more than its phase."""
+    record = recorded(replace(small_plan, recorder="preload"))
+    for span in record.spans:
+        if span.phase in (Phase.PREFILL, Phase.DECODE):
+            own_ns = sum(
+                each.end_ns - each.start_ns
+                for each in record.thread_starts
+                if each.end_ns is not None and span.start_ns <= each.start_ns <= span.end_ns
+            )
+            assert 0 < own_ns <= span.duration_ns
+
+
+def test_tensors_of_one_memory_share_their_root(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """A view has the root of what it is a view of, and a source that of the node that computed it."""
+    for graph in recorded(small_plan).graphs:
+        roots = {node.tensor.name: node.tensor.root for node in graph if node.timed or node.fused}
+        views = [node for node in graph if node.op in ("VIEW", "RESHAPE", "PERMUTE")]
+        assert views
+        assert all(node.tensor.root == node.sources[0].root for node in views)
+        sources = {each.name: each.root for node in graph for each in node.sources}
+        assert all(sources[name] == root for name, root in roots.items() if name in sources)
+
+
+def test_the_experts_of_each_token_and_layer_are_read(routed_plan: LlamaPlan, recorded: Recorded) -> None:
+    """Each layer's router is read in each call; the last layer computes the last token of a prompt alone."""
+    record = recorded(replace(routed_plan, recorder="experts"))
+    steps = [(0, 0, 1), (1, 0, 1)] * routed_plan.n_gen
+    seen = [(each.layer, each.first_token, len(each.ids)) for each in record.experts]
+    assert seen == [(0, 0, routed_plan.n_prompt), (1, routed_plan.n_prompt - 1, 1), *steps]
+    assert {each.n_experts for each in record.experts} == {60}
+    for choice in record.experts:
+        assert all(len(set(row)) == 4 and all(0 <= expert < 60 for expert in row) for row in choice.ids)
+        assert sum(span.start_ns < choice.ns < span.end_ns for span in record.spans) == 2
+    assert len(set(record.experts[0].ids)) > 1
+
+
+def test_experts_do_not_depend_on_how_a_batch_is_cut(routed_plan: LlamaPlan, recorded: Recorded) -> None:
+    """In ubatches of 5 the tokens of a prompt choose the experts that they choose together."""
+    together = recorded(replace(routed_plan, recorder="experts")).experts
+    cut = recorded(replace(routed_plan, recorder="experts", n_ubatch=5)).experts
+    assert [each.first_token for each in cut[:5]] == [0, 5, 10, 15, 15]
+    assert tuple(row for each in cut[:4] for row in each.ids) == together[0].ids
+    assert [each.ids for each in cut[4:]] == [each.ids for each in together[1:]]
+
+
+def test_reading_experts_changes_no_operator(routed_plan: LlamaPlan, recorded: Recorded) -> None:
+    """The pieces of a graph have, one behind the other, the operators of the whole, and each has its end."""
+    whole, pieces = (recorded(replace(routed_plan, recorder=name)) for name in ("callback", "experts"))
+    names = [[name for graph in graph_names(record) for name in graph] for record in (whole, pieces)]
+    assert names[0] == names[1]
+    assert len(pieces.evaluations) == 3 * len(whole.evaluations)
+    assert n_ends(pieces) == [sum(node.timed for node in pieces.graphs[each.graph]) for each in pieces.evaluations]
+    assert sum(n_ends(pieces)) == sum(n_ends(whole))
+
+
+def test_without_a_device_a_graph_is_one_split(small_plan: LlamaPlan, recorded: Recorded) -> None:
+    """The processor's backend is given the whole graph once a call, and refuses nothing."""
+    record, usual = (recorded(replace(small_plan, recorder=name)) for name in ("splits", "callback"))
+    assert [each.backend for each in record.splits] == ["CPU"] * (1 + small_plan.n_gen)
+    assert record.evaluations == ()
+    names = [[node.tensor.name for node in record.graphs[each.graph]] for each in record.splits]
+    assert names == graph_names(usual)
+    assert all(node.refused_by == () for graph in record.graphs for node in graph)
+    for each in record.splits:
+        spans = [span for span in record.spans if span.start_ns <= each.launch_ns <= each.return_ns <= span.end_ns]
+        assert len(spans) == 2
 
 
 def test_an_unknown_recorder_is_refused(small_plan: LlamaPlan) -> None:

@@ -18,6 +18,8 @@ from perfsuite.measure.plan import (
     SCHEMA,
     DevicesPlan,
     DuplicationPlan,
+    EbpfOverheadPlan,
+    EbpfPlan,
     EngineDuplicationPlan,
     IndependentPlan,
     KernelPlan,
@@ -49,6 +51,19 @@ LLAMA = LlamaPlan(
 PLANS: dict[str, Plan] = {
     "llama": replace(LLAMA, inject_op="MUL_MAT", inject_ratio=0.25),
     "overhead": OverheadPlan(llama=LLAMA, phase="decode", n_pairs=7),
+    "ebpf_overhead": EbpfOverheadPlan(
+        llama=replace(
+            LLAMA,
+            ebpf=EbpfPlan(
+                helper="/usr/local/libexec/perfsuite/perfsuite-bpf",
+                log_path="/logs/ebpf.bpflog",
+                levels=7,
+                floor_tokens_per_s=5.0,
+                counters=("cycles", "page-faults-major"),
+            ),
+        ),
+        n_pairs=7,
+    ),
     "uprobes": UprobePlan(llama=LLAMA),
     "duplication": DuplicationPlan(
         case_ids=("kernel/add/n8/f32",), platform=None, n_rounds=5, budget_ns=10**9, seed=1, log_dir="/logs"
@@ -97,7 +112,7 @@ HEADER_FAULTS = {
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
     "task": (
         "dance",
-        r"names the task 'dance'; known are devices, duplication, engine_duplication, independent, kernels, llama, ",
+        r"names the task 'dance'; known are devices, duplication, ebpf_overhead, engine_duplication, ",
     ),
 }
 

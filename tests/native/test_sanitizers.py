@@ -26,6 +26,7 @@ def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path
     assert "100% tests passed" in output
     assert "test_ring" in output
     assert "test_live" in output
+    assert "test_entry" in output
     assert ("test_recorder" in output) == bool(include_dir)
     assert ("test_phase_tracer" in output) == bool(include_dir)
 

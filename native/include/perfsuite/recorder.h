@@ -1,11 +1,15 @@
-/* The callback recorder: which operators a llama.cpp context computed, and when each ended.
+/* The recorders: which operators a llama.cpp context computed, and when each ended.
  *
  * Two public hooks of llama.cpp are enough.  `cb_eval` names every node of a graph before the graph is computed (the
  * recorder answers false, so that nothing is split or synchronised).  The abort callback is called on thread 0 after
  * each node that the CPU backend computes, before the barrier.  The recorder pairs the two.
  *
- * A third, optional hook is the entry of `ggml_cpu_extra_compute_forward`, which the library interposes: it gives the
- * start of the first operator, and in the `preload` mode the start of every operator on every thread.
+ * The library also stands before a few functions of ggml (src/engine/entry.c).  The entries of operators give the start
+ * of the first one, and with the arrivals at barriers, in the `preload` mode, the start and the own end of every operator
+ * on every thread.  The calls that hand a part of the graph to a backend give the splits.
+ *
+ * The `experts` mode is that of the callback with one answer of true: behind each router, whose choice is then read.  It
+ * cuts the graph there, so an evaluation of the engine's is several graphs here, one for each piece.
  */
 #ifndef PERFSUITE_RECORDER_H
 #define PERFSUITE_RECORDER_H
@@ -24,12 +28,14 @@ struct ggml_compute_params;
 
 enum { PS_MAX_SOURCES = 5, PS_NAME_BYTES = 64, PS_OP_BYTES = 32, PS_TYPE_BYTES = 16 };
 
-/* What is kept of a tensor: its ggml name and type, its four dimensions and the bytes between its elements. */
+/* What is kept of a tensor: its ggml name and type, its four dimensions, the bytes between its elements, and the address
+ * of the tensor whose memory it is (its own, or that of what it is a view of) when the graph was first seen. */
 typedef struct ps_tensor {
     char name[PS_NAME_BYTES];
     char type[PS_TYPE_BYTES];
     int64_t ne[4];
     int64_t nb[4];
+    uint64_t root;
 } ps_tensor;
 
 /* A node of a graph; `timed` is 1 where the CPU backend reports its end, 0 for empty, uncomputed and fused-away nodes. */
@@ -39,25 +45,46 @@ typedef struct ps_node {
     int32_t timed;
     int32_t fused_into_previous;
     int32_t n_sources;
-    int32_t reserved;
+    uint32_t refused_by; /* bits 1 << device of those that cannot compute it (the `splits` recorder) */
     ps_tensor sources[PS_MAX_SOURCES];
 } ps_node;
 
-/* The start of an operator on one thread (the `preload` recorder). */
+/* An operator on one thread (the `preload` recorder), from its start to its last arrival at a barrier; 0: none seen. */
 typedef struct ps_thread_event {
     uint64_t ticks;
+    uint64_t end_ticks;
     uint32_t graph;
-    uint32_t node;
+    uint32_t node; /* of a fused pair the first */
     uint32_t thread;
     uint32_t reserved;
 } ps_thread_event;
 
+/* The experts that a layer's router chose, `n_used` for each of `n_tokens` (the `experts` recorder). */
+typedef struct ps_expert_choice {
+    uint64_t ticks;    /* when they were read */
+    uint64_t first_id; /* place of the first token's first among all ids */
+    int32_t layer;
+    int32_t n_tokens;
+    int32_t n_used;
+    int32_t n_experts; /* that the router could choose from; 0: not known */
+} ps_expert_choice;
+
+/* A part of the graph that was given to one backend (the `splits` recorder). */
+typedef struct ps_split {
+    uint64_t launch_ticks;
+    uint64_t return_ticks; /* of the call; a device may still compute */
+    int32_t graph;
+    int32_t backend;
+} ps_split;
+
 typedef enum ps_recorder_kind {
     PS_RECORDER_NONE = 0,
     PS_RECORDER_CALLBACK = 1, /* ends of operators on thread 0 */
-    PS_RECORDER_PRELOAD = 2,  /* starts of operators on each thread */
+    PS_RECORDER_PRELOAD = 2,  /* starts and ends of operators on each thread */
     PS_RECORDER_CB_EVAL = 3,  /* answers true for each node: the naive way, kept for comparison */
     PS_RECORDER_GROUPS = 4,   /* ends of groups of nodes, each computed and waited for by itself, on any backend */
+    PS_RECORDER_EXPERTS = 5,  /* ends of operators on thread 0, and the experts that each layer's router chose */
+    PS_RECORDER_SPLITS = 6,   /* which backend is given which nodes; neither of the two hooks is wanted */
 } ps_recorder_kind;
 
 typedef struct ps_recorder ps_recorder;
@@ -81,10 +108,10 @@ void ps_recorder_set_groups(ps_recorder *recorder, const uint8_t *ends, int32_t 
  * then the launch of the graph of all nodes and the end of each group, with the index of the group's last node + 1. */
 void ps_recorder_end_evaluation(ps_recorder *recorder);
 
-/* Which recorder the entry hook reports to; NULL for none.  One at a time in a process. */
+/* Which recorder the interposed functions report to; NULL for none.  One at a time in a process. */
 void ps_recorder_watch_entries(ps_recorder *recorder);
 
-/* Moves what the hooks have put into the rings to the recorder's store; call it outside the timed region. */
+/* Moves what the hooks have put into the rings to the recorder's store; call it while the engine computes nothing. */
 void ps_recorder_drain(ps_recorder *recorder);
 /* Whether a drain is due before the next evaluation. */
 bool ps_recorder_is_half_full(const ps_recorder *recorder);
@@ -98,6 +125,12 @@ int32_t ps_recorder_n_graphs(const ps_recorder *recorder);
 const ps_node *ps_recorder_nodes(const ps_recorder *recorder, int32_t graph, int32_t *n_nodes);
 const ps_event *ps_recorder_events(const ps_recorder *recorder, uint64_t *n_events);
 const ps_thread_event *ps_recorder_thread_events(const ps_recorder *recorder, uint64_t *n_events);
+const ps_expert_choice *ps_recorder_expert_choices(const ps_recorder *recorder, uint64_t *n_choices);
+const int32_t *ps_recorder_expert_ids(const ps_recorder *recorder);
+const ps_split *ps_recorder_splits(const ps_recorder *recorder, uint64_t *n_splits);
+/* NULL where there is no such one. */
+const char *ps_recorder_backend_name(const ps_recorder *recorder, int32_t backend);
+const char *ps_recorder_device_name(const ps_recorder *recorder, int32_t device);
 
 #ifdef __cplusplus
 }

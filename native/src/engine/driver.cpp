@@ -22,8 +22,6 @@
 #include "perfsuite/clock.h"
 #include "perfsuite/live.h"
 
-extern "C" bool ps_entry_resolve(void);
-
 namespace {
 
 using perfsuite::failure;
@@ -155,7 +153,7 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     params.type_v = type_of(options.type_v);
     params.swa_full = options.swa_full != 0;
     params.no_perf = true;
-    if (recorder) {
+    if (recorder && options.recorder != PS_RECORDER_SPLITS) {
         params.cb_eval = ps_recorder_ask;
         params.cb_eval_user_data = recorder;
     }
@@ -167,7 +165,7 @@ context_ptr open_context(llama_model *model, const ps_options &options, ps_recor
     if (adapter) {
         apply_adapter(context.get(), adapter);
     }
-    if (recorder && options.recorder == PS_RECORDER_CALLBACK) {
+    if (recorder && (options.recorder == PS_RECORDER_CALLBACK || options.recorder == PS_RECORDER_EXPERTS)) {
         llama_set_abort_callback(context.get(), ps_recorder_tick, recorder);
     }
     return context;
@@ -411,7 +409,6 @@ int32_t ps_engine_open(const ps_options *options, ps_engine **engine, char *erro
             opened->group_ends[i].assign(ends, ends ? ends + options->n_group_nodes[i] : ends);
         }
         opened->padding = draw_padding(options->layout_seed);
-        ps_entry_resolve();
         const int64_t start_ns = ps_now_ns();
         opened->model = load(*options);
         opened->recorder = open_recorder(*options);
@@ -491,7 +488,6 @@ void ps_engine_clock(const ps_engine *engine, ps_clock_point *start, ps_clock_po
 int32_t ps_engine_overhead(const ps_options *options, const ps_workload *workload, int32_t n_pairs, int64_t *plain_ns,
                            int64_t *recorded_ns, int32_t prefill, char *error, size_t error_bytes) {
     try {
-        ps_entry_resolve();
         overhead_bench bench(*options, *workload, prefill != 0);
         const int32_t n_warm_up = bench.n_steps();
         for (int32_t pair = -n_warm_up; pair < n_pairs; pair++) {

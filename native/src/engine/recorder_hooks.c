@@ -1,0 +1,151 @@
+/* The hooks of the callback recorder, and whom the interposed functions report to.
+ *
+ * The hot path is ps_recorder_ask (about 900 calls a decode step) and ps_recorder_tick (about 500): no clock call, no
+ * lock, no allocation.  A graph that was seen before is known again by a hash over its nodes' addresses, and over the
+ * operators and shapes of some; only a new one is copied out.
+ */
+#include "interposed.h"
+#include "perfsuite/clock.h"
+#include "recorder_state.h"
+
+/* A decode step streams the whole model through the caches, so looking into every tensor of the next graph is a cache
+ * miss each.  Layers are alike: the batch, the context length and the outputs show in the first layers and in the last
+ * node, and the rest of the graph is known by its addresses. */
+enum { N_SIGNED = 96 };
+
+uint32_t ps_watching;
+
+static ps_recorder *watched;
+
+static void watch(uint32_t bits) { __atomic_store_n(&ps_watching, bits, __ATOMIC_RELAXED); }
+
+static uint32_t watched_bits(const ps_recorder *r) {
+    return !r ? 0 : r->kind == PS_RECORDER_PRELOAD ? PS_WATCH_THREADS : r->kind == PS_RECORDER_SPLITS ? PS_WATCH_SPLITS : 0;
+}
+
+void ps_recorder_watch_entries(ps_recorder *recorder) {
+    watched = recorder;
+    watch(watched_bits(recorder));
+}
+
+void ps_hooks_forget(const ps_recorder *r) {
+    if (watched == r) {
+        ps_recorder_watch_entries(NULL);
+    }
+}
+
+ps_recorder *ps_hooks_watched(void) { return watched; }
+
+/* ---- an evaluation --------------------------------------------------------------------------------------------- */
+
+void ps_hooks_begin_asking(ps_recorder *r) {
+    r->state = STATE_ASKING;
+    r->n_asked = 0;
+    r->hash = UINT64_C(0x243F6A8885A308D3);
+    r->launch_ticks = ps_ticks();
+}
+
+void ps_hooks_begin_computing(ps_recorder *r) {
+    r->state = STATE_COMPUTING;
+    r->n_ticked = 0;
+    r->current = -1;
+    if (r->n_asked <= MAX_NODES) {
+        r->hash = ps_mix(r->hash, ps_signature(r->asked[r->n_asked - 1]));
+        r->current = ps_graphs_find(r);
+    } else {
+        r->n_lost_graphs++;
+    }
+    if (ps_is_watching(PS_WATCH_FIRST_ENTRY)) {
+        watch(watched_bits(watched));
+    }
+    if (r->current >= 0) {
+        ps_ring_push(&r->ring, r->launch_ticks, (uint32_t)r->current, 0);
+    }
+    r->previous_ticks = r->launch_ticks;
+}
+
+static inline void note(ps_recorder *r, const struct ggml_tensor *tensor) {
+    if (r->state != STATE_ASKING) {
+        ps_hooks_begin_asking(r);
+    }
+    uint32_t position = r->n_asked++;
+    if (position >= MAX_NODES) {
+        return;
+    }
+    r->asked[position] = tensor;
+    r->hash = ps_mix(r->hash, position < N_SIGNED ? ps_signature(tensor) : (uint64_t)(uintptr_t)tensor);
+    if (r->may_be_last[position]) {
+        r->launch_ticks = ps_ticks();
+        if (watched == r) {
+            watch(watched_bits(r) | PS_WATCH_FIRST_ENTRY);
+        }
+    }
+}
+
+void ps_hooks_note(ps_recorder *r, const struct ggml_tensor *tensor) { note(r, tensor); }
+
+static bool ask_naively(ps_recorder *r, bool ask) {
+    if (!ask) { /* only after an answer of true */
+        ps_ring_push(&r->ring, ps_ticks(), 0, 1);
+    }
+    return true;
+}
+
+static bool ask_otherwise(ps_recorder *r, const struct ggml_tensor *tensor, bool ask) {
+    switch (r->kind) {
+    case PS_RECORDER_CB_EVAL: return ask_naively(r, ask);
+    case PS_RECORDER_GROUPS: return ps_groups_ask(r, tensor, ask);
+    default: return ps_experts_ask(r, tensor, ask);
+    }
+}
+
+bool ps_recorder_ask(struct ggml_tensor *tensor, bool ask, void *recorder) {
+    ps_recorder *r = (ps_recorder *)recorder;
+    if (__builtin_expect(r->kind >= PS_RECORDER_CB_EVAL, 0)) {
+        return ask_otherwise(r, tensor, ask);
+    }
+    note(r, tensor);
+    return false;
+}
+
+/* ---- its operators --------------------------------------------------------------------------------------------- */
+
+static uint64_t busy_wait(const ps_recorder *r, uint64_t now) {
+    uint64_t wait = (uint64_t)((double)(now - r->previous_ticks) * r->inject_ratio + r->inject_extra_ticks);
+    uint64_t until = now + wait;
+    while ((now = ps_ticks()) < until) {
+    }
+    return now;
+}
+
+bool ps_recorder_tick(void *recorder) {
+    ps_recorder *r = (ps_recorder *)recorder;
+    uint64_t now = ps_ticks();
+    if (r->state == STATE_ASKING) {
+        ps_hooks_begin_computing(r);
+    }
+    uint32_t index = r->n_ticked++;
+    if (r->current >= 0) {
+        const ps_graph *graph = &r->graphs[r->current];
+        if (r->inject_op[0] && index < (uint32_t)graph->n_timed && graph->slowed[index]) {
+            now = busy_wait(r, now);
+        }
+        ps_ring_push(&r->ring, now, (uint32_t)r->current, index + 1);
+    }
+    r->previous_ticks = now;
+    return false;
+}
+
+/* Called on every thread. */
+void ps_recorder_entry(int ith, const struct ggml_tensor *tensor) {
+    ps_recorder *r = watched;
+    if (ps_is_watching(PS_WATCH_THREADS)) {
+        if (ith == 0 && r->state == STATE_ASKING) {
+            ps_hooks_begin_computing(r);
+        }
+        ps_threads_enter(r, ith, tensor);
+    } else if (ith == 0 && ps_is_watching(PS_WATCH_FIRST_ENTRY)) {
+        watch(watched_bits(r));
+        ps_ring_push(&r->ring, ps_ticks(), 0, PS_EVENT_FIRST_START);
+    }
+}

@@ -1,0 +1,50 @@
+/* Graphs that nobody computes, and stand-ins for what the recorder calls of the library whose structs it reads. */
+#ifndef PERFSUITE_TESTS_FAKE_GRAPH_H
+#define PERFSUITE_TESTS_FAKE_GRAPH_H
+
+#include <string.h>
+
+#include "check.h"
+#include "ggml-backend.h"
+#include "ggml.h"
+#include "interposed.h"
+#include "perfsuite/recorder.h"
+
+enum { CAPACITY = 4096, MOST_NODES = 16, N_USUAL = 5, N_USUAL_TIMED = 3 };
+
+typedef struct graph {
+    struct ggml_tensor nodes[MOST_NODES];
+    struct ggml_tensor weight;
+    int n_nodes;
+} graph;
+
+/* What is opaque in the library. */
+struct ggml_cgraph {
+    struct ggml_tensor *nodes[MOST_NODES];
+    int n_nodes;
+};
+struct ggml_backend {
+    const char *name;
+};
+struct ggml_backend_device {
+    const char *name;
+    enum ggml_backend_dev_type type;
+};
+
+void shape(struct ggml_tensor *tensor, int64_t n_columns, int64_t n_rows);
+struct ggml_tensor *add(graph *g, enum ggml_op op, struct ggml_tensor *first, struct ggml_tensor *second);
+void empty_graph(graph *g);
+/* A product, a view of it, a norm, its product with the weight, and a sum: four operators in time, three of them timed
+ * after fusing. */
+void usual_graph(graph *g);
+
+ps_recorder *opened(ps_recorder_kind kind);
+/* As the scheduler asks, and as thread 0 ticks; no answer is yes. */
+void ask_all(ps_recorder *recorder, graph *g);
+void tick(ps_recorder *recorder, int n_ticks);
+void evaluate(ps_recorder *recorder, graph *g, int n_timed);
+/* What is stored, which must be as much as is expected. */
+const ps_event *stored(ps_recorder *recorder, uint64_t n_expected);
+const ps_node *nodes_of(const ps_recorder *recorder, int32_t index, int32_t n_expected);
+
+#endif
