@@ -15,7 +15,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from perfsuite.errors import EngineError, NativeBuildError
@@ -55,7 +55,7 @@ def load_probe_library(cache_dir: Path) -> ctypes.CDLL:
 
 def build_probe_library(cache_dir: Path) -> Path:
     """Compile the probe library from ``native/src`` into the cache."""
-    root = _source_root("src/threads.c")
+    root = source_root("src/threads.c")
     sources = sorted((root / "src").glob("*.c"))
     return _build(PROBE_LIBRARY, sources, root / "include", cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
 
@@ -89,7 +89,7 @@ def refuse_other_engine(engine: Engine, maps: str) -> None:
 
 def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
     """Compile recorder and driver against the engine's headers into the cache; return the library's path."""
-    root = _source_root("src/engine/driver.cpp")
+    root = source_root("src/engine/driver.cpp")
     sources = sorted((root / "src" / "engine").glob("*.c*"))
     links = [
         *(str(engine.library(name)) for name in ENGINE_LIBRARIES),
@@ -104,7 +104,7 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
 
 def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
     """Compile the interposed tracer of phases against the engine's headers into the cache; it is for LD_PRELOAD."""
-    root = _source_root("src/tracer/phase_tracer.c")
+    root = source_root("src/tracer/phase_tracer.c")
     return _build(
         PHASE_TRACER_LIBRARY,
         [root / "src" / "tracer" / "phase_tracer.c"],
@@ -140,18 +140,40 @@ def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
     try:
         return _build(name, sources, root / "include", cache_dir, extra=extra, links=links, identity=name)
     except NativeBuildError:
-        if _has_header("CL/cl_layer.h"):
+        if has_header("CL/cl_layer.h"):
             raise
         raise NativeBuildError(f"{name}: no CL/cl_layer.h; install OpenCL's headers, Debian's opencl-headers") from None
 
 
-def _has_header(header: str) -> bool:
+def has_header(header: str) -> bool:
+    """Tell whether the C compiler finds a header."""
     command = [_compiler("cc", "gcc", "clang"), "-E", "-x", "c", "-", "-o", os.devnull]
     text = f"#include <{header}>\n"
     return subprocess.run(command, input=text, text=True, capture_output=True, timeout=60).returncode == 0
 
 
-def _source_root(needed: str) -> Path:
+def build_program(
+    name: str,
+    sources: Sequence[Path],
+    include: Path,
+    cache_dir: Path,
+    *,
+    extra: Sequence[str],
+    links: Sequence[str],
+    identity: str,
+) -> Path:
+    """Compile a program into the cache, and return its path; one with the same sources and identity is kept."""
+    return _build(name, sources, include, cache_dir, extra=extra, links=links, identity=identity, is_program=True)
+
+
+def source_root(needed: str) -> Path:
+    """Return the folder of native files that holds one of the sources.
+
+    Raises
+    ------
+    NativeBuildError
+        None does.
+    """
     for place in native_dirs():
         if (place / needed).exists():
             return place
@@ -167,6 +189,7 @@ def _build(
     extra: Sequence[str],
     links: Sequence[str],
     identity: str,
+    is_program: bool = False,
 ) -> Path:
     headers = sorted({*include.rglob("*.h"), *(header for source in sources for header in source.parent.glob("*.h"))})
     digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
@@ -174,13 +197,37 @@ def _build(
         digest.update(source.read_bytes())
     target = cache_dir / "native" / f"{Path(name).stem}-{digest.hexdigest()[:16]}" / name
     if not target.exists():
-        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), links)
+        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), () if is_program else ("-shared",), links)
     return target
 
 
-def _compile(target: Path, sources: Sequence[Path], flags: Sequence[str], links: Sequence[str]) -> None:
-    """Compile in a folder beside the target and move it into place whole, so that two runs cannot mix."""
+def _compile(
+    target: Path, sources: Sequence[Path], flags: Sequence[str], kind: Sequence[str], links: Sequence[str]
+) -> None:
     cc, cxx = _compiler("cc", "gcc", "clang"), _compiler("c++", "g++", "clang++")
+
+    def make(work: Path, log: Path) -> None:
+        objects = []
+        for source in sources:
+            made = work / f"{source.name}.o"
+            standard = (cxx, "-std=c++17") if source.suffix == ".cpp" else (cc, "-std=gnu11")
+            run_step([*standard, *flags, "-c", str(source), "-o", str(made)], log)
+            objects.append(str(made))
+        run_step([cxx, *kind, "-pthread", *objects, *links, "-o", str(work / target.name)], log)
+
+    make_whole(target, make)
+
+
+def make_whole(target: Path, make: Callable[[Path, Path], None]) -> None:
+    """Have a file made in a folder beside its own, and move it into place whole, so that two runs cannot mix.
+
+    `make` gets that folder, in which it leaves a file of the target's name, and the log of what it runs.
+
+    Raises
+    ------
+    NativeBuildError
+        There is no room for it, or `make` failed.
+    """
     log = target.parent.parent / f"{target.parent.name}.log"
     try:
         target.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -189,13 +236,7 @@ def _compile(target: Path, sources: Sequence[Path], flags: Sequence[str], links:
         raise NativeBuildError(f"{target.parent.parent}: cannot be written ({error.strerror})") from error
     try:
         log.write_text("")
-        objects = []
-        for source in sources:
-            made = work / f"{source.name}.o"
-            standard = (cxx, "-std=c++17") if source.suffix == ".cpp" else (cc, "-std=gnu11")
-            _run([*standard, *flags, "-c", str(source), "-o", str(made)], log)
-            objects.append(str(made))
-        _run([cxx, "-shared", "-pthread", *objects, *links, "-o", str(work / target.name)], log)
+        make(work, log)
         target.parent.mkdir(exist_ok=True)
         os.replace(work / target.name, target)
     finally:
@@ -209,7 +250,14 @@ def _compiler(*names: str) -> str:
     raise NativeBuildError(f"no compiler ({', '.join(names)}) on the PATH; install one, such as Debian's g++")
 
 
-def _run(command: Sequence[str], log: Path) -> None:
+def run_step(command: Sequence[str], log: Path) -> None:
+    """Run one command of a build, with what it says in the log.
+
+    Raises
+    ------
+    NativeBuildError
+        It fails, or does not end within five minutes.
+    """
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S)
     except subprocess.TimeoutExpired as error:

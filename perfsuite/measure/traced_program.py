@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 
 from perfsuite.errors import MeasurementError
@@ -19,8 +19,15 @@ _FORWARDED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, sign
 _FROM_TERMINAL = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT})
 
 
-def run_traced(command: Sequence[str], extra_environment: Mapping[str, str]) -> int:
+def run_traced(
+    command: Sequence[str],
+    extra_environment: Mapping[str, str],
+    observe: Callable[[int], AbstractContextManager[object]] = lambda _: nullcontext(),
+) -> int:
     """Run a program to its end, however long it takes, and return its exit code; 128 + N where signal N killed it.
+
+    `observe` is given the process's id, and what it returns is open for as long as the process runs; where it fails,
+    the program runs to its end nevertheless, and the failure is raised after it.
 
     Raises
     ------
@@ -30,7 +37,11 @@ def run_traced(command: Sequence[str], extra_environment: Mapping[str, str]) -> 
     with _forwarded() as recipient:
         process = _start(command, program_environment(extra_environment))
         recipient.begin(process)
-        returncode = process.wait()
+        try:
+            with observe(process.pid):
+                returncode = process.wait()
+        finally:
+            process.wait()
     return 128 - returncode if returncode < 0 else returncode
 
 

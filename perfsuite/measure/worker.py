@@ -7,6 +7,7 @@ whole or not at all.
 from __future__ import annotations
 
 import os
+import random
 import resource
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import (
     DevicesPlan,
     DuplicationPlan,
+    EbpfOverheadPlan,
     EngineDuplicationPlan,
     IndependentPlan,
     KernelPlan,
@@ -37,6 +39,7 @@ from perfsuite.measure.plan import (
     task_of,
 )
 from perfsuite.measure.resident import resident_sample
+from perfsuite.records.trace_levels import TraceLevel
 
 if TYPE_CHECKING:
     from perfsuite.measure.live_publisher import Pause
@@ -63,6 +66,7 @@ def peak_rss_bytes() -> int:
 
 
 def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
+    from perfsuite.measure.ebpf_run import ebpf_recorded
     from perfsuite.measure.llama import open_engine
 
     library = _engine_library(plan)
@@ -70,9 +74,10 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
     with _published(library, plan) as pause, open_engine(library, plan) as engine:
         with pause():
             engine.warm_up(plan)
-        before = ContentionMark.take()
-        engine.run(plan)
-        contention = before.until(ContentionMark.take())
+        with ebpf_recorded(plan) as ebpf_notes:
+            before = ContentionMark.take()
+            engine.run(plan)
+            contention = before.until(ContentionMark.take())
         record = engine.record()
     resident_bytes = peak_rss_bytes()
     return {
@@ -81,6 +86,7 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
         "base_memory": base and base[0].to_plain(),
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
+        "ebpf_notes": ebpf_notes,
     }
 
 
@@ -115,10 +121,15 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
 
 def _run_turns(plan: TurnsPlan) -> dict[str, Any]:
     """Run a warm-up and a repetition each time that a line comes in, and say when it is done."""
+    from perfsuite.measure.ebpf_run import ebpf_recorded
     from perfsuite.measure.llama import open_engine
 
     library = _engine_library(plan.llama)
-    with _published(library, plan.llama) as pause, open_engine(library, plan.llama) as engine:
+    with (
+        _published(library, plan.llama) as pause,
+        open_engine(library, plan.llama) as engine,
+        ebpf_recorded(plan.llama),
+    ):
         turns: list[Contention] = []
         print(READY_MARK, flush=True)
         for _ in iter(sys.stdin.readline, ""):
@@ -150,6 +161,31 @@ def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
     plain, recorded = measure_overhead(library, plan.llama, phase=Phase(plan.phase), n_pairs=plan.n_pairs)
     contention = before.until(ContentionMark.take())
     return {"plain_ns": plain, "recorded_ns": recorded, "contention": contention.to_plain()}
+
+
+def _run_ebpf_overhead(plan: EbpfOverheadPlan) -> dict[str, Any]:
+    from perfsuite.measure.ebpf_overhead import alternate, paired_sums
+    from perfsuite.measure.ebpf_run import required_ebpf, start_recording
+    from perfsuite.measure.llama import open_engine
+
+    library, ebpf = _engine_library(plan.llama), required_ebpf(plan.llama)
+    turns: list[Contention] = []
+    with open_engine(library, plan.llama) as engine:
+
+        def run() -> None:
+            before = ContentionMark.take()
+            engine.run(plan.llama)
+            turns.append(before.until(ContentionMark.take()))
+
+        engine.warm_up(plan.llama)
+        with start_recording(plan.llama, ebpf) as recording:
+            levels, order = TraceLevel(ebpf.levels), random.Random()
+            sides = alternate(engine, recording, plan.llama, levels, plan.n_pairs, order=order, run=run)
+        sums = paired_sums(engine.record(), sides)
+    return {
+        "sums_ns": {phase.value: list(each) for phase, each in sums.items()},
+        "contention": Contention.total(turns).to_plain(),
+    }
 
 
 def _run_uprobes(plan: UprobePlan) -> dict[str, Any]:
@@ -304,6 +340,7 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     LlamaPlan: _run_llama,
     TurnsPlan: _run_turns,
     OverheadPlan: _run_overhead,
+    EbpfOverheadPlan: _run_ebpf_overhead,
     UprobePlan: _run_uprobes,
     DuplicationPlan: _run_duplication,
     EngineDuplicationPlan: _run_engine_duplication,

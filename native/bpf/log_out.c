@@ -1,0 +1,43 @@
+#include "log_out.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t ps_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+bool ps_log_flush(ps_log_out *out) {
+    for (uint32_t n_done = 0; !out->error && n_done < out->n_buffered;) {
+        ssize_t n = write(out->fd, out->buffer + n_done, out->n_buffered - n_done);
+        if (n > 0) {
+            n_done += (uint32_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            out->error = n == 0 ? EIO : errno;
+        }
+    }
+    out->n_buffered = 0;
+    return !out->error;
+}
+
+bool ps_log_write(ps_log_out *out, const void *bytes, uint32_t n_bytes) {
+    if (n_bytes > sizeof(out->buffer)) {
+        out->error = EMSGSIZE;
+    }
+    if (out->error || (out->n_buffered + n_bytes > sizeof(out->buffer) && !ps_log_flush(out))) {
+        return false;
+    }
+    memcpy(out->buffer + out->n_buffered, bytes, n_bytes);
+    out->n_buffered += n_bytes;
+    return true;
+}
+
+bool ps_log_record(ps_log_out *out, ps_bpf_record record, const void *content, uint16_t n_bytes) {
+    record.bytes = (uint16_t)(sizeof(record) + n_bytes);
+    record.ns = record.ns ? record.ns : ps_now_ns();
+    return ps_log_write(out, &record, sizeof(record)) && ps_log_write(out, content, n_bytes);
+}

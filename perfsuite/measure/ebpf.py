@@ -1,0 +1,254 @@
+"""The eBPF recorder of one process: starts the helper, switches what it records, and ends it.
+
+The helper writes its log into the file by itself; this process hands it the open file and nothing of what is recorded
+passes through here.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.counters import find_counters, usual_counters
+from perfsuite.measure.tensor_layout import refuse_other_layout
+from perfsuite.records.tensor_layout import TensorLayout
+from perfsuite.records.trace_levels import TraceLevel
+
+#: Loading the programs takes a second or two on a slow board.
+READY_LIMIT_S = 60.0
+#: Taking probes away and setting others.
+SWITCH_LIMIT_S = 30.0
+#: Writing what is left, on a slow disk.
+FINISH_LIMIT_S = 60.0
+
+BUFFERS = ("ring", "perf")
+
+#: The operator whose third source are the ids of experts.
+_EXPERT_OP = "MUL_MAT_ID"
+#: How the helper says that all is attached, and that levels are switched.
+_READY, _ANSWER = b"ready\n", b"\nlevels "
+#: What cannot be recorded without knowing where a tensor's fields lie.
+_NEEDS_LAYOUT = TraceLevel.STRUCTURE | TraceLevel.EXPERTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EbpfStatus:
+    """What a helper said when it ended."""
+
+    #: What it left out, or could not do.
+    notes: tuple[str, ...]
+
+
+def start_ebpf(
+    pid: int,
+    levels: TraceLevel,
+    layout: TensorLayout | None,
+    helper: Path,
+    log_path: Path,
+    *,
+    buffer: str = "ring",
+    buffer_bytes: int | None = None,
+    floor_tokens_per_s: float | None = None,
+    counters: Sequence[str] = (),
+    statistics: bool = False,
+) -> EbpfRecording:
+    """Begin to record a process that has loaded llama.cpp; everything asked for is attached when this returns.
+
+    `layout` may be None where neither structure nor experts are recorded, at any time. Without names of counters those
+    that are usual on this kind of machine are asked for, and those that it lacks are noted.
+
+    Raises
+    ------
+    MeasurementError
+        The helper cannot be started, cannot attach, or is not ready in time; the text has its own word for it.
+    EngineError
+        The process maps another build than the layout is of.
+    """
+    if layout is not None:
+        refuse_other_layout(layout, pid)
+    options = _options(pid, levels, layout, buffer, buffer_bytes, floor_tokens_per_s, counters, statistics)
+    recording = EbpfRecording(_start([str(helper), *options], log_path))
+    try:
+        recording.wait_until_ready(READY_LIMIT_S)
+    except BaseException:
+        recording.kill()
+        raise
+    return recording
+
+
+class EbpfRecording:
+    """A helper at work; a context manager that ends it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._said = b""
+        self._is_collected = False
+
+    def __enter__(self) -> EbpfRecording:
+        """Go on recording."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Finish, unless that was done; where something else went wrong, that is what is told."""
+        if kind is not None:
+            self.kill()
+        elif not self._is_collected:
+            self.finish()
+
+    @property
+    def helper_pid(self) -> int:
+        """The helper's process."""
+        return self._process.pid
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what it has noted so far: counters that are left out, commands that it could not follow."""
+        lines = self._said.decode(errors="replace").splitlines()
+        return tuple(line.removeprefix("note: ") for line in lines if line.startswith("note: "))
+
+    def has_ended(self) -> bool:
+        """Tell whether it has ended by itself, such as with the process that it records."""
+        return self._process.poll() is not None
+
+    def switch(self, levels: TraceLevel) -> None:
+        """Switch to other levels; they hold when this returns, unless a note says why not. The log has the time.
+
+        Raises
+        ------
+        MeasurementError
+            The helper has ended, or does not answer in time.
+        """
+        n_answers = self._said.count(_ANSWER)
+        try:
+            _stream(self._process.stdin).write(f"levels {int(levels)}\n".encode())
+            _stream(self._process.stdin).flush()
+        except OSError:
+            self._collect(FINISH_LIMIT_S)
+            raise MeasurementError(self._reason("has ended and cannot switch levels")) from None
+        self._listen(lambda said: said.count(_ANSWER) > n_answers, SWITCH_LIMIT_S)
+
+    def finish(self) -> EbpfStatus:
+        """Have it write what is left and end; it may have ended with the recorded process already.
+
+        Raises
+        ------
+        MeasurementError
+            It broke off, or does not end in time; what the log has up to then stays.
+        """
+        self._collect(FINISH_LIMIT_S)
+        if self._process.returncode != 0:
+            raise MeasurementError(self._reason(f"ended with {self._process.returncode}"))
+        return EbpfStatus(notes=self.notes())
+
+    def kill(self) -> None:
+        """End it at once; the log stays cut."""
+        self._process.kill()
+        self._collect(FINISH_LIMIT_S)
+
+    def wait_until_ready(self, limit_s: float) -> None:
+        """Wait for its word that everything is attached.
+
+        Raises
+        ------
+        MeasurementError
+            It failed, with its own error line as the reason, or said nothing in time.
+        """
+        self._listen(lambda said: _READY in said, limit_s)
+
+    def _listen(self, has_come: Callable[[bytes], bool], limit_s: float) -> None:
+        """Take what it says until something has come."""
+        deadline = time.monotonic() + limit_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(_stream(self._process.stderr), selectors.EVENT_READ)
+            while not has_come(self._said):
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise MeasurementError(f"eBPF recorder: no answer after {limit_s:g} s")
+                part = os.read(_stream(self._process.stderr).fileno(), 4096)
+                self._said += part
+                if not part:
+                    self._collect(FINISH_LIMIT_S)
+                    raise MeasurementError(self._reason("has ended"))
+
+    def _collect(self, limit_s: float) -> None:
+        """Close its input, wait for its end, and take what it has still said."""
+        if self._is_collected:
+            return
+        if self._process.stdin is not None:
+            with suppress(OSError):  # it has ended by itself
+                self._process.stdin.close()
+            self._process.stdin = None
+        try:
+            self._said += self._process.communicate(timeout=limit_s)[1] or b""
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+            raise MeasurementError(f"eBPF recorder: still running after {limit_s:g} s") from None
+        finally:
+            self._is_collected = True
+
+    def _reason(self, otherwise: str) -> str:
+        lines = self._said.decode(errors="replace").splitlines()
+        errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+        return f"eBPF recorder: {errors[0] if errors else otherwise}"
+
+
+def _stream(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None or stream.closed:
+        raise MeasurementError("eBPF recorder: has ended")
+    return stream
+
+
+def _start(command: Sequence[str], log_path: Path) -> subprocess.Popen[bytes]:
+    try:
+        with log_path.open("wb") as log:
+            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.PIPE)
+    except OSError as error:
+        where = error.filename or command[0]
+        raise MeasurementError(f"eBPF recorder: {where}: cannot be started ({error.strerror})") from None
+
+
+def _options(
+    pid: int,
+    levels: TraceLevel,
+    layout: TensorLayout | None,
+    buffer: str,
+    buffer_bytes: int | None,
+    floor_tokens_per_s: float | None,
+    counters: Sequence[str],
+    statistics: bool,
+) -> list[str]:
+    if buffer not in BUFFERS:
+        raise MeasurementError(f"buffer {buffer!r}: one of {', '.join(BUFFERS)} is expected")
+    if layout is None and levels & _NEEDS_LAYOUT:
+        raise MeasurementError("structure and experts are recorded with a layout of the engine's tensors only")
+    options = ["--pid", str(pid), "--levels", str(int(levels)), "--buffer", buffer]
+    options += ["--buffer-bytes", str(buffer_bytes)] if buffer_bytes is not None else []
+    options += ["--floor-milli-tokens", str(round(1000 * floor_tokens_per_s))] if floor_tokens_per_s else []
+    options += ["--statistics"] if statistics else []
+    names = counters or (usual_counters() if levels & TraceLevel.COUNTERS else ())
+    for counter in find_counters(names):
+        options += ["--counter", f"{counter.name}:{counter.type}:{counter.config}"]
+    return options + (_layout_options(layout) if layout is not None else [])
+
+
+def _layout_options(layout: TensorLayout) -> list[str]:
+    numbers = {
+        "--tensor-bytes": layout.tensor_bytes,
+        "--ne-at": layout.ne_at,
+        "--nb-at": layout.nb_at,
+        "--op-at": layout.op_at,
+        "--src-at": layout.src_at,
+        "--n-src": layout.n_src,
+        "--data-at": layout.data_at,
+    }
+    if _EXPERT_OP in layout.ops:
+        numbers["--expert-op"] = layout.ops.index(_EXPERT_OP)
+    return [text for name, number in numbers.items() for text in (name, str(number))]

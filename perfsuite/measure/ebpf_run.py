@@ -1,0 +1,74 @@
+"""The eBPF recorder beside a run of the suite's own, started from within the worker once its model is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
+from perfsuite.records.trace_levels import TraceLevel
+
+if TYPE_CHECKING:
+    from perfsuite.measure.ebpf import EbpfRecording
+
+
+@contextmanager
+def ebpf_recorded(plan: LlamaPlan) -> Iterator[list[str]]:
+    """Record what this process does meanwhile, where its plan asks for that; in the end the list says what is left out.
+
+    Raises
+    ------
+    MeasurementError
+        The helper cannot attach, or ended before it was told to.
+    """
+    notes: list[str] = []
+    if plan.ebpf is None:
+        yield notes
+        return
+    with start_recording(plan, plan.ebpf) as recording:
+        yield notes
+        notes += recording.finish().notes
+
+
+def start_recording(plan: LlamaPlan, ebpf: EbpfPlan) -> EbpfRecording:
+    """Attach the helper to this process; what it may not find is known by now, so that it is attached at once.
+
+    Raises
+    ------
+    MeasurementError
+        The helper cannot attach, or another build of llama.cpp than the plan's is mapped.
+    """
+    from perfsuite.measure.ebpf import start_ebpf  # few runs are traced
+    from perfsuite.measure.tensor_layout import refuse_other_layout, tensor_layout
+
+    layout = tensor_layout(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
+    refuse_other_layout(layout, os.getpid())
+    return start_ebpf(
+        os.getpid(),
+        TraceLevel(ebpf.levels),
+        layout,
+        Path(ebpf.helper),
+        Path(ebpf.log_path),
+        buffer=ebpf.buffer,
+        floor_tokens_per_s=ebpf.floor_tokens_per_s,
+        counters=ebpf.counters,
+        statistics=ebpf.statistics,
+    )
+
+
+def required_ebpf(plan: LlamaPlan) -> EbpfPlan:
+    """Return what a plan says of the eBPF recorder.
+
+    Raises
+    ------
+    MeasurementError
+        It says nothing.
+    """
+    if plan.ebpf is None:
+        raise MeasurementError("the plan of an eBPF recording names no helper; run again")
+    return plan.ebpf

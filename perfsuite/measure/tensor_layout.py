@@ -1,0 +1,118 @@
+"""Where the fields of ggml's tensor lie in one build of llama.cpp: asked of its own headers, and kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.native import build_program, source_root
+from perfsuite.records.tensor_layout import TensorLayout
+from perfsuite.records.whole_file import write_whole_bytes
+
+#: The library whose structs they are.
+LAYOUT_LIBRARY = "libggml-base"
+
+_SOURCE = "bpf/layout/tensor_layout.c"
+_LIMIT_S = 60
+
+
+def tensor_layout(engine: Engine, cache_dir: Path) -> TensorLayout:
+    """Return the layout of the tensors of one build of llama.cpp; raises as `layout_of` does."""
+    return layout_of(engine.include_dir, engine.library(LAYOUT_LIBRARY), cache_dir)
+
+
+def layout_of(include_dir: Path, library: Path, cache_dir: Path) -> TensorLayout:
+    """Return the layout that the headers in `include_dir` have; `library` is the libggml-base of the same build.
+
+    Raises
+    ------
+    NativeBuildError
+        There are no such headers, or they do not go with the library.
+    EngineError
+        There is no such library.
+    """
+    header = include_dir / "ggml.h"
+    if not header.is_file():
+        raise NativeBuildError(f"{header}: is not there; name the folder of ggml.h of the llama.cpp that is recorded")
+    build_id = library_build_id(library)
+    source = source_root(_SOURCE) / _SOURCE
+    digest = hashlib.sha256(header.read_bytes() + source.read_bytes()).hexdigest()[:16]
+    kept = cache_dir / "native" / f"tensor-layout-{build_id[:16]}-{digest}.json"
+    if not kept.exists():
+        write_whole_bytes(kept, _ask(include_dir, library, cache_dir).encode(), NativeBuildError)
+    return _parse(kept, build_id)
+
+
+def refuse_other_layout(layout: TensorLayout, pid: int) -> None:
+    """Raise unless the process maps the very libggml-base that the layout is of.
+
+    Raises
+    ------
+    EngineError
+        It maps none, or another.
+    """
+    mapped = _mapped_libraries(pid)
+    if not mapped:
+        raise EngineError(f"process {pid}: maps no {LAYOUT_LIBRARY}; no llama.cpp is loaded in it, or not as a library")
+    for path in mapped:
+        build_id = library_build_id(Path(f"/proc/{pid}/root{path}"))
+        if build_id != layout.build_id:
+            raise EngineError(
+                f"process {pid}: {path} is build {build_id[:16]}, the tensor's layout is of {layout.build_id[:16]} "
+                f"(ggml {layout.version}); name the headers of that build with --ggml-include DIR"
+            )
+
+
+def mapped_layout_library(pid: int) -> Path:
+    """Return the libggml-base that a process maps, as this process can open it.
+
+    Raises
+    ------
+    EngineError
+        It maps none.
+    """
+    mapped = _mapped_libraries(pid)
+    if not mapped:
+        raise EngineError(f"process {pid}: maps no {LAYOUT_LIBRARY}; no llama.cpp is loaded in it, or not as a library")
+    return Path(f"/proc/{pid}/root{mapped[0]}")
+
+
+def _mapped_libraries(pid: int) -> tuple[str, ...]:
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+    except OSError as error:
+        raise EngineError(f"process {pid}: its mappings cannot be read ({error.strerror})") from None
+    paths = (line.split(maxsplit=5)[5] for line in maps.splitlines() if "/" in line)
+    return tuple(dict.fromkeys(path for path in paths if Path(path).name.split(".so")[0] == LAYOUT_LIBRARY))
+
+
+def _ask(include_dir: Path, library: Path, cache_dir: Path) -> str:
+    root = source_root(_SOURCE)
+    links = (str(library.resolve()), f"-Wl,--disable-new-dtags,-rpath,{library.resolve().parent}")
+    program = build_program(
+        "tensor-layout",
+        [root / _SOURCE],
+        root / "include",
+        cache_dir,
+        extra=(f"-I{include_dir}",),
+        links=links,
+        identity=library_build_id(library),
+    )
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    if done.returncode:
+        raise NativeBuildError(
+            f"{library}: does not run with the headers in {include_dir} ({done.stderr.strip()[:200]}); "
+            "name those of its own build"
+        )
+    return done.stdout
+
+
+def _parse(path: Path, build_id: str) -> TensorLayout:
+    try:
+        return TensorLayout.from_plain({**json.loads(path.read_text()), "build_id": build_id})
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise NativeBuildError(f"{path}: no layout of a tensor ({error}); remove it") from None

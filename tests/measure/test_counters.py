@@ -1,0 +1,76 @@
+"""Counters by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.counters import (
+    ARM_COUNTERS,
+    CounterDefinition,
+    find_counters,
+    known_counters,
+    usual_counters,
+)
+
+HEADER = Path("/usr/include/linux/perf_event.h")
+#: ``PERF_COUNT_SW_MAX`` and what perf_event_attr calls types.
+HARDWARE, SOFTWARE, RAW = 0, 1, 4
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_what_is_usual_is_known(machine: str) -> None:
+    """The counters that are taken unless somebody asks for others have a meaning, and fit into one record."""
+    found = find_counters(usual_counters(machine), machine)
+    assert [counter.name for counter in found] == list(usual_counters(machine))
+    assert len(found) <= 8
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_names_are_told_apart(machine: str) -> None:
+    """No name means two counters, no two names mean the same, and each fits into the log's header."""
+    known = known_counters(machine)
+    assert len({counter.name for counter in known}) == len(known)
+    assert len({(counter.type, counter.config) for counter in known}) == len(known)
+    assert all(len(counter.name) < 32 and ":" not in counter.name for counter in known)
+
+
+def test_arm_has_counters_of_its_own() -> None:
+    """The events that ProfInfer reads are known on Arm by the numbers of Arm's manual, and on no other machine."""
+    refill, written = find_counters(["l3d_cache_refill", "mem_access_wr"], "aarch64")
+    assert (refill.type, refill.config) == (RAW, 0x2A)
+    assert (written.type, written.config) == (RAW, 0x67)
+    with pytest.raises(MeasurementError, match="counter 'l3d_cache_refill' is not known here; known are page-faults"):
+        find_counters(["l3d_cache_refill"], "x86_64")
+    assert not set(ARM_COUNTERS) & set(known_counters("x86_64"))
+
+
+def test_a_counter_is_found_once() -> None:
+    """A name that is given twice is one counter."""
+    assert len(find_counters(["cycles", "instructions", "cycles"])) == 2
+
+
+def test_numbers_are_the_kernels() -> None:
+    """Types and configurations agree with the names of the kernel's own header."""
+    if not HEADER.exists():
+        pytest.skip(f"{HEADER} is not there")
+    values = dict(re.findall(r"(PERF_COUNT_\w+)\s*=\s*(\d+),", HEADER.read_text()))
+    expected = {
+        "cycles": (HARDWARE, "PERF_COUNT_HW_CPU_CYCLES"),
+        "instructions": (HARDWARE, "PERF_COUNT_HW_INSTRUCTIONS"),
+        "cache-references": (HARDWARE, "PERF_COUNT_HW_CACHE_REFERENCES"),
+        "cache-misses": (HARDWARE, "PERF_COUNT_HW_CACHE_MISSES"),
+        "stalled-cycles-frontend": (HARDWARE, "PERF_COUNT_HW_STALLED_CYCLES_FRONTEND"),
+        "stalled-cycles-backend": (HARDWARE, "PERF_COUNT_HW_STALLED_CYCLES_BACKEND"),
+        "page-faults-major": (SOFTWARE, "PERF_COUNT_SW_PAGE_FAULTS_MAJ"),
+        "page-faults-minor": (SOFTWARE, "PERF_COUNT_SW_PAGE_FAULTS_MIN"),
+        "context-switches": (SOFTWARE, "PERF_COUNT_SW_CONTEXT_SWITCHES"),
+        "migrations": (SOFTWARE, "PERF_COUNT_SW_CPU_MIGRATIONS"),
+    }
+    own = {counter.name: counter for counter in known_counters("x86_64")}
+    for name, (kind, constant) in expected.items():
+        assert isinstance(own[name], CounterDefinition)
+        assert (own[name].type, own[name].config) == (kind, int(values[constant]))

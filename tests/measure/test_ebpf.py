@@ -1,0 +1,504 @@
+"""The eBPF recorder on a real run of llama.cpp: what its log holds, how it ends, and what it may do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import EngineError, MeasurementError
+from perfsuite.measure.ebpf import EbpfRecording, start_ebpf
+from perfsuite.measure.ebpf_install import CAPABILITIES_ATTRIBUTE, helper_capabilities
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.tensor_layout import tensor_layout
+from perfsuite.records.bpf_log import BpfKind, BpfLog, EndReason, LevelsReason
+from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.tensor_layout import TensorLayout
+from perfsuite.records.trace_levels import TraceLevel
+
+from .traced_llama import TracedLlama, build_traced_llama
+
+OPERATORS = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.STRUCTURE
+ALL = TraceLevel(255)
+NOBODY = 65534
+LIMIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def program(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program that runs llama.cpp."""
+    return build_traced_llama(engine, tmp_path_factory.mktemp("traced"))
+
+
+@pytest.fixture
+def target(requires_ebpf: Path, program: Path, small_plan: LlamaPlan) -> Iterator[TracedLlama]:
+    """Return that program with a small model loaded, on two threads; skipped where eBPF is not to be had."""
+    with TracedLlama(program, small_plan.gguf_path) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
+    """Return where the installed engine's tensors have their fields."""
+    return tensor_layout(engine, engine_cache)
+
+
+def count(log: BpfLog, kind: BpfKind) -> int:
+    """Return how many records of a kind a log holds."""
+    return int(log.positions(kind).size)
+
+
+def ended(log: BpfLog) -> tuple[EndReason, int]:
+    """Return why a log ended, and how many events found no room."""
+    (last,) = log.records[log.positions(BpfKind.END)]
+    return EndReason(int(last["value"])), int(last["subject"])
+
+
+@pytest.mark.parametrize("buffer", ["ring", "perf"])
+def test_every_operator_is_seen_on_every_thread(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path, buffer: str
+) -> None:
+    """Each token has as many operators as the others, the same on both threads, and nothing is lost or out of order."""
+    with start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log", buffer=buffer):
+        target.decode(5)
+    log = read_bpf_log(tmp_path / "log")
+    assert log.cut is None
+    assert ended(log) == (EndReason.TOLD, 0)
+    tokens = log.records[log.positions(BpfKind.TOKEN_BEGIN)]
+    assert list(tokens["value"]) == [1] * 5
+    assert count(log, BpfKind.TOKEN_END) == count(log, BpfKind.GRAPH_BEGIN) == count(log, BpfKind.GRAPH_END) == 5
+    operators = log.records[log.positions(BpfKind.OPERATOR_BEGIN)]
+    by_thread = [operators[operators["tid"] == tid] for tid in np.unique(operators["tid"])]
+    assert len(by_thread) == 2
+    assert list(by_thread[0]["subject"]) == list(by_thread[1]["subject"])
+    assert {int(value) for value in operators["value"]} == {0 | 2 << 16, 1 | 2 << 16}
+    assert by_thread[0].size % 5 == 0
+    assert all((np.diff(thread["ns"]) > 0).all() for thread in by_thread)
+
+
+def test_each_tensor_is_told_before_its_first_operator(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """Thread 0 tells a tensor right before the operator, and none twice while it stays as it is."""
+    with start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log"):
+        target.decode(4)
+    log = read_bpf_log(tmp_path / "log")
+    first = int(log.records[log.positions(BpfKind.OPERATOR_BEGIN)]["value"].argmin())
+    thread = int(log.records[log.positions(BpfKind.OPERATOR_BEGIN)][first]["tid"])
+    told: dict[int, str] = {}
+    for place, record in enumerate(log.records):
+        if record["kind"] == BpfKind.STRUCTURE:
+            assert int(record["subject"]) not in told
+            raw = bytes(log.tail(place))
+            assert len(raw) % layout.tensor_bytes == 0
+            name = raw[layout.name_at : layout.name_at + layout.name_bytes]
+            told[int(record["subject"])] = name.split(b"\0")[0].decode()
+        elif record["kind"] == BpfKind.OPERATOR_BEGIN and record["tid"] == thread:
+            assert int(record["subject"]) in told
+    assert {"Qcur-0", "ffn_out-1", "result_output"} <= set(told.values())
+
+
+def test_counters_of_a_thread_are_its_own(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """Counters never go back on a thread, start near nothing, and come with operators and ends alike."""
+    levels = OPERATORS | TraceLevel.ENDS | TraceLevel.COUNTERS
+    names = ("page-faults-minor", "context-switches", "migrations")
+    with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log", counters=names):
+        target.prompt(64)
+        target.decode(8)
+    log = read_bpf_log(tmp_path / "log")
+    assert log.counter_names == names
+    places = log.positions(BpfKind.OPERATOR_BEGIN, BpfKind.BARRIER)
+    rows, tids = log.counters(places), log.records["tid"][places]
+    assert (rows >= 0).all()
+    for tid in np.unique(tids):
+        own = rows[tids == tid]
+        assert (np.diff(own, axis=0) >= 0).all()
+        assert own[0].max() < 1000
+    assert rows[:, 0].max() > 0  # the prompt's buffers are touched for the first time
+
+
+def test_a_threads_switches_are_told(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """The main thread sleeps until it is asked to decode, is woken, and runs: each with its processor and its name."""
+    with start_ebpf(target.pid, TraceLevel.THREADS, None, requires_ebpf, tmp_path / "log"):
+        for _ in range(3):
+            target.decode(1)
+            time.sleep(0.02)
+    log = read_bpf_log(tmp_path / "log")
+    main = log.records[log.records["tid"] == target.pid]
+    kinds = [BpfKind(int(kind)) for kind in main["kind"] if kind != BpfKind.THREAD_NAME]
+    assert kinds.count(BpfKind.WOKEN) >= 3
+    assert kinds.count(BpfKind.SWITCH_IN) >= 3
+    slept = main[(main["kind"] == BpfKind.SWITCH_OUT) & (main["value"] != 0)]
+    assert slept.size >= 3
+    names = log.positions(BpfKind.THREAD_NAME)
+    told = {int(log.records["tid"][place]): bytes(log.tail(int(place))) for place in names}
+    assert told[target.pid].startswith(b"traced_llama")
+    assert set(log.records["kind"]) <= {8, 9, 10, 14, 15, 16}
+
+
+def test_experts_are_told_once_an_evaluation(
+    requires_ebpf: Path, program: Path, routed_plan: LlamaPlan, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """Each layer's ids come once a token, though three products read them; a long prompt comes in pieces."""
+    with TracedLlama(program, routed_plan.gguf_path) as target:
+        levels = TraceLevel.TOKEN | TraceLevel.EXPERTS
+        with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log"):
+            target.decode(3)
+            target.prompt(100)
+    log = read_bpf_log(tmp_path / "log")
+    places = log.positions(BpfKind.EXPERT_IDS)
+    pieces = [np.frombuffer(log.tail(int(place)), np.int32) for place in places]
+    shapes = [(int(value) & 0xFFFF, int(value) >> 16) for value in log.records["value"][places]]
+    assert shapes[:6] == [(4, 1)] * 6
+    assert [int(piece[1]) for piece in pieces[:6]] == [4] * 6
+    first_layer = [piece for piece, shape in zip(pieces, shapes, strict=True) if shape == (4, 100)]
+    assert [int(piece[0]) for piece in first_layer] == [0, 16, 32, 48, 64, 80, 96]
+    assert sum(int(piece[1]) for piece in first_layer) == 400
+    ids = [piece[2 : 2 + int(piece[1])].reshape(-1, 4) for piece in pieces]
+    assert all(((each >= 0) & (each < 60)).all() for each in ids)
+    assert all(len(set(row)) == 4 for each in ids for row in each.tolist())
+
+
+def test_levels_are_switched_while_it_runs(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """What is switched off leaves no records from then on, and is there again when it is switched on."""
+    with start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log") as recording:
+        target.decode(2)
+        recording.switch(TraceLevel.TOKEN)
+        target.decode(2)
+        recording.switch(TraceLevel.TOKEN | TraceLevel.OPERATOR)
+        target.decode(2)
+    log = read_bpf_log(tmp_path / "log")
+    switches = log.records[log.positions(BpfKind.LEVELS)]
+    assert [int(each) for each in switches["subject"]] == [1, 5]
+    assert set(switches["flags"]) == {LevelsReason.TOLD}
+    operators = log.records["ns"][log.positions(BpfKind.OPERATOR_BEGIN)]
+    off, on = (int(each) for each in switches["ns"])
+    assert (operators < off).any()
+    assert not ((operators > off) & (operators < on)).any()
+    assert (operators > on).any()
+    assert count(log, BpfKind.TOKEN_BEGIN) == 6
+
+
+def test_what_cannot_be_switched_to_is_noted(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """Structure without a layout is refused with a note, and what was recorded goes on."""
+    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+        recording.switch(OPERATORS)
+        target.decode(1)
+        status = recording.finish()
+    assert status.notes == ("levels 15: structure and experts need the tensor's layout from the start",)
+    assert count(read_bpf_log(tmp_path / "log"), BpfKind.TOKEN_BEGIN) == 1
+
+
+def test_levels_are_taken_off_below_a_floor(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """With a floor that no machine holds, one stage after the other goes, the dearest first, and tokens stay."""
+    levels = OPERATORS | TraceLevel.ENDS | TraceLevel.THREADS
+    floor = 10.0**6
+    with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log", floor_tokens_per_s=floor):
+        for _ in range(12):
+            target.decode(12)
+            time.sleep(0.05)
+    log = read_bpf_log(tmp_path / "log")
+    switches = log.records[log.positions(BpfKind.LEVELS)]
+    assert [int(each) for each in switches["subject"]] == [47, 35, 3, 1]
+    assert set(switches["flags"]) == {LevelsReason.BELOW_FLOOR}
+    assert (switches["value"] > 0).all()
+
+
+@pytest.mark.parametrize("buffer", ["ring", "perf"])
+def test_lost_events_are_counted(target: TracedLlama, requires_ebpf: Path, tmp_path: Path, buffer: str) -> None:
+    """With a buffer of one page, what came and what was lost make up what there was."""
+    counts = {}
+    for name, n_bytes in (("large", None), ("small", 4096)):
+        with start_ebpf(
+            target.pid, TraceLevel.ENDS, None, requires_ebpf, tmp_path / name, buffer=buffer, buffer_bytes=n_bytes
+        ):
+            target.decode(20)
+        log = read_bpf_log(tmp_path / name)
+        _, n_lost = ended(log)
+        assert n_lost == int(log.records["subject"][log.positions(BpfKind.LOST)].sum())
+        counts[name] = (count(log, BpfKind.BARRIER), n_lost)
+    assert counts["large"][1] == 0
+    assert counts["small"][1] > 0
+    assert sum(counts["small"]) == counts["large"][0]
+
+
+def test_it_may_do_no_more_than_it_needs(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """While it records it has CAP_BPF and CAP_PERFMON, nothing else and nothing to gain."""
+    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+        text = Path(f"/proc/{recording.helper_pid}/status").read_text()
+    status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
+    two = f"{1 << 39 | 1 << 38:016x}"
+    assert status["CapEff"] == status["CapPrm"] == two
+    assert status["CapInh"] == status["CapAmb"] == f"{0:016x}"
+    assert status["CapBnd"] == two or os.geteuid() != 0
+    assert status["NoNewPrivs"] == "1"
+
+
+def test_it_keeps_no_file_of_its_parent(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """A file that is handed down is closed."""
+    with (tmp_path / "secret").open("w") as secret:
+        process = subprocess.Popen(
+            [str(requires_ebpf), "--pid", str(target.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=(secret.fileno(),),
+        )
+    with EbpfRecording(process) as recording:
+        recording.wait_until_ready(LIMIT_S)
+        if os.geteuid() != 0:
+            pytest.skip("it takes root to see the files of a program with capabilities")
+        links = [os.readlink(link) for link in Path(f"/proc/{recording.helper_pid}/fd").iterdir()]
+    assert "/dev/null" in links
+    assert str(tmp_path / "secret") not in links
+
+
+def test_it_is_not_bound_to_its_parents_processor(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """A parent that is bound to one processor does not bind the helper, which would wait behind what it records."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        recording = start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+    finally:
+        os.sched_setaffinity(0, allowed)
+    with recording:
+        assert os.sched_getaffinity(recording.helper_pid) >= allowed
+
+
+def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> None:
+    """A process of another user is refused before anything of it is read."""
+    if os.geteuid() != 0:
+        pytest.skip("it takes root to start a process of another user")
+    with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as other:
+        try:
+            with pytest.raises(MeasurementError, match=f"belongs to user {NOBODY}, not to user 0"):
+                start_ebpf(other.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+        finally:
+            other.kill()
+    assert (tmp_path / "log").read_bytes() == b""
+
+
+def test_a_process_without_llama_is_refused(requires_ebpf: Path, layout: TensorLayout, tmp_path: Path) -> None:
+    """Where the library is not mapped, the function and the library are named; with a layout, that is seen before."""
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            with pytest.raises(
+                MeasurementError, match="llama_decode: not in the process, which has not loaded libllama"
+            ):
+                start_ebpf(other.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+            with pytest.raises(EngineError, match="maps no libggml-base"):
+                start_ebpf(other.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log")
+        finally:
+            other.kill()
+
+
+def test_no_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> None:
+    """A number that no process has is refused."""
+    with pytest.raises(MeasurementError, match="process 4194303: there is none"):
+        start_ebpf(4194303, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+
+
+def test_it_ends_with_what_it_records(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """When the process is killed, the log is finished and says so."""
+    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+        target.decode(2)
+        target.kill()
+        deadline = time.monotonic() + LIMIT_S
+        while not recording.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert recording.has_ended()
+        with pytest.raises(MeasurementError, match="has ended"):
+            recording.switch(TraceLevel.TOKEN)
+    log = read_bpf_log(tmp_path / "log")
+    assert ended(log) == (EndReason.WITH_TARGET, 0)
+    assert count(log, BpfKind.TOKEN_BEGIN) == 2
+
+
+def test_a_signal_ends_it_in_order(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """SIGTERM has it finish the log, and the target goes on."""
+    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+        target.decode(2)
+        os.kill(recording.helper_pid, signal.SIGTERM)
+        recording.finish()
+    log = read_bpf_log(tmp_path / "log")
+    assert ended(log)[0] is EndReason.TOLD
+    assert count(log, BpfKind.TOKEN_END) == 2
+    target.decode(1)
+
+
+def test_a_killed_recorder_leaves_what_it_wrote(
+    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+) -> None:
+    """The log loads up to where it was killed, its probes are gone with it, and the target goes on."""
+    recording = start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log")
+    target.decode(3)
+    time.sleep(0.2)
+    recording.kill()
+    target.decode(1)
+    log = read_bpf_log(tmp_path / "log")
+    assert log.cut is not None
+    assert count(log, BpfKind.TOKEN_END) == 3
+
+
+def test_a_full_disk_ends_it_with_the_reason(target: TracedLlama, requires_ebpf: Path) -> None:
+    """Where nothing can be written, that is the error."""
+    with pytest.raises(MeasurementError, match=r"the log cannot be written \(No space left on device\)"):
+        start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, Path("/dev/full"))
+
+
+def test_a_reader_that_goes_ends_it_with_the_reason(target: TracedLlama, requires_ebpf: Path) -> None:
+    """Where its output is closed while it records, it ends by itself and says why."""
+    options = ["--pid", str(target.pid), "--levels", "1"]
+    process = subprocess.Popen(
+        [str(requires_ebpf), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    recording = EbpfRecording(process)
+    recording.wait_until_ready(LIMIT_S)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    target.decode(2)
+    with pytest.raises(MeasurementError, match=r"the log cannot be written \(Broken pipe\)"):
+        recording.finish()
+
+
+def test_the_kernels_own_statistics_are_told(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """Asked for statistics, each program says how often it ran and how long; or a note says that it takes root."""
+    with start_ebpf(
+        target.pid, TraceLevel.TOKEN | TraceLevel.OPERATOR, None, requires_ebpf, tmp_path / "log", statistics=True
+    ) as recording:
+        target.decode(4)
+        notes = recording.finish().notes
+    log = read_bpf_log(tmp_path / "log")
+    probes = {}
+    for place in log.positions(BpfKind.PROBE):
+        tail = bytes(log.tail(int(place)))
+        probes[tail[8:].split(b"\0")[0].decode()] = (
+            int.from_bytes(tail[:8], "little"),
+            int(log.records["subject"][place]),
+        )
+    assert set(probes) >= {"token_begin", "token_end", "operator_begin", "fused_begin", "barrier_begin", "switched"}
+    if notes:
+        assert "it takes root" in notes[0]
+        return
+    assert probes["token_begin"][0] == 4
+    assert probes["barrier_begin"] == (0, 0)
+    n_operators = probes["operator_begin"][0] + probes["fused_begin"][0]
+    assert n_operators == count(log, BpfKind.OPERATOR_BEGIN)
+    assert probes["operator_begin"][1] > 0
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """Return a folder that every user can enter, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="perfsuite-public-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_an_unprivileged_user_records_a_process_of_ones_own(
+    engine: Engine, small_plan: LlamaPlan, requires_ebpf: Path, public_folder: Path
+) -> None:
+    """With the file capabilities that the installed helper has, nobody else than the user is needed."""
+    if os.geteuid() != 0:
+        pytest.skip("it takes root to give a file capabilities and to become another user")
+    program = build_traced_llama(engine, public_folder)
+    for path in (*engine.library_dir.glob("lib*.so.0"), requires_ebpf, Path(small_plan.gguf_path)):
+        shutil.copy(path, public_folder / path.name)
+        (public_folder / path.name).chmod(0o755)
+    helper = public_folder / requires_ebpf.name
+    os.setxattr(helper, CAPABILITIES_ATTRIBUTE, helper_capabilities())
+    levels = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.ENDS | TraceLevel.THREADS
+    log_path = public_folder / "log"
+    with (
+        TracedLlama(program, public_folder / Path(small_plan.gguf_path).name, user=NOBODY) as target,
+        log_path.open("wb") as log_file,
+    ):
+        process = subprocess.Popen(
+            [str(helper), "--pid", str(target.pid), "--levels", str(int(levels)), "--counter", "page-faults-minor:1:5"],
+            stdin=subprocess.PIPE,
+            stdout=log_file,
+            stderr=subprocess.PIPE,
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=[],
+        )
+        with EbpfRecording(process) as recording:
+            recording.wait_until_ready(LIMIT_S)
+            status = Path(f"/proc/{recording.helper_pid}/status").read_text()
+            target.decode(3)
+    assert f"CapEff:\t{1 << 39 | 1 << 38:016x}" in status
+    assert f"Uid:\t{NOBODY}\t{NOBODY}" in status
+    log = read_bpf_log(log_path)
+    assert log.cut is None
+    assert ended(log) == (EndReason.TOLD, 0)
+    assert count(log, BpfKind.TOKEN_BEGIN) == 3
+    assert count(log, BpfKind.OPERATOR_BEGIN) > 0
+    assert count(log, BpfKind.BARRIER) > count(log, BpfKind.OPERATOR_BEGIN) / 2
+
+
+def test_an_unprivileged_user_cannot_record_roots_process(
+    target: TracedLlama, requires_ebpf: Path, public_folder: Path
+) -> None:
+    """The installed helper refuses a process of root's to anybody else."""
+    if os.geteuid() != 0:
+        pytest.skip("it takes root to give a file capabilities and to become another user")
+    helper = Path(shutil.copy(requires_ebpf, public_folder / requires_ebpf.name))
+    helper.chmod(0o755)
+    os.setxattr(helper, CAPABILITIES_ATTRIBUTE, helper_capabilities())
+    done = subprocess.run(
+        [str(helper), "--pid", str(target.pid), "--levels", "1"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=LIMIT_S,
+        check=False,
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+    )
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert f"belongs to user 0, not to user {NOBODY}" in done.stderr.decode()
+
+
+def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
+    """Another buffer, structure without a layout, and a counter without a meaning are told before anything starts."""
+    helper = tmp_path / "no-helper"
+    with pytest.raises(MeasurementError, match="buffer 'tape': one of ring, perf is expected"):
+        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log", buffer="tape")
+    with pytest.raises(MeasurementError, match="with a layout of the engine's tensors only"):
+        start_ebpf(1, OPERATORS, None, helper, tmp_path / "log")
+    with pytest.raises(MeasurementError, match="counter 'luck' is not known here"):
+        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log", counters=("luck",))
+    with pytest.raises(MeasurementError, match="no-helper: cannot be started"):
+        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log")
+
+
+def test_a_helper_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    """A helper that is not ready in time, or ends without a word, is an error."""
+    silent = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    recording = EbpfRecording(silent)
+    with pytest.raises(MeasurementError, match=r"no answer after 0\.1 s"):
+        recording.wait_until_ready(0.1)
+    recording.kill()
+    mute = EbpfRecording(subprocess.Popen(["false"], stdin=subprocess.PIPE, stderr=subprocess.PIPE))
+    with pytest.raises(MeasurementError, match="eBPF recorder: has ended"):
+        mute.wait_until_ready(LIMIT_S)

@@ -1,0 +1,92 @@
+"""Waiting for llama.cpp in a process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.engine_process import await_engine, is_alive, mapped_files, missing_library
+
+#: Maps the files that it is given after a pause, and stays.
+_MAPPER = """
+import mmap, sys, time
+time.sleep(0.1)
+files = [open(path, 'rb') for path in sys.argv[1:]]
+kept = [mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) for file in files]
+print('mapped', flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _mapping(*paths: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-c", _MAPPER, *map(str, paths)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.communicate(timeout=20)
+
+
+def _libraries(folder: Path, *names: str) -> list[Path]:
+    paths = [folder / name for name in names]
+    for path in paths:
+        path.write_bytes(bytes(64))
+    return paths
+
+
+def test_a_program_that_loads_llama_later_is_waited_for(tmp_path: Path) -> None:
+    """Python's binding loads the libraries long after the process began."""
+    with _mapping(*_libraries(tmp_path, "libllama.so.0", "libggml-base.so.0", "libggml-cpu-haswell.so")) as process:
+        assert await_engine(process.pid, limit_s=20)
+        assert missing_library(process.pid) is None
+
+
+def test_what_is_missing_is_named_after_the_limit(tmp_path: Path) -> None:
+    """A program that was linked statically has no library to attach to."""
+    expected = "no libggml-base.so after 0.3 s; is it a llama.cpp"
+    with _mapping(*_libraries(tmp_path, "libllama.so.0")) as process, pytest.raises(MeasurementError, match=expected):
+        await_engine(process.pid, limit_s=0.3)
+
+
+def test_a_program_that_ends_is_not_waited_for() -> None:
+    """One that has ended and was not yet asked for its exit code counts as ended."""
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    assert not await_engine(process.pid)
+    assert not is_alive(process.pid)
+    process.wait(20)
+    assert not is_alive(process.pid)
+
+
+def test_a_file_is_named_once() -> None:
+    """A library is mapped in several pieces."""
+    paths = mapped_files(os.getpid())
+    assert len(paths) == len(set(paths))
+    assert Path(sys.executable).resolve() in paths or any("libpython" in path.name for path in paths)
+
+
+def test_a_process_that_is_not_there_is_told() -> None:
+    """The number that a user gave may be an old one."""
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait(20)
+    with pytest.raises(MeasurementError, match=f"process {process.pid}: is not there"):
+        mapped_files(process.pid)
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="takes root, to become somebody else")
+def test_a_process_of_another_user_is_told_as_such() -> None:
+    """Nobody may look into root's processes."""
+    script = f"from perfsuite.measure.engine_process import mapped_files; mapped_files({os.getpid()})"
+    command = ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if "Permission denied" in done.stderr or "ModuleNotFoundError" in done.stderr:
+        pytest.skip("this interpreter cannot be read by others")
+    assert "belongs to another user" in done.stderr

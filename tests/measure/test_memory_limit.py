@@ -1,0 +1,129 @@
+"""Processes whose memory is limited."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure import memory_limit
+from perfsuite.measure.memory_limit import LEAST_LIMIT_BYTES, drop_file_pages, limited_memory, memory_limit_obstacle
+
+#: Reads a file through a mapping when it is told to, and says so; then waits to be told to end.
+_READER = """
+import mmap, sys
+sys.stdin.readline()
+with open(sys.argv[1], "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+    for _ in range(2):
+        sum(mapped[at] for at in range(0, len(mapped), 4096))
+    print("read", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def reader(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a process that reads a file when a line comes, and ends with the next."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _READER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield child
+        child.communicate("\n\n", timeout=60)
+    finally:
+        child.kill()
+        child.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def _permitted() -> None:
+    if obstacle := memory_limit_obstacle():
+        pytest.skip(obstacle)
+
+
+@pytest.mark.usefixtures("_permitted")
+def test_a_mapped_file_beyond_the_limit_is_paged_in_again_and_again(tmp_path: Path) -> None:
+    """Of 128 MiB that are read twice no more than 48 stay, and the group is gone afterwards."""
+    path = tmp_path / "weights"
+    path.write_bytes(os.urandom(1 << 20) * 128)
+    drop_file_pages(path)
+    limit_bytes = 48 << 20
+    with reader(path) as child, limited_memory(child.pid, limit_bytes) as group:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write("\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "read\n"
+        assert group.usage_bytes <= limit_bytes
+        assert group.n_refaults is None or group.n_refaults > 0
+        assert group.n_killed == 0
+    assert not group.path.exists()
+
+
+@pytest.mark.usefixtures("_permitted")
+def test_a_process_goes_back_to_its_group(tmp_path: Path) -> None:
+    """One that outlives its limit is where it was before."""
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(4096))
+    with reader(path) as child:
+        where = Path(f"/proc/{child.pid}/cgroup")
+        before = where.read_text()
+        with limited_memory(child.pid, LEAST_LIMIT_BYTES) as group:
+            assert group.path.name in where.read_text()
+        assert where.read_text() == before
+        assert not group.path.exists()
+
+
+def test_a_limit_that_nothing_runs_in_is_refused() -> None:
+    """Less than an interpreter needs is a mistake."""
+    with pytest.raises(MeasurementError, match=f"1000 bytes, expected {LEAST_LIMIT_BYTES}"), limited_memory(1, 1000):
+        pass
+
+
+def test_a_process_that_is_gone_is_told() -> None:
+    """A number that no process has is named."""
+    gone = 2**22 + 1
+    with pytest.raises(MeasurementError, match=f"process {gone} is gone"), limited_memory(gone, LEAST_LIMIT_BYTES):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("mounts", "text"),
+    [("tmpfs /run tmpfs rw 0 0\n", "no memory controller"), ("cgroup {} cgroup rw,memory 0 0\n", "no control group")],
+)
+def test_a_machine_without_groups_says_the_one_thing_that_is_missing(
+    mounts: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a controller, or without the right to make a group, there is one line that says so."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    listing = tmp_path / "mounts"
+    listing.write_text(mounts.format(blocked))
+    monkeypatch.setattr(memory_limit, "_MOUNTS", listing)
+    obstacle = memory_limit_obstacle()
+    assert obstacle is not None
+    assert text in obstacle
+    assert "\n" not in obstacle
+
+
+def test_version_2_is_found_where_it_has_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of version 2 that lists memory is taken; groups without delegation are named as the obstacle."""
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    listing = tmp_path / "mounts"
+    listing.write_text(f"cgroup2 {tmp_path} cgroup2 rw 0 0\n")
+    monkeypatch.setattr(memory_limit, "_MOUNTS", listing)
+    obstacle = memory_limit_obstacle()
+    assert obstacle == f"memory limit: {tmp_path}: memory is not delegated to groups below it"
+    assert not list(tmp_path.glob("perfsuite-*"))
+
+
+def test_a_file_that_is_not_there_cannot_be_dropped(tmp_path: Path) -> None:
+    """The path is named."""
+    with pytest.raises(MeasurementError, match="nowhere: cannot be read"):
+        drop_file_pages(tmp_path / "nowhere")

@@ -1,0 +1,126 @@
+"""Where ggml's tensor has its fields, and what goes with another build."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import gguf
+import pytest
+
+from perfsuite.errors import EngineError, NativeBuildError
+from perfsuite.measure import tensor_layout as module
+from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.tensor_layout import layout_of, mapped_layout_library, refuse_other_layout, tensor_layout
+from perfsuite.records.tensor_layout import TensorLayout
+
+from .traced_llama import TracedLlama, build_traced_llama
+
+
+@pytest.fixture(scope="module")
+def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
+    """Return the layout of the installed engine."""
+    return tensor_layout(engine, engine_cache)
+
+
+def test_fields_lie_in_the_tensor(layout: TensorLayout, engine: Engine) -> None:
+    """Every field is inside, in the order of the declaration, and names and numbers are those of that build."""
+    places = [
+        layout.type_at,
+        layout.ne_at,
+        layout.nb_at,
+        layout.op_at,
+        layout.op_params_at,
+        layout.flags_at,
+        layout.src_at,
+        layout.view_src_at,
+        layout.data_at,
+        layout.name_at,
+    ]
+    assert places == sorted(places)
+    assert layout.nb_at - layout.ne_at == 32
+    assert layout.view_src_at - layout.src_at == 8 * layout.n_src
+    assert layout.name_at + layout.name_bytes <= layout.tensor_bytes <= 512
+    assert layout.build_id == library_build_id(engine.library("libggml-base"))
+    assert {"MUL_MAT", "MUL_MAT_ID", "RMS_NORM"} <= set(layout.ops)
+    assert layout.ops[0] == "NONE"
+    assert "SILU" in layout.unary_ops
+    assert "SWIGLU" in layout.glu_ops
+
+
+@pytest.mark.parametrize("name", ["F32", "F16", "BF16", "Q4_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_NL"])
+def test_types_are_those_of_gguf(layout: TensorLayout, name: str) -> None:
+    """Numbers and block sizes of weights agree with the gguf package, which has them from elsewhere."""
+    number = gguf.GGMLQuantizationType[name]
+    told = layout.types[number]
+    assert told.name.upper() == name
+    assert (told.block_elements, told.block_bytes) == gguf.GGML_QUANT_SIZES[number]
+
+
+def test_it_is_asked_once(
+    layout: TensorLayout, engine: Engine, engine_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the cache holds is not compiled again."""
+    monkeypatch.setattr(module, "build_program", lambda *_, **__: pytest.fail("compiled again"))
+    assert tensor_layout(engine, engine_cache) == layout
+
+
+def test_a_damaged_cache_is_told(engine: Engine, engine_cache: Path, tmp_path: Path, layout: TensorLayout) -> None:
+    """A kept layout that cannot be read is an error that names the file."""
+    (tmp_path / "native").mkdir()
+    for kept in engine_cache.glob("native/tensor-layout-*.json"):
+        (tmp_path / "native" / kept.name).write_text("{")
+    with pytest.raises(NativeBuildError, match=r"tensor-layout-.*\.json: no layout of a tensor"):
+        tensor_layout(engine, tmp_path)
+
+
+def test_missing_headers_are_told(engine: Engine, tmp_path: Path) -> None:
+    """A folder without ggml.h is refused with what should be in it, and a library that is not there as well."""
+    with pytest.raises(NativeBuildError, match=r"ggml\.h: is not there; name the folder"):
+        layout_of(tmp_path, engine.library("libggml-base"), tmp_path)
+    with pytest.raises(EngineError, match="libggml-none"):
+        layout_of(engine.include_dir, tmp_path / "libggml-none.so", tmp_path)
+
+
+def test_headers_of_another_build_have_another_layout(engine: Engine, engine_cache: Path, tmp_path: Path) -> None:
+    """A tensor with one more field is read by its own headers: everything behind it moves."""
+    include = tmp_path / "include"
+    shutil.copytree(engine.include_dir, include)
+    header = (include / "ggml.h").read_text()
+    field = "        struct ggml_backend_buffer * buffer;\n"
+    assert header.count(field) == 1
+    (include / "ggml.h").write_text(header.replace(field, field + "        int64_t added;\n"))
+    usual, moved = (
+        layout_of(place, engine.library("libggml-base"), engine_cache) for place in (engine.include_dir, include)
+    )
+    assert moved.ne_at == usual.ne_at + 8
+    assert moved.tensor_bytes == usual.tensor_bytes + 8
+
+
+def test_the_engines_own_process_is_accepted(
+    layout: TensorLayout, engine: Engine, small_plan: LlamaPlan, tmp_path: Path
+) -> None:
+    """A process that maps the build of the layout passes; with another build id, it is refused with what to do."""
+    program = build_traced_llama(engine, tmp_path)
+    with TracedLlama(program, small_plan.gguf_path) as target:
+        refuse_other_layout(layout, target.pid)
+        mapped = mapped_layout_library(target.pid)
+        assert library_build_id(mapped) == layout.build_id
+        with pytest.raises(EngineError, match=r"name the headers of that build with --ggml-include DIR"):
+            refuse_other_layout(replace(layout, build_id="another"), target.pid)
+
+
+def test_a_process_without_llama_is_refused(layout: TensorLayout) -> None:
+    """Where no libggml-base is mapped, or there is no process, that is said."""
+    with subprocess.Popen(["sleep", "60"]) as other:
+        with pytest.raises(EngineError, match=f"process {other.pid}: maps no libggml-base"):
+            refuse_other_layout(layout, other.pid)
+        with pytest.raises(EngineError, match="maps no libggml-base"):
+            mapped_layout_library(other.pid)
+        other.kill()
+    with pytest.raises(EngineError, match="its mappings cannot be read"):
+        refuse_other_layout(layout, 4194303 if not os.path.exists("/proc/4194303") else 0)
