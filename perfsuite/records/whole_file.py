@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -28,6 +28,13 @@ def write_whole_bytes(path: Path, content: bytes, error_type: type[PerfsuiteErro
     """Write bytes as `write_whole` writes text; raises as it does."""
     with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
         out.write(content)
+
+
+def write_whole_chunks(path: Path, chunks: Iterable[bytes], error_type: type[PerfsuiteError]) -> None:
+    """Write pieces of bytes one after the other, as they come, so that no more than one need be in memory."""
+    with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
+        for chunk in chunks:
+            out.write(chunk)
 
 
 @contextmanager

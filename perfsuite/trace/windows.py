@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfsuite.trace.device_clock import AlignedTrace
+from perfsuite.trace.opencl.device_clock import AlignedTrace
 
 
 def within(aligned: AlignedTrace, windows: Sequence[tuple[int, int]]) -> AlignedTrace:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.whole_file import write_whole, write_whole_bytes
+from perfsuite.records.whole_file import write_whole, write_whole_bytes, write_whole_chunks
 
 
 def test_a_file_and_its_folder_are_made(tmp_path: Path) -> None:
@@ -44,3 +45,19 @@ def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(BaselineError, match=rf"^{path.parent}: cannot be written \(Is a directory\)$"):
         write_whole_bytes(path.parent, b"", BaselineError)
     assert [each.name for each in tmp_path.iterdir()] == ["new"]
+
+
+def test_chunks_are_written_one_after_the_other(tmp_path: Path) -> None:
+    """A file of pieces is whole, and one whose pieces end in an error leaves what was there."""
+    path = tmp_path / "file.bin"
+    write_whole_chunks(path, (bytes([each]) * 2 for each in range(3)), BaselineError)
+    assert path.read_bytes() == b"\0\0\1\1\2\2"
+
+    def failing() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \(No space left on device\)$"):
+        write_whole_chunks(path, failing(), BaselineError)
+    assert path.read_bytes() == b"\0\0\1\1\2\2"
+    assert [each.name for each in tmp_path.iterdir()] == ["file.bin"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from perfsuite.trace.device_clock import align
+from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.windows import within
 from tests.synthetic_opencl import EPOCH_NS, steady_commands, trace
 

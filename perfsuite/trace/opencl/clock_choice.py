@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.opencl_commands import Commands, OpenClTrace
-from perfsuite.trace.clock_fit import ClockSegment, fit_segments
-from perfsuite.trace.clock_readings import call_readings, joined, timer_readings
-from perfsuite.trace.command_anomalies import STAMPS, Anomaly, Flags
+from perfsuite.trace.opencl.clock_fit import ClockSegment, fit_segments
+from perfsuite.trace.opencl.clock_readings import call_readings, joined, timer_readings
+from perfsuite.trace.opencl.command_anomalies import STAMPS, Anomaly, Flags
 
 #: A step is as bad as so large a part of the commands outside of their calls, and no more often believed of readings.
 _STEP_SHARE = 8

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.trace.clock_readings import ClockReadings
+from perfsuite.trace.opencl.clock_readings import ClockReadings
 
 #: The most by which two clocks drift apart: the kernel slews its clock by at most 500 ppm (adjtimex(2)), on top of what
 #: two crystals differ by.

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.opencl_commands import OpenClTrace
-from perfsuite.trace.clock_choice import ClockBasis, DeviceClock, best_fit
-from perfsuite.trace.command_anomalies import STAMPS, Anomaly, Flags, own_anomalies
+from perfsuite.trace.opencl.clock_choice import ClockBasis, DeviceClock, best_fit
+from perfsuite.trace.opencl.command_anomalies import STAMPS, Anomaly, Flags, own_anomalies
 
 __all__ = ["AlignedTrace", "ClockBasis", "DeviceClock", "align"]
 

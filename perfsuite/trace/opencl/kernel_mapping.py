@@ -18,7 +18,7 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
 from perfsuite.records.opencl_commands import CommandType, OpenClTrace
-from perfsuite.trace.groups import group_operators
+from perfsuite.trace.opencl.groups import group_operators
 
 #: Phases that evaluate graphs, in the order of a plan's `group_ends`.
 GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)

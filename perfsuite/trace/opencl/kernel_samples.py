@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.device_clock import AlignedTrace
-from perfsuite.trace.kernel_mapping import KernelMapping, phase_spans
-from perfsuite.trace.kernel_statistics import occupied_times
+from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, phase_spans
+from perfsuite.trace.opencl.kernel_statistics import occupied_times
 from perfsuite.trace.samples import TracedPhase
 
 

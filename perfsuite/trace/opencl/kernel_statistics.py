@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.device_clock import AlignedTrace
+from perfsuite.trace.opencl.device_clock import AlignedTrace
 
 _Times = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

@@ -1,0 +1,1 @@
+"""From the eBPF recorder's log to a trace."""

@@ -1,0 +1,143 @@
+"""What the operators that the eBPF recorder saw are: the structures that its log tells, each from its evaluation on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.records.bpf_log import BpfKind, BpfLog
+from perfsuite.records.engine_trace import NOTHING, EventFlag, TracedNode, TracedTensor
+from perfsuite.trace.ebpf.intervals import Intervals
+from perfsuite.trace.ebpf.operators import Operators
+from perfsuite.trace.ebpf.structure import RawOperator, StructureReader
+
+_Places = npt.NDArray[np.int64]
+_Addresses = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Structures:
+    """The structures that a log tells, in the order of the file; the arrays are parallel to `operators`."""
+
+    operators: tuple[RawOperator, ...]
+    evaluation: _Places
+
+    @property
+    def addresses(self) -> _Addresses:
+        """Where the tensors are."""
+        return np.array([each.address for each in self.operators], np.uint64)
+
+
+def structures_of(log: BpfLog, graphs: Intervals, reader: StructureReader) -> Structures:
+    """Read the structures of a log.
+
+    Raises
+    ------
+    MeasurementError
+        The engine's ``struct ggml_tensor`` is not what the layout says.
+    """
+    positions = log.positions(BpfKind.STRUCTURE)
+    records = log.records[positions]
+    read: dict[tuple[int, bytes], RawOperator] = {}
+    operators = []
+    for position, address in zip(positions.tolist(), records["subject"].tolist(), strict=True):
+        raw = log.tail(position)
+        key = address, bytes(raw)
+        if key not in read:
+            read[key] = reader.operator(address, raw)
+        operators.append(read[key])
+    tid = records["tid"].astype(np.int64)
+    return Structures(operators=tuple(operators), evaluation=graphs.containing(records["ns"].astype(np.int64), tid))
+
+
+class NodeNamer:
+    """Numbers the nodes that occur: operators of the same structure, at whatever time, have the same number."""
+
+    def __init__(self, structures: Structures) -> None:
+        self._structures = structures
+        self._numbers: dict[TracedNode, int] = {}
+        self.nodes: list[TracedNode] = []
+        self.n_unknown = 0
+
+    def names(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> _Places:
+        """Return the number of each chosen operator's node."""
+        address, evaluation = operators.address[chosen], operators.evaluation[chosen]
+        own = latest(self._structures.addresses, self._structures.evaluation, address, evaluation)
+        partner = self._partners(operators, chosen)
+        self.n_unknown = int((own == NOTHING).sum())
+        keys = np.stack([own, partner, np.where(own == NOTHING, address.view(np.int64), 0)], axis=1)
+        keys = np.append(keys, (operators.flags[chosen] & EventFlag.FUSED)[:, np.newaxis], axis=1)
+        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        numbers = [self._number(*map(int, row)) for row in unique]
+        return np.array(numbers, np.int64)[inverse.reshape(-1)]
+
+    def _partners(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> _Places:
+        """Return the structure of what is computed together with each operator that is fused."""
+        partner = np.full(chosen.size, NOTHING, np.int64)
+        fused = np.flatnonzero((operators.flags[chosen] & EventFlag.FUSED) != 0)
+        sources = [
+            (place, address)
+            for place, each in enumerate(self._structures.operators)
+            if each.op_name == "MUL"
+            for address in each.source_addresses
+        ]
+        if not sources or not fused.size:
+            return partner
+        places = np.array([place for place, _ in sources], np.int64)
+        addresses = np.array([address for _, address in sources], np.uint64)
+        found = latest(
+            addresses,
+            self._structures.evaluation[places],
+            operators.address[chosen[fused]],
+            operators.evaluation[chosen[fused]],
+        )
+        partner[fused] = np.where(found == NOTHING, NOTHING, places[np.maximum(found, 0)])
+        return partner
+
+    def _number(self, own: int, partner: int, address: int, is_fused: int) -> int:
+        node = self._node(own, partner, address, bool(is_fused))
+        number = self._numbers.setdefault(node, len(self.nodes))
+        if number == len(self.nodes):
+            self.nodes.append(node)
+        return number
+
+    def _node(self, own: int, partner: int, address: int, is_fused: bool) -> TracedNode:
+        known = self._structures.operators
+        node = unknown_node(address % (1 << 64)) if own == NOTHING else known[own].node()
+        if not is_fused:
+            return node
+        if partner == NOTHING or own == NOTHING:
+            return replace(node, fused_op="MUL")
+        return _joined(known[own], known[partner])
+
+
+def unknown_node(address: int) -> TracedNode:
+    """Return a node of which nothing but its tensor's address is known."""
+    tensor = TracedTensor(name=hex(address), type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
+    return TracedNode(tensor=tensor, op="?", sources=())
+
+
+def _joined(first: RawOperator, second: RawOperator) -> TracedNode:
+    """Return two operators that are computed in one go: what the second makes, from what either reads."""
+    others = (
+        tensor
+        for tensor, address in zip(second.sources, second.source_addresses, strict=False)
+        if address != first.address
+    )
+    return TracedNode(tensor=second.tensor, op=first.op, sources=(*first.sources, *others), fused_op=second.op)
+
+
+def latest(told: _Addresses, told_in: _Places, asked: _Addresses, asked_in: _Places) -> _Places:
+    """Return, for each address and evaluation, the place of what was told of that address last, by then."""
+    if not told.size:
+        return np.full(asked.size, NOTHING, np.int64)
+    _, number = np.unique(np.concatenate([told, asked]), return_inverse=True)
+    width = max(int(told_in.max(initial=0)), int(asked_in.max(initial=0))) + 2
+    key = number.reshape(-1) * width + np.concatenate([told_in, asked_in]) + 1
+    order = np.argsort(key[: told.size], kind="stable")
+    place = np.searchsorted(key[: told.size][order], key[told.size :], side="right") - 1
+    found = order[np.maximum(place, 0)]
+    is_own = (place >= 0) & (told[found] == asked)
+    return np.where(is_own, found, NOTHING)

@@ -1,0 +1,1 @@
+"""How a router's experts are used and used again."""

@@ -1,0 +1,172 @@
+"""How routers reuse experts: activations, density, and the distance since an expert was last active.
+
+Per layer, over its iterations i = 0, 1, ... that route anything; an expert is active in an iteration where any token of
+the batch chose it.
+
+    distance of an activation in i    i - (the iteration before i in which the expert was active)
+    stack distance                    other experts active since, those of i itself left out
+    density of an iteration           active experts / experts of the layer
+
+The first activation of an expert has neither distance. *Source*: ProfInfer, section on experts (reuse distance, in
+iterations); Mattson et al., 'Evaluation techniques for storage hierarchies', IBM Systems Journal 9 (1970) (stack
+distance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.engine_trace import Experts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """One expert of a layer in one iteration."""
+
+    iteration: int
+    expert: int
+    #: Tokens of the batch that chose it.
+    n_tokens: int
+    #: None where it was never active before.
+    distance: int | None
+    stack_distance: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertUse:
+    """One expert of a layer over the run; what no activation has is None."""
+
+    expert: int
+    n_activations: int
+    mean_distance: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerReuse:
+    """One layer's experts over the run."""
+
+    layer: int
+    n_experts: int
+    #: Most experts that a token was routed to.
+    n_used: int
+    n_iterations: int
+    #: In the order of time, and of experts within an iteration.
+    activations: tuple[Activation, ...]
+
+    @property
+    def density_ratio(self) -> float:
+        """Part of the experts that is active in an iteration, on average."""
+        return len(self.activations) / (self.n_iterations * self.n_experts)
+
+    @property
+    def run_density_ratio(self) -> float:
+        """Part of the experts that is ever active."""
+        return len({each.expert for each in self.activations}) / self.n_experts
+
+    @property
+    def distances(self) -> tuple[int, ...]:
+        """The distances of all activations that have one."""
+        return tuple(each.distance for each in self.activations if each.distance is not None)
+
+    @property
+    def mean_distance(self) -> float | None:
+        """Mean distance in iterations; None where no expert was active twice."""
+        found = self.distances
+        return sum(found) / len(found) if found else None
+
+    @property
+    def mean_stack_distance(self) -> float | None:
+        """Mean stack distance in experts; None where no expert was active twice."""
+        found = [each.stack_distance for each in self.activations if each.stack_distance is not None]
+        return sum(found) / len(found) if found else None
+
+    def uses(self) -> tuple[ExpertUse, ...]:
+        """Return every expert of the layer, those that were never active too."""
+        return tuple(self._use(expert) for expert in range(self.n_experts))
+
+    def batches(self) -> tuple[tuple[int, ...], ...]:
+        """Return the experts of each iteration."""
+        found: dict[int, list[int]] = {}
+        for each in self.activations:
+            found.setdefault(each.iteration, []).append(each.expert)
+        return tuple(map(tuple, found.values()))
+
+    def _use(self, expert: int) -> ExpertUse:
+        mine = [each for each in self.activations if each.expert == expert]
+        distances = [each.distance for each in mine if each.distance is not None]
+        mean = sum(distances) / len(distances) if distances else None
+        return ExpertUse(expert=expert, n_activations=len(mine), mean_distance=mean)
+
+
+def expert_reuse(experts: Experts, n_experts: int | None) -> tuple[LayerReuse, ...]:
+    """Return the reuse in each layer, in their order.
+
+    Parameters
+    ----------
+    experts
+        The choices of the routers.
+    n_experts
+        Experts of a layer; the highest that was ever chosen, and those below it, where it is not known.
+
+    Raises
+    ------
+    MeasurementError
+        An expert was chosen that the layer does not have.
+    """
+    if not experts.size:
+        return ()
+    most = int(experts["expert"].max()) + 1
+    if int(experts["expert"].min()) < 0 or (n_experts is not None and most > n_experts):
+        raise MeasurementError(
+            f"experts: {int(experts['expert'].min())} to {most - 1} were chosen, expected 0 to "
+            f"{most if n_experts is None else n_experts - 1}; the ids were read wrongly"
+        )
+    return tuple(
+        _layer(experts[experts["layer"] == layer], int(layer), n_experts or most)
+        for layer in np.unique(experts["layer"])
+    )
+
+
+def _layer(experts: Experts, layer: int, n_experts: int) -> LayerReuse:
+    iterations = np.unique(experts["iteration"])
+    keys = experts["iteration"].astype(np.int64) * n_experts + experts["expert"]
+    active, n_tokens = np.unique(keys, return_counts=True)
+    pairs = list(zip((active // n_experts).tolist(), (active % n_experts).tolist(), n_tokens.tolist(), strict=True))
+    return LayerReuse(
+        layer=layer,
+        n_experts=n_experts,
+        n_used=int(experts["slot"].max()) + 1,
+        n_iterations=int(iterations.size),
+        activations=tuple(_activations(pairs, {each: at for at, each in enumerate(iterations.tolist())})),
+    )
+
+
+def _activations(pairs: Sequence[tuple[int, int, int]], places: dict[int, int]) -> Iterator[Activation]:
+    """Walk through the iterations with the experts by the time of their last activation, the newest last."""
+    last: dict[int, int] = {}
+    batch: list[tuple[int, int, int]] = []
+    for pair in pairs:
+        if batch and batch[0][0] != pair[0]:
+            yield from _batch(batch, last, places)
+            batch = []
+        batch.append(pair)
+    yield from _batch(batch, last, places)
+
+
+def _batch(batch: list[tuple[int, int, int]], last: dict[int, int], places: dict[int, int]) -> Iterator[Activation]:
+    own = {expert for _, expert, _ in batch}
+    older = [expert for expert in last if expert not in own]
+    newest_first = {expert: depth for depth, expert in enumerate(reversed(list(last)))}
+    for iteration, expert, n_tokens in batch:
+        distance = stack = None
+        if expert in last:
+            distance = places[iteration] - last[expert]
+            stack = sum(newest_first[other] < newest_first[expert] for other in older)
+        yield Activation(iteration=iteration, expert=expert, n_tokens=n_tokens, distance=distance, stack_distance=stack)
+    for iteration, expert, _ in batch:
+        last.pop(expert, None)
+        last[expert] = places[iteration]

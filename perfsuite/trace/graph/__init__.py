@@ -1,0 +1,1 @@
+"""The graph of operators: what waits for what, and what that costs."""

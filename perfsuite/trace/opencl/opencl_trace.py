@@ -1,0 +1,207 @@
+"""Turns a run on the OpenCL backend into a trace: what the host enqueued for each operator, and what the device did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.records.engine_trace import (
+    EVENT_DTYPE,
+    EXPERT_DTYPE,
+    NOTHING,
+    EngineTrace,
+    EventKind,
+    Events,
+    TracedThread,
+    TraceRecorder,
+)
+from perfsuite.records.events import EngineRecord, Span
+from perfsuite.records.opencl_commands import CommandType
+from perfsuite.records.trace_levels import TraceLevel
+from perfsuite.trace.opencl.device_clock import AlignedTrace
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
+from perfsuite.trace.opencl.opencl_operators import GraphBook, iterations_of
+from perfsuite.trace.recorded_trace import split_events
+from perfsuite.trace.span_events import SpanEvents, span_events
+
+BACKEND = "OpenCL"
+
+_Places = npt.NDArray[np.int64]
+
+
+def opencl_trace(
+    record: EngineRecord,
+    aligned: AlignedTrace,
+    mapping: KernelMapping,
+    *,
+    shapes: EngineRecord | None = None,
+    command: tuple[str, ...] = (),
+) -> EngineTrace:
+    """Return what a run on the OpenCL backend tells.
+
+    An OPERATOR is the host's part, from the enqueue of its first command to the end of the enqueue of its last; a
+    KERNEL is a command while the device worked on it, on the host's clock, with the node that it computes.
+
+    Parameters
+    ----------
+    record
+        What the driver saw.
+    aligned
+        The commands of the same process.
+    mapping
+        The operator of each kernel.
+    shapes
+        A record of the same workload that lists the graphs, where `record` does not: the ``splits`` or ``groups``
+        recorder's. Without either, nodes have their roles for names and nothing else.
+    command
+        What was run.
+
+    Raises
+    ------
+    MeasurementError
+        `shapes` has other iterations than `record`.
+    """
+    own_shapes = record if record.graphs else shapes
+    return _OpenClRun(record, aligned, mapping, own_shapes).trace(command)
+
+
+class _OpenClRun:
+    def __init__(
+        self, record: EngineRecord, aligned: AlignedTrace, mapping: KernelMapping, shapes: EngineRecord | None
+    ) -> None:
+        self._record, self._aligned, self._mapping = record, aligned, mapping
+        self._spans: SpanEvents = span_events(record)
+        self._shape_spans = iterations_of(shapes, self._spans)
+        self._book = GraphBook(shapes)
+        self._commands = aligned.trace.commands
+        size = self._commands.size
+        self._iteration = self._spans.iteration_of(self._commands["host_start_ns"].astype(np.int64))
+        self._graph, self._node = np.full(size, NOTHING, np.int64), np.full(size, NOTHING, np.int64)
+        self._evaluation = self._evaluations()
+        self._n_unlearnt = 0
+        for iteration, span in enumerate(self._spans.iterations):
+            self._place(iteration, span)
+
+    def trace(self, command: tuple[str, ...]) -> EngineTrace:
+        kernels = self._kernel_names()
+        graphs, backends = self._graph_events()
+        events = np.concatenate([self._spans.events, graphs, self._operator_events(), self._kernel_events(kernels)])
+        trace = self._aligned.trace
+        return EngineTrace(
+            recorder=TraceRecorder.OPENCL,
+            levels=TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.STRUCTURE,
+            pid=trace.pid,
+            command=command,
+            engine_version=self._record.engine_version,
+            events=events[np.argsort(events["start_ns"], kind="stable")],
+            threads=(TracedThread(tid=0, name="host"),),
+            graphs=tuple(self._book.graphs),
+            backends=backends,
+            kernels=kernels,
+            phases=self._spans.phases,
+            counter_names=(),
+            counters=np.empty((0, 0), np.int64),
+            experts=np.empty(0, EXPERT_DTYPE),
+            n_experts=None,
+            n_lost=trace.n_lost,
+            probe_costs=(),
+            cut=None if trace.n_unfinished is not None else "the process did not end in order; its last commands lack",
+            problems=tuple(self._problems()),
+        )
+
+    def _evaluations(self) -> _Places:
+        """Return the split that each command was enqueued in, or its iteration where splits are not known."""
+        if not self._record.splits:
+            return self._iteration
+        launches_ns = np.array([each.launch_ns for each in self._record.splits], np.int64)
+        before = np.searchsorted(launches_ns, self._commands["host_start_ns"].astype(np.int64), side="right") - 1
+        return np.where(self._iteration == NOTHING, NOTHING, before)
+
+    def _place(self, iteration: int, span: Span) -> None:
+        """Find the nodes of the kernels of one iteration."""
+        here = np.flatnonzero((self._iteration == iteration) & (self._commands["type"] == CommandType.KERNEL))
+        names = self._aligned.trace.names
+        kernels = tuple(names[each] for each in self._commands["name"][here])
+        roles = self._mapping.roles_of(span.phase, kernels)
+        if roles is None:
+            self._n_unlearnt += 1
+            return
+        places = self._book.places(roles, self._shape_spans[iteration])
+        self._graph[here], self._node[here] = places.graph, places.node
+
+    def _graph_events(self) -> tuple[Events, tuple[str, ...]]:
+        """Return one GRAPH for each split; where those are not known for each iteration, from its first enqueue on."""
+        if self._record.splits:
+            events, backends = split_events(self._record)
+            events["iteration"] = self._spans.iteration_of(events["start_ns"])
+            return events, backends
+        made = [_empty(EventKind.GRAPH, 0)]
+        for iteration in range(len(self._spans.iterations)):
+            here = np.flatnonzero(self._iteration == iteration)
+            graphs = np.unique(self._graph[here][self._graph[here] != NOTHING])
+            event = _empty(EventKind.GRAPH, min(here.size, 1))
+            event["value"], event["thread"] = 0, 0
+            event["iteration"] = event["evaluation"] = iteration
+            event["graph"] = graphs[0] if graphs.size == 1 else NOTHING
+            event["start_ns"] = self._commands["host_start_ns"][here[:1]]
+            event["end_ns"] = self._commands["host_end_ns"][here].max(initial=0)
+            made.append(event)
+        return np.concatenate(made), (BACKEND,)
+
+    def _operator_events(self) -> Events:
+        """Return the host's part of each operator."""
+        known = np.flatnonzero(self._node != NOTHING)
+        keys = np.stack([self._iteration[known], self._graph[known], self._node[known]])
+        is_first = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: known.size]
+        first = known[is_first]
+        last = np.append(known[:-1][is_first[1:]], known[-1:])
+        made = _empty(EventKind.OPERATOR, first.size)
+        made["thread"] = 0
+        made["start_ns"] = self._commands["host_start_ns"][first]
+        made["end_ns"] = self._commands["host_end_ns"][last]
+        self._fill_places(made, first)
+        return made
+
+    def _kernel_events(self, kernels: tuple[str, ...]) -> Events:
+        """Return the commands whose device times are sound."""
+        sound = np.flatnonzero(self._aligned.is_sound)
+        made = _empty(EventKind.KERNEL, sound.size)
+        made["start_ns"], made["end_ns"] = self._aligned.start_ns[sound], self._aligned.end_ns[sound]
+        number = {name: place for place, name in enumerate(kernels)}
+        made["value"] = [number[self._name(each)] for each in sound.tolist()]
+        self._fill_places(made, sound)
+        return made
+
+    def _fill_places(self, events: Events, commands: npt.NDArray[np.intp]) -> None:
+        events["iteration"], events["evaluation"] = self._iteration[commands], self._evaluation[commands]
+        events["graph"], events["node"] = self._graph[commands], self._node[commands]
+
+    def _kernel_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._name(each) for each in range(self._commands.size)))
+
+    def _name(self, command: int) -> str:
+        """Return a kernel's name, or what another command does."""
+        name = self._aligned.trace.names[self._commands["name"][command]]
+        return name or CommandType(int(self._commands["type"][command])).name.lower()
+
+    def _problems(self) -> Iterator[str]:
+        trace = self._aligned.trace
+        if trace.n_lost:
+            yield f"the OpenCL layer lost {trace.n_lost} commands"
+        is_kernel = self._commands["type"] == CommandType.KERNEL
+        if n_unsound := int((is_kernel & ~self._aligned.is_sound).sum()):
+            yield f"{n_unsound} of {is_kernel.sum()} kernels have no sound times on the device, and are left out"
+        if self._n_unlearnt:
+            yield f"{self._n_unlearnt} iterations have another sequence of kernels than any that was learnt"
+        if self._book.n_unplaced:
+            yield f"{self._book.n_unplaced} kernels are of operators that the graphs do not have"
+        if self._book.shapes is None:
+            yield "operators are known by their roles only: no graph was recorded"
+
+
+def _empty(kind: EventKind, size: int) -> Events:
+    made = np.full(size, NOTHING, EVENT_DTYPE)
+    made["kind"], made["flags"] = kind, 0
+    return made

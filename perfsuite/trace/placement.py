@@ -1,0 +1,118 @@
+"""Where the operators of a call of llama_decode run: the splits by backend, and what a device refuses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from perfsuite.records.events import EngineRecord, Node, Phase, Split
+from perfsuite.trace.operators import RecordedOperator, timed_operators
+
+#: How ggml calls the backend that computes on the processor.
+PROCESSOR_BACKEND = "CPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendShare:
+    """What one backend was given in one call."""
+
+    backend: str
+    n_splits: int
+    #: Without views and other nodes that nobody computes.
+    n_operators: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorOperator:
+    """Operators of one role that the processor's backend computes."""
+
+    role: str
+    op: str
+    #: Of the first source, which is the weights where there are any.
+    source_type: str
+    #: The dimensions of the first of them, innermost first.
+    ne: tuple[int, int, int, int]
+    n_nodes: int
+    #: Devices that cannot compute it. Where there are none it runs here for the place of its weights: its layer is not
+    #: offloaded, or it gathers the input, which llama.cpp never offloads.
+    refused_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """One call, in the order in which its parts were given away."""
+
+    phase: Phase
+    #: The backend of each split, in order.
+    splits: tuple[str, ...]
+    shares: tuple[BackendShare, ...]
+    on_processor: tuple[ProcessorOperator, ...]
+
+
+def placement(record: EngineRecord, phase: Phase) -> Placement | None:
+    """Return where the operators of the last call of a phase ran; None where the record has no such call.
+
+    A call of more than one ubatch gives away its parts once for each of them. The record must be that of the
+    ``splits`` recorder.
+    """
+    spans = [span for span in record.spans if span.phase is phase]
+    if not spans:
+        return None
+    last = max(spans, key=lambda span: span.start_ns)
+    splits = [each for each in record.splits if last.start_ns <= each.launch_ns <= last.end_ns]
+    return Placement(
+        phase=phase,
+        splits=tuple(split.backend for split in splits),
+        shares=_shares(record, splits),
+        on_processor=_on_processor(record, splits),
+    )
+
+
+def _shares(record: EngineRecord, splits: Sequence[Split]) -> tuple[BackendShare, ...]:
+    n_splits, n_operators = Counter[str](), Counter[str]()
+    for split in splits:
+        n_splits[split.backend] += 1
+        n_operators[split.backend] += sum(node.timed for node in record.graphs[split.graph])
+    return tuple(
+        BackendShare(backend=backend, n_splits=n_splits[backend], n_operators=n_operators[backend])
+        for backend in n_splits
+    )
+
+
+def _on_processor(record: EngineRecord, splits: Sequence[Split]) -> tuple[ProcessorOperator, ...]:
+    """Group by role, in the order in which roles first occur; one role may be refused for some shapes only."""
+    found: dict[tuple[str, ...], list[tuple[RecordedOperator, Node]]] = {}
+    for split in splits:
+        if split.backend == PROCESSOR_BACKEND:
+            for operator, node in _computed(record.graphs[split.graph]):
+                key = (operator.role, operator.op, _source_type(operator), *node.refused_by)
+                found.setdefault(key, []).append((operator, node))
+    return tuple(_processor_operator(group) for group in found.values())
+
+
+def _computed(graph: Sequence[Node]) -> Iterator[tuple[RecordedOperator, Node]]:
+    return zip(timed_operators(graph), (node for node in graph if node.timed), strict=True)
+
+
+def _processor_operator(group: Sequence[tuple[RecordedOperator, Node]]) -> ProcessorOperator:
+    operator, node = group[0]
+    return ProcessorOperator(
+        role=operator.role,
+        op=operator.op,
+        source_type=_source_type(operator),
+        ne=operator.output.ne,
+        n_nodes=len(group),
+        refused_by=node.refused_by,
+    )
+
+
+def _source_type(operator: RecordedOperator) -> str:
+    return operator.sources[0].type if operator.sources else operator.output.type
+
+
+def in_runs(backends: Sequence[str]) -> str:
+    """Say the order of splits in short: ``CPU, OpenCL x2, CPU``."""
+    runs = [(name, len(list(group))) for name, group in groupby(backends)]
+    return ", ".join(name if n == 1 else f"{name} x{n}" for name, n in runs)

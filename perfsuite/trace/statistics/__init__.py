@@ -1,0 +1,1 @@
+"""A trace in figures: across tokens, by type of operator, by thread."""

@@ -1,0 +1,176 @@
+"""Lays a trace out as a timeline: which tracks there are, and what is on each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events
+from perfsuite.trace.timeline.counters import counter_points
+from perfsuite.trace.timeline.flows import flows
+from perfsuite.trace.timeline.labels import (
+    Labelled,
+    label_graphs,
+    label_kernels,
+    label_levels,
+    label_operators,
+    label_phases,
+    label_states,
+    label_tokens,
+    thread_text,
+)
+from perfsuite.trace.timeline.lanes import Ints, lanes
+from perfsuite.trace.timeline.tracks import (
+    POINT_DTYPE,
+    SLICE_DTYPE,
+    Label,
+    Points,
+    Slices,
+    Timeline,
+    Track,
+    TrackKind,
+    printable,
+)
+
+
+def build_timeline(trace: EngineTrace) -> Timeline:
+    """Lay out phases, tokens, graphs by backend, operators, states and counters by thread, kernels and levels.
+
+    Events before the clock's beginning, which only a broken trace has, are left out.
+    """
+    if bool((trace.events["start_ns"] < 0).any()):
+        trace = replace(trace, events=trace.events[trace.events["start_ns"] >= 0])
+    found = _Layout(tracks=[Track(name=_process_name(trace), kind=TrackKind.PROCESS, parent=None, tid=trace.pid)])
+    found.add_plain("phases", trace.of(EventKind.PHASE), label_phases(trace))
+    found.add_plain("tokens", trace.of(EventKind.TOKEN), label_tokens(trace))
+    _add_graphs(found, trace)
+    kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
+    operator_flow, operator_arrow, kernel_flow, kernel_arrow = flows(operators, kernels)
+    _add_threads(found, trace, operators, (operator_flow, operator_arrow))
+    where = f" on {trace.backends[0]}" if len(trace.backends) == 1 else ""
+    found.add_plain(f"kernels{where}", kernels, label_kernels(trace), arrows=(kernel_flow, kernel_arrow))
+    found.add_plain("levels of the recorder", trace.of(EventKind.LEVELS), label_levels(trace))
+    return Timeline(
+        tracks=tuple(found.tracks),
+        labels=tuple(found.labels),
+        slices=_joined(found.slices, SLICE_DTYPE),
+        points=_joined(found.points, POINT_DTYPE),
+        pid=trace.pid,
+        notes=_notes(trace),
+    )
+
+
+@dataclass(slots=True)
+class _Layout:
+    """What has been laid out so far."""
+
+    tracks: list[Track]
+    labels: list[Label] = field(default_factory=list)
+    slices: list[Slices] = field(default_factory=list)
+    points: list[Points] = field(default_factory=list)
+
+    def add_track(self, name: str, kind: TrackKind, **fields: int | str | None) -> int:
+        """Add a track, below the process where no parent is named; return its position."""
+        self.tracks.append(Track(name=printable(name), kind=kind, **{"parent": 0, **fields}))  # type: ignore[arg-type]
+        return len(self.tracks) - 1
+
+    def add_plain(
+        self,
+        name: str,
+        events: Events,
+        labelled: Labelled,
+        *,
+        parent: int = 0,
+        track: int | None = None,
+        arrows: tuple[Ints, Ints] | None = None,
+    ) -> None:
+        """Add events as slices, on as many tracks of one name as they need not to overlap; on none if there are none.
+
+        `track` is the first of them where it is there already.
+        """
+        if not len(events):
+            return
+        first_label = len(self.labels)
+        self.labels.extend(labelled.labels)
+        end_ns = np.maximum(events["end_ns"], events["start_ns"])
+        lane = lanes(events["start_ns"], end_ns)
+        n_lanes = int(lane.max()) + 1
+        places = [] if track is None else [track]
+        places += [self.add_track(name, TrackKind.SLICES, parent=parent) for _ in range(n_lanes - len(places))]
+        slices = np.empty(len(events), SLICE_DTYPE)
+        for each in ("start_ns", "cpu", "iteration", "evaluation"):
+            slices[each] = events[each]
+        is_instant = (events["end_ns"] == NOTHING) | (events["kind"] == EventKind.LEVELS)
+        slices["end_ns"] = np.where(is_instant, NOTHING, end_ns)
+        slices["track"] = np.asarray(places, dtype=np.int32)[lane]
+        slices["label"] = labelled.of_event + first_label
+        slices["flow"], slices["arrow"] = arrows if arrows is not None else (NOTHING, 0)
+        self.slices.append(slices)
+
+
+def _add_graphs(found: _Layout, trace: EngineTrace) -> None:
+    graphs = trace.of(EventKind.GRAPH)
+    labelled = label_graphs(trace)
+    for backend in np.unique(graphs["value"]):
+        known = 0 <= backend < len(trace.backends)
+        chosen = graphs["value"] == backend
+        name = f"graphs on {trace.backends[backend]}" if known else "graphs"
+        found.add_plain(name, graphs[chosen], Labelled(labels=labelled.labels, of_event=labelled.of_event[chosen]))
+
+
+def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: tuple[Ints, Ints]) -> None:
+    """Add for each thread its operators, on its own track, and below that its states and its counters."""
+    labelled = label_operators(trace)
+    states, labelled_states = trace.of(EventKind.THREAD_STATE), label_states(trace)
+    points = counter_points(trace, operators)
+    for position, thread in enumerate(trace.threads):
+        own = operators["thread"] == position
+        own_states = states["thread"] == position
+        if not own.any() and not own_states.any():
+            continue
+        has_id = trace.pid is not None and thread.tid > 0
+        place = found.add_track(
+            thread_text(thread),
+            TrackKind.THREAD if has_id else TrackKind.SLICES,
+            tid=thread.tid if has_id else None,
+        )
+        found.add_plain(
+            f"operators of {thread.tid}",
+            operators[own],
+            Labelled(labels=labelled.labels, of_event=labelled.of_event[own]),
+            parent=place,
+            track=place,
+            arrows=(arrows[0][own], arrows[1][own]),
+        )
+        found.add_plain(
+            f"state of {thread.tid}",
+            states[own_states],
+            Labelled(labels=labelled_states.labels, of_event=labelled_states.of_event[own_states]),
+            parent=place,
+        )
+        for name, of_thread in zip(trace.counter_names, points.get(position, ()), strict=False):
+            if len(of_thread):
+                counter = found.add_track(f"{name} of {thread.tid}", TrackKind.COUNTER, parent=place, unit=f"{name}/s")
+                of_thread["track"] = counter
+                found.points.append(of_thread)
+
+
+def _process_name(trace: EngineTrace) -> str:
+    return printable(trace.command[0].rpartition("/")[2] if trace.command else trace.recorder.value)
+
+
+def _notes(trace: EngineTrace) -> tuple[tuple[str, str], ...]:
+    notes = {
+        "recorder": trace.recorder.value,
+        "engine": trace.engine_version,
+        "clock": "CLOCK_MONOTONIC",
+        "lost events": str(trace.n_lost),
+        "cut": trace.cut or "",
+        "problems": "; ".join(trace.problems),
+    }
+    return tuple((name, printable(text)) for name, text in notes.items() if text)
+
+
+def _joined(parts: list[Slices], dtype: np.dtype[np.void]) -> Slices:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)

@@ -1,0 +1,177 @@
+"""Pre-emption: which operators were held up because a thread could have run and had no processor.
+
+An operator that the threads t enter at s_t and leave at e_t is due on each of them from the first entry on. A thread
+that is runnable, and not running, for d_t of the time from min s to its e_t ends its part so much later. All threads
+wait for the last one at the barrier, so the operator as a whole is held up by
+
+    held_up = max e_t - max (e_t - d_t)        ns
+
+and the threads that are not the last one wait so much longer. Where a recorder does not see ends, an e_t has the
+waiting in it, and all that is known is held_up <= max d_t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, TracedThread
+from perfsuite.trace.timeline.due import DueParts, Overlap, due_parts, overlaps
+from perfsuite.trace.timeline.labels import operator_text
+from perfsuite.trace.timeline.occupants import Occupants
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preemption:
+    """A thread that was runnable and had no processor while an operator was due on it."""
+
+    thread: TracedThread
+    #: Where it waited; None where that is not known.
+    cpu: int | None
+    #: Of the whole wait, which may be longer than the operator.
+    start_ns: int
+    end_ns: int
+    #: Whether it ran until the wait began: False after a sleep, None where that is not known.
+    was_running: bool | None
+    #: The thread of the same program that ran there meanwhile; None where it was another program's, or nobody knows.
+    instead: TracedThread | None
+    #: The tensor that the operator makes, and what it does.
+    name: str
+    op: str
+    graph: int
+    node: int
+    evaluation: int
+    iteration: int
+    #: How much later the operator ended on this thread.
+    delay_ns: int
+    #: How much later it ended as a whole, and which threads waited at the barrier for so much longer.
+    held_up_ns: int
+    waiting: tuple[TracedThread, ...]
+    #: Whether `held_up_ns` is the most that it can have been: the recorder did not see when operators ended.
+    is_at_most: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldUpOperator:
+    """One operator's pre-emptions in all evaluations."""
+
+    name: str
+    op: str
+    n_preemptions: int
+    delay_ns: int
+    held_up_ns: int
+    longest_ns: int
+    #: Threads that were pre-empted, and threads that waited for them.
+    preempted: tuple[TracedThread, ...]
+    waiting: tuple[TracedThread, ...]
+    is_at_most: bool
+
+
+def preemptions(trace: EngineTrace) -> tuple[Preemption, ...]:
+    """Return every wait for a processor that held up an operator on its thread, in the order of time."""
+    waits = _waits(trace)
+    parts = due_parts(trace)
+    if not len(waits.events) or not len(parts.at):
+        return ()
+    occupants = Occupants(trace)
+    found: list[Preemption] = []
+    for members in _by_run(parts, overlaps(parts, waits.events)):
+        found.extend(_of_run(trace, parts, waits, members, occupants))
+    return tuple(sorted(found, key=lambda each: (each.start_ns, each.node)))
+
+
+def held_up_operators(found: Sequence[Preemption]) -> tuple[HeldUpOperator, ...]:
+    """Sum pre-emptions by the operator's name, the one that was held up the longest first."""
+    by_name: dict[tuple[str, str], list[Preemption]] = {}
+    for each in found:
+        by_name.setdefault((each.name, each.op), []).append(each)
+    summed = [_summed(name, op, members) for (name, op), members in by_name.items()]
+    return tuple(sorted(summed, key=lambda each: (-each.held_up_ns, -each.delay_ns, each.name)))
+
+
+def _summed(name: str, op: str, members: Sequence[Preemption]) -> HeldUpOperator:
+    return HeldUpOperator(
+        name=name,
+        op=op,
+        n_preemptions=len(members),
+        delay_ns=sum(each.delay_ns for each in members),
+        held_up_ns=sum(each.held_up_ns for each in members),
+        longest_ns=max(each.delay_ns for each in members),
+        preempted=tuple(dict.fromkeys(each.thread for each in members)),
+        waiting=tuple(dict.fromkeys(thread for each in members for thread in each.waiting)),
+        is_at_most=any(each.is_at_most for each in members),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waits:
+    """The events of threads that could have run, and the states that each of them was in before, NOTHING if unknown."""
+
+    events: Events
+    before: Ints
+
+
+def _waits(trace: EngineTrace) -> _Waits:
+    states = trace.of(EventKind.THREAD_STATE)
+    states = states[np.argsort(states["thread"], kind="stable")]
+    before = np.full(len(states), NOTHING, dtype=np.int64)
+    follows = (states["thread"][1:] == states["thread"][:-1]) & (states["start_ns"][1:] == states["end_ns"][:-1])
+    before[1:] = np.where(follows, states["value"][:-1], NOTHING)
+    chosen = (states["value"] == ThreadState.RUNNABLE) & (states["end_ns"] > states["start_ns"])
+    return _Waits(events=states[chosen], before=before[chosen])
+
+
+def _by_run(parts: DueParts, overlaps: Iterable[Overlap]) -> Iterator[list[Overlap]]:
+    by_run: dict[int, list[Overlap]] = {}
+    for each in overlaps:
+        by_run.setdefault(int(parts.run[each.part]), []).append(each)
+    yield from by_run.values()
+
+
+def _of_run(
+    trace: EngineTrace,
+    parts: DueParts,
+    waits: _Waits,
+    members: list[Overlap],
+    occupants: Occupants,
+) -> Iterator[Preemption]:
+    """Yield the pre-emptions of one run; what it was held up by is that of its last thread."""
+    run = parts.run[members[0].part]
+    low, high = np.searchsorted(parts.run, (run, run + 1))
+    delay_ns = np.zeros(high - low, dtype=np.int64)
+    for each in members:
+        delay_ns[each.part - low] += each.delay_ns
+    end_ns = parts.end_ns[low:high]
+    is_at_most = bool(parts.is_derived[low:high].any())
+    last = int((delay_ns if is_at_most else end_ns).argmax())
+    left_ns = int(delay_ns.max()) if is_at_most else int(end_ns.max() - (end_ns - delay_ns).max())
+    threads = parts.thread[low:high].tolist()
+    for each in members:
+        place = each.part - low
+        held_up_ns = min(each.delay_ns, left_ns) if place == last else 0
+        left_ns -= held_up_ns
+        event, state, before = trace.events[parts.at[each.part]], waits.events[each.wait], int(waits.before[each.wait])
+        node = trace.graphs[event["graph"]][event["node"]]
+        yield Preemption(
+            thread=trace.threads[threads[place]],
+            cpu=None if state["cpu"] == NOTHING else int(state["cpu"]),
+            start_ns=int(state["start_ns"]),
+            end_ns=int(state["end_ns"]),
+            was_running=None if before == NOTHING else before == ThreadState.RUNNING,
+            instead=occupants.of(state),
+            name=node.tensor.name,
+            op=operator_text(node),
+            graph=int(event["graph"]),
+            node=int(event["node"]),
+            evaluation=int(event["evaluation"]),
+            iteration=int(event["iteration"]),
+            delay_ns=each.delay_ns,
+            held_up_ns=held_up_ns,
+            waiting=tuple(trace.threads[other] for other in threads if held_up_ns and other != threads[place]),
+            is_at_most=is_at_most,
+        )

@@ -1,0 +1,172 @@
+"""Reading the eBPF recorder's log."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.bpf_log import BpfKind, BufferKind, EndReason
+from perfsuite.records.bpf_log_file import HEADER_BYTES, PROBE_TAIL, read_bpf_log, terminated
+from perfsuite.testing.bpf_logs import MAIN_TID, WORKER_TID, BpfLogBuilder, RawTensor, small_log, tensor_layout
+from perfsuite.testing.engine_traces import EPOCH_NS
+from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace
+
+
+def ended(n_tokens: int = 2, *, counter_names: tuple[str, ...] = ()) -> BpfLogBuilder:
+    """Return a small log with its end."""
+    log = small_log(n_tokens, counter_names=counter_names)
+    log.experts(180_000, RawTensor(address=0x77, name="ids", ne=(2, 1, 1, 1)), [[3, 5]])
+    log.probe("operator_begin", 12, 3456)
+    log.end(200_000)
+    return log
+
+
+def test_the_header_is_read(tmp_path: Path) -> None:
+    """The process, the start, the levels and the names of counters come from the header."""
+    log = read_bpf_log(ended(counter_names=("cycles", "page-faults")).write(tmp_path / "log"))
+    assert (log.pid, log.start_ns, log.levels, log.buffer) == (MAIN_TID, EPOCH_NS, 0xFF, BufferKind.RING)
+    assert (log.n_cpus, log.tensor_bytes, log.counter_names) == (2, 336, ("cycles", "page-faults"))
+
+
+def test_records_of_all_lengths_are_read(tmp_path: Path) -> None:
+    """Short records, structures, ids, names and probes stand in the order of the file, and each has its own tail."""
+    log = read_bpf_log(ended().write(tmp_path / "log"))
+    assert log.cut is None
+    assert log.records["kind"][-1] == BpfKind.END
+    assert log.positions(BpfKind.OPERATOR_BEGIN).size == 2 * 2 * 3
+    (probe,) = log.positions(BpfKind.PROBE)
+    n_runs, name = PROBE_TAIL.unpack_from(log.tail(probe))
+    assert (n_runs, terminated(name), log.records["subject"][probe]) == (12, "operator_begin", 3456)
+    names = [terminated(log.tail(position)) for position in log.positions(BpfKind.THREAD_NAME)]
+    assert names == ["llama-cli", "worker"]
+
+
+def test_counters_are_rows_of_their_records(tmp_path: Path) -> None:
+    """Each record with counters has its row; one without has none."""
+    made = small_log(1, counter_names=("a", "b"))
+    made.operator(90_000, None, RawTensor(address=1, name="late"))
+    log = read_bpf_log(made.write(tmp_path / "log"))
+    begins = log.positions(BpfKind.OPERATOR_BEGIN)
+    assert log.counters(begins).tolist() == [[at, at] for at in (0, 0, 101, 101, 202, 202)] + [[-1, -1]]
+
+
+def test_a_log_without_an_end_says_so(tmp_path: Path) -> None:
+    """A recorder that was killed leaves whole records and no end."""
+    log = read_bpf_log(small_log().write(tmp_path / "log"))
+    assert log.cut is not None
+    assert log.cut.startswith("no end record after byte")
+
+
+def test_an_end_for_want_of_room_is_a_cut(tmp_path: Path) -> None:
+    """A recorder that could not write ends its log and says why."""
+    made = small_log()
+    made.end(200_000, reason=EndReason.OUTPUT)
+    cut = read_bpf_log(made.write(tmp_path / "log")).cut
+    assert cut is not None
+    assert cut.startswith("the recorder could not write beyond byte")
+
+
+def test_a_log_is_read_up_to_any_cut(tmp_path: Path) -> None:
+    """Wherever the file ends behind its header, the whole records before are read, and the cut is told."""
+    path, whole = tmp_path / "log", ended().content()
+    path.write_bytes(whole)
+    offsets, n_records = read_bpf_log(path).offsets, read_bpf_log(path).records.size
+    for n_bytes in range(HEADER_BYTES, len(whole)):
+        path.write_bytes(whole[:n_bytes])
+        log = read_bpf_log(path)
+        n_whole = int(np.searchsorted(np.append(offsets[1:], len(whole)), n_bytes, side="right"))
+        assert log.records.size == n_whole < n_records
+        assert log.cut is not None
+        if n_bytes not in offsets:
+            left = n_bytes - int(offsets[n_whole])
+            assert log.cut == f"cut at byte {offsets[n_whole]}, in the middle of a record; {left} bytes are left over"
+
+
+@pytest.mark.parametrize("n_bytes", [0, 8, HEADER_BYTES - 1])
+def test_less_than_a_header_is_refused(tmp_path: Path, n_bytes: int) -> None:
+    """A file that does not hold a header is no log."""
+    path = tmp_path / "log"
+    path.write_bytes(ended().content()[:n_bytes])
+    with pytest.raises(MeasurementError, match=f"log: {n_bytes} bytes; expected a log of the eBPF recorder"):
+        read_bpf_log(path)
+
+
+@pytest.mark.parametrize(
+    ("at", "raw", "message"),
+    [
+        (0, b"NOTALOG!", "begins with b'NOTALOG!'"),
+        (8, struct.pack("=I", 7), "version of the eBPF recorder's log is 7; expected 1"),
+        (12, struct.pack("=I", 12), "header_bytes of the eBPF recorder's log is 12"),
+        (12, struct.pack("=I", 1 << 30), "header_bytes of the eBPF recorder's log is 1073741824"),
+        (32, struct.pack("=I", 9), "buffer of the eBPF recorder's log is 9"),
+        (36, struct.pack("=I", 333), "tensor_bytes of the eBPF recorder's log is 333"),
+        (44, struct.pack("=I", 9), "n_counters of the eBPF recorder's log is 9; expected 8 at most"),
+    ],
+)
+def test_another_header_is_refused(tmp_path: Path, at: int, raw: bytes, message: str) -> None:
+    """What the header cannot say is named with what was seen and what was expected."""
+    content = bytearray(ended().content())
+    content[at : at + len(raw)] = raw
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with pytest.raises(MeasurementError, match=re.escape(message)):
+        read_bpf_log(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """The path and the system's own words are told."""
+    with pytest.raises(MeasurementError, match="cannot be read"):
+        read_bpf_log(tmp_path / "none")
+
+
+def test_garbage_behind_a_record_is_left_over(tmp_path: Path) -> None:
+    """What is no record ends the log, and what stands before it is kept."""
+    whole = small_log().content()
+    path = tmp_path / "log"
+    path.write_bytes(whole + b"\xff" * 100)
+    log = read_bpf_log(path)
+    assert log.cut == f"damaged at byte {len(whole)}: a record of kind 65535 with 65535 bytes; 100 bytes are left over"
+    assert log.positions(BpfKind.TOKEN_END).size == 2
+
+
+def test_a_record_too_short_for_its_kind_ends_the_log(tmp_path: Path) -> None:
+    """A graph's begin without a guid is no record."""
+    made = small_log(1)
+    n_good = len(made.content())
+    made.add(BpfKind.GRAPH_BEGIN, 90_000)
+    made.end(100_000)
+    log = read_bpf_log(made.write(tmp_path / "log"))
+    assert log.cut is not None
+    assert log.cut.startswith(f"damaged at byte {n_good}: a record of kind 3 with 40 bytes")
+
+
+def test_flipped_bytes_never_break_the_reader(tmp_path: Path) -> None:
+    """Whatever byte is wrong, the log is read or refused in one line, and so is the trace that is made of it."""
+    path, whole = tmp_path / "log", ended(counter_names=("cycles",)).content()
+    rng = random.Random(7)
+    outcomes, messages = set(), []
+    for _ in range(600):
+        content = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        path.write_bytes(content)
+        try:
+            trace = ebpf_trace(read_bpf_log(path), tensor_layout())
+            outcomes.add("cut" if trace.cut else "whole")
+        except MeasurementError as error:
+            messages.append(str(error))
+    assert outcomes == {"cut", "whole"}
+    assert messages
+    assert not any("\n" in message for message in messages)
+
+
+def test_threads_of_other_ids_are_kept_apart(tmp_path: Path) -> None:
+    """Each record carries the thread that it is of."""
+    log = read_bpf_log(ended().write(tmp_path / "log"))
+    assert set(log.records["tid"][log.positions(BpfKind.BARRIER)].tolist()) == {MAIN_TID, WORKER_TID}

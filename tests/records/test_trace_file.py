@@ -1,0 +1,178 @@
+"""Keeping traces in files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.engine_trace import (
+    EXPERT_DTYPE,
+    NOTHING,
+    EngineTrace,
+    EventKind,
+    ProbeCost,
+    TraceRecorder,
+)
+from perfsuite.records.trace_blocks import MAGIC, BlockKind, block_head
+from perfsuite.records.trace_file import read_trace, write_trace
+from perfsuite.records.trace_levels import TraceLevel
+from perfsuite.records.trace_tables import TraceEnd, TraceHeader, TraceTables
+from perfsuite.records.trace_writer import TraceWriter
+from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
+from perfsuite.testing.large_trace import large_trace
+
+
+def full_trace() -> EngineTrace:
+    """Return a trace that has something of everything."""
+    experts = np.zeros(4, EXPERT_DTYPE)
+    experts["ns"], experts["expert"] = EPOCH_NS + np.arange(4) * 60_000, (5, 1, 2, 7)
+    return small_trace(
+        counter_names=("cycles", "page-faults"),
+        counters=np.arange(8, dtype=np.int64).reshape(4, 2) - 1,
+        experts=experts,
+        n_experts=60,
+        kernels=("mul_mat",),
+        phases=("decode",),
+        n_lost=3,
+        probe_costs=(ProbeCost(name="barrier", n_runs=7, run_time_ns=1 << 40),),
+        problems=("a problem", "und ein weiteres: größer"),
+    )
+
+
+def assert_same(one: EngineTrace, other: EngineTrace) -> None:
+    """Compare field by field."""
+    for name in EngineTrace.__slots__:
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if isinstance(mine, np.ndarray):
+            assert mine.dtype == theirs.dtype, name
+            assert mine.shape == theirs.shape, name
+            assert mine.tobytes() == theirs.tobytes(), name
+        else:
+            assert mine == theirs, name
+
+
+@pytest.mark.parametrize("trace", [full_trace(), small_trace(), engine_trace(), large_trace(200_000)])
+def test_a_trace_is_read_as_it_was_written(tmp_path: Path, trace: EngineTrace) -> None:
+    """Every field comes back, of a trace in one block, in several, and of an empty one."""
+    path = tmp_path / "run.pstrace"
+    write_trace(path, trace)
+    assert_same(trace, read_trace(path))
+
+
+def test_the_cut_of_a_recording_is_kept(tmp_path: Path) -> None:
+    """A trace whose recording broke off says so after it was written whole."""
+    path = tmp_path / "run.pstrace"
+    write_trace(path, small_trace(cut="the recorder was killed"))
+    assert read_trace(path).cut == "the recorder was killed"
+
+
+def test_a_trace_is_not_written_over(tmp_path: Path) -> None:
+    """A file that is there stays, unless it is said that it may go."""
+    path = tmp_path / "run.pstrace"
+    write_trace(path, small_trace(1))
+    with pytest.raises(MeasurementError, match="is there already; name another file"):
+        write_trace(path, small_trace(2))
+    assert read_trace(path).of(EventKind.TOKEN).size == 1
+    write_trace(path, small_trace(2), overwrites=True)
+    assert read_trace(path).of(EventKind.TOKEN).size == 2
+
+
+def test_a_trace_is_read_up_to_any_cut(tmp_path: Path) -> None:
+    """Wherever the file ends behind its header, it is read up to there and says so; before that it is refused."""
+    whole = tmp_path / "whole.pstrace"
+    write_trace(whole, full_trace())
+    content, path = whole.read_bytes(), tmp_path / "cut.pstrace"
+    sizes = set()
+    for n_bytes in range(0, len(content), 7):
+        path.write_bytes(content[:n_bytes])
+        try:
+            trace = read_trace(path)
+        except MeasurementError:
+            assert n_bytes < 1000
+            continue
+        assert trace.cut is not None
+        assert trace.cut.startswith("cut.pstrace: ")
+        assert trace.events["counters"].max(initial=NOTHING) < len(trace.counters)
+        sizes.add(trace.events.size)
+    assert sizes == {0, full_trace().events.size}
+
+
+def test_what_lies_behind_the_cut_is_not_referred_to(tmp_path: Path) -> None:
+    """Events whose threads, graphs or counters were lost refer to nothing."""
+    path, header = tmp_path / "run.pstrace", TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN)
+    with TraceWriter(path, header) as writer:
+        writer.tables(TraceTables(backends=("CPU",)))
+        writer.events(event(EventKind.GRAPH, 1, 2, value=0, thread=1, graph=5, counters=2))
+        writer.events(event(EventKind.GRAPH, 3, 4, value=1))
+    trace = read_trace(path)
+    assert trace.events[["thread", "graph", "counters", "value"]].tolist() == [(-1, -1, -1, 0), (-1, -1, -1, -1)]
+    assert trace.cut is not None
+    assert trace.cut.endswith("without an end: its writer was killed, or still writes")
+
+
+def test_a_writer_adds_piece_by_piece(tmp_path: Path) -> None:
+    """Tables, graphs and events may come in any number of pieces, and what is there can be read meanwhile."""
+    path, header = tmp_path / "run.pstrace", TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN, pid=7)
+    trace = small_trace()
+    with TraceWriter(path, header) as writer:
+        writer.tables(TraceTables(threads=trace.threads[:1]))
+        writer.events(trace.events[:3])
+        assert read_trace(path).events.size == 3
+        writer.tables(TraceTables(threads=trace.threads[1:], backends=trace.backends))
+        writer.graphs(trace.graphs)
+        writer.graphs(trace.graphs)
+        writer.events(trace.events[3:])
+        writer.end(TraceEnd(n_lost=9))
+    found = read_trace(path)
+    assert (found.threads, found.graphs, found.pid) == (trace.threads, trace.graphs * 2, 7)
+    assert (found.events.size, found.n_lost, found.cut) == (trace.events.size, 9, None)
+
+
+def test_flipped_bytes_never_break_the_reader(tmp_path: Path) -> None:
+    """Whatever byte is wrong, what stands before it is read, or the file is refused in one line."""
+    whole = tmp_path / "whole.pstrace"
+    write_trace(whole, full_trace())
+    path, rng, messages = tmp_path / "run.pstrace", random.Random(3), []
+    for _ in range(300):
+        content = bytearray(whole.read_bytes())
+        at = rng.randrange(len(content))
+        content[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        try:
+            assert read_trace(path).cut is not None
+        except MeasurementError as error:
+            messages.append(str(error))
+    assert messages
+    assert not any("\n" in message for message in messages)
+
+
+def test_a_full_disk_leaves_what_found_room() -> None:
+    """Writing fails in one line that says so."""
+    with pytest.raises(
+        MeasurementError, match=r"/dev/full: cannot be written \(No space left on device\); what is there"
+    ):
+        write_trace(Path("/dev/full"), small_trace(), overwrites=True)
+
+
+def test_another_file_is_no_trace(tmp_path: Path) -> None:
+    """A file that begins otherwise is refused with what was seen."""
+    path = tmp_path / "run.pstrace"
+    path.write_bytes(b"%PDF-1.7 and more")
+    with pytest.raises(MeasurementError, match=r"begins with b'%PDF-1\.7', a trace with b'PSTRACE1'"):
+        read_trace(path)
+
+
+def test_other_fields_of_events_are_refused(tmp_path: Path) -> None:
+    """A file of another version of the suite is not read by guess."""
+    header = TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN).to_plain()
+    header["fields"] = {"events": [["start_ns", "<i4"]]}
+    payload = msgpack.packb(header)
+    path = tmp_path / "run.pstrace"
+    path.write_bytes(MAGIC + block_head(BlockKind.HEADER, payload) + payload)
+    with pytest.raises(MeasurementError, match="its events have the fields"):
+        read_trace(path)

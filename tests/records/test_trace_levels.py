@@ -1,0 +1,47 @@
+"""The words for levels."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, LEVELS, TraceLevel, level_words, parse_levels
+
+
+def test_a_level_brings_what_it_is_of_no_use_without() -> None:
+    """Counters are read at operators' begins and ends, within graphs and tokens."""
+    levels = parse_levels("counters", "--trace")
+    assert levels & parse_levels("ends", "--trace") == parse_levels("ends", "--trace")
+    assert parse_levels("ends", "--trace") & parse_levels("operator", "--trace") == parse_levels("operator", "--trace")
+
+
+def test_threads_alone_record_no_operator() -> None:
+    """What the scheduler does is told apart from what the engine does."""
+    assert parse_levels("threads", "--trace") == TraceLevel.THREADS
+
+
+def test_all_words_together_are_all_levels() -> None:
+    """No level is left that no word can ask for."""
+    together = TraceLevel(0)
+    for level in TraceLevel:
+        together |= level
+    assert parse_levels(",".join(LEVELS), "--trace") == together
+
+
+@pytest.mark.parametrize("text", ["", "operators", "token,,graph", "token, graph"])
+def test_a_word_that_is_none_is_refused_by_name(text: str) -> None:
+    """The message names the option and the words that there are."""
+    with pytest.raises(PerfsuiteError, match=r"--trace=.*there are token, graph, operator"):
+        parse_levels(text, "--trace")
+
+
+@pytest.mark.parametrize("text", [DEFAULT_LEVELS, "threads", ",".join(LEVELS)])
+def test_words_are_read_back(text: str) -> None:
+    """What is told of a trace can be asked for again."""
+    levels = parse_levels(text, "--trace")
+    assert parse_levels(level_words(levels), "--trace") == levels
+
+
+def test_no_level_has_a_word_too() -> None:
+    """Probes that are switched off leave nothing recorded."""
+    assert level_words(TraceLevel(0)) == "nothing"

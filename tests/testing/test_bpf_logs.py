@@ -1,0 +1,60 @@
+"""The builder of the eBPF recorder's logs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from perfsuite.records.bpf_log import RECORD_DTYPE, BpfFlag, BpfKind, EndReason, LevelsReason
+from perfsuite.records.bpf_log_file import HEADER_BYTES, MAGIC, MAX_SOURCES, MAX_TENSOR_BYTES, VERSION
+from perfsuite.testing.bpf_logs import BpfLogBuilder, RawTensor, small_log, tensor_layout
+
+HEADER = (Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_log.h").read_text(encoding="utf-8")
+
+
+def number(name: str) -> int:
+    """Return what the header says of a name."""
+    found = re.search(rf"\bPS_BPF_{name} = (\d+)", HEADER)
+    assert found is not None, name
+    return int(found[1])
+
+
+def test_kinds_and_flags_are_those_of_the_header() -> None:
+    """The reader's numbers are the writer's."""
+    native = {BpfKind.STRUCTURE: "STRUCTURE_OF"}
+    assert {kind.name: number(native.get(kind, kind.name)) for kind in BpfKind} == {k.name: k.value for k in BpfKind}
+    assert {flag.name: number(str(flag.name)) for flag in BpfFlag} == {flag.name: flag.value for flag in BpfFlag}
+    assert [number(f"LEVELS_{each.name}") for each in LevelsReason] == list(LevelsReason)
+    assert [number(f"ENDED_{each.name}") for each in EndReason] == list(EndReason)
+
+
+def test_sizes_are_those_of_the_header() -> None:
+    """Magic, version, limits and the size of a record are the writer's."""
+    assert f'PS_BPF_MAGIC "{MAGIC.decode()}"' in HEADER
+    assert (number("VERSION"), number("MAX_TENSOR_BYTES"), number("MAX_SOURCES")) == (
+        VERSION,
+        MAX_TENSOR_BYTES,
+        MAX_SOURCES,
+    )
+    assert f"/* {RECORD_DTYPE.itemsize} bytes" in HEADER
+
+
+def test_a_log_begins_with_its_header_and_ends_with_its_records() -> None:
+    """Header and records lie one behind the other, each a multiple of 8 bytes long."""
+    log = small_log(2)
+    assert len(log.header()) == HEADER_BYTES
+    assert log.content() == log.header() + b"".join(log.parts)
+    assert all(len(part) % 8 == 0 for part in log.parts)
+
+
+def test_a_records_length_is_in_it() -> None:
+    """What follows the common part is filled up, and the length says so."""
+    log = BpfLogBuilder()
+    log.add(BpfKind.THREAD_NAME, 5, tail=b"abc")
+    assert int.from_bytes(log.parts[0][2:4], "little") == len(log.parts[0]) == 48
+
+
+def test_a_raw_tensor_has_the_layouts_size() -> None:
+    """Whatever a tensor is, its bytes are as many as the layout says."""
+    layout = tensor_layout()
+    assert len(RawTensor(address=1, name="a", op="ADD").raw(layout)) == layout.tensor_bytes

@@ -1,0 +1,312 @@
+"""From the eBPF recorder's log to a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.bpf_log import BpfKind
+from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, TracedThread
+from perfsuite.records.trace_levels import TraceLevel
+from perfsuite.testing.bpf_logs import (
+    MAIN_TID,
+    OPERATOR_NS,
+    TOKEN_NS,
+    WORKER_TID,
+    BpfLogBuilder,
+    small_log,
+    small_nodes,
+    tensor_layout,
+)
+from perfsuite.testing.engine_traces import EPOCH_NS
+from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace
+
+Traced = Callable[[BpfLogBuilder], EngineTrace]
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Traced:
+    """Return what a log becomes once it is written and read."""
+    return lambda log: ebpf_trace(read_bpf_log(log.write(tmp_path / "ebpf.bpflog")), tensor_layout())
+
+
+def ended(log: BpfLogBuilder, **fields: int) -> BpfLogBuilder:
+    """End a log in order."""
+    log.end(1_000_000, **fields)
+    return log
+
+
+def spans(events: Events) -> list[tuple[int, int]]:
+    """Return starts and ends after the epoch."""
+    return [
+        (start - EPOCH_NS, end - EPOCH_NS if end != NOTHING else NOTHING)
+        for start, end in zip(events["start_ns"].tolist(), events["end_ns"].tolist(), strict=True)
+    ]
+
+
+def of_thread(trace: EngineTrace, thread: int) -> Events:
+    """Return the operators of one thread."""
+    operators = trace.of(EventKind.OPERATOR)
+    own: Events = operators[operators["thread"] == thread]
+    return own
+
+
+def test_tokens_graphs_and_operators_nest(traced: Traced) -> None:
+    """Each operator has the graph and the iteration that it lies in, on every thread."""
+    trace = traced(ended(small_log(2)))
+    assert (trace.cut, trace.problems, trace.n_lost) == (None, (), 0)
+    assert spans(trace.of(EventKind.TOKEN)) == [(1000, 76_000), (101_000, 176_000)]
+    assert trace.of(EventKind.TOKEN)["value"].tolist() == [1, 1]
+    graphs = trace.of(EventKind.GRAPH)
+    assert spans(graphs) == [(2000, 71_000), (102_000, 171_000)]
+    assert graphs["iteration"].tolist() == graphs["evaluation"].tolist() == [0, 1]
+    assert graphs["graph"].tolist() == [0, 0]
+    for thread in (0, 1):
+        own = of_thread(trace, thread)
+        assert own["evaluation"].tolist() == own["iteration"].tolist() == [0, 0, 0, 1, 1, 1]
+        assert own["node"].tolist() == [0, 1, 2, 0, 1, 2]
+        assert own["cpu"].tolist() == [thread] * 6
+
+
+def test_an_operator_ends_at_its_last_barrier(traced: Traced) -> None:
+    """A barrier within an operator is not its end; the last one before the next operator is."""
+    log = small_log(1)
+    log.add(BpfKind.BARRIER, 6000 + OPERATOR_NS + 3000, tid=MAIN_TID)
+    trace = traced(ended(log))
+    assert spans(of_thread(trace, 0)) == [(6000, 16_000), (26_000, 36_000), (46_000, 56_000)]
+    assert not (trace.of(EventKind.OPERATOR)["flags"] & EventFlag.END_DERIVED).any()
+    assert spans(of_thread(trace, 1))[2] == (46_000, 58_000)
+
+
+def without_ends(n_tokens: int = 1) -> BpfLogBuilder:
+    """Return a log of operators' begins alone."""
+    log = small_log(n_tokens)
+    barrier = BpfKind.BARRIER.to_bytes(2, "little")
+    log.parts = [part for part in log.parts if part[:2] != barrier]
+    return log
+
+
+def test_without_barriers_an_operator_ends_at_the_next(traced: Traced) -> None:
+    """An end that is not seen is the thread's next begin, or the graph's end, and is flagged so."""
+    trace = traced(ended(without_ends(2)))
+    assert spans(of_thread(trace, 1))[:3] == [(6000, 26_000), (26_000, 46_000), (46_000, 71_000)]
+    assert (trace.of(EventKind.OPERATOR)["flags"] & EventFlag.END_DERIVED).all()
+
+
+def test_a_fused_pair_is_one_node(traced: Traced) -> None:
+    """The node has the second one's output and what either reads, but for what passes between them."""
+    node = traced(ended(small_log(1))).graphs[0][0]
+    assert (node.op, node.fused_op, node.tensor.name) == ("RMS_NORM", "MUL", "attn_norm-0")
+    assert [source.name for source in node.sources] == ["embd", "blk.0.attn_norm.weight"]
+
+
+def test_nodes_carry_what_the_tensor_says(traced: Traced) -> None:
+    """Name, type, dimensions, strides and address are those of the engine's tensors."""
+    node = traced(ended(small_log(1))).graphs[0][1]
+    assert (node.op, node.tensor.name, node.tensor.root) == ("MUL_MAT", "Qcur-0", 0x5000)
+    matrix = node.sources[0]
+    assert (matrix.name, matrix.type, matrix.ne, matrix.nb) == (
+        "blk.0.attn_q.weight",
+        "q8_0",
+        (64, 64, 1, 1),
+        (34, 68, 4352, 4352),
+    )
+
+
+def test_another_shape_is_another_graph(traced: Traced) -> None:
+    """A tensor that is told anew is so from its evaluation on, on all threads, and not before."""
+    wider = replace(small_nodes()[2], ne=(64, 7, 1, 1))
+    log = small_log(2)
+    log.structure(TOKEN_NS + 1000 + 5000 + OPERATOR_NS - 1, wider)
+    trace = traced(ended(log))
+    assert [graph[1].tensor.ne for graph in trace.graphs] == [(64, 1, 1, 1), (64, 7, 1, 1)]
+    assert trace.of(EventKind.GRAPH)["graph"].tolist() == [0, 1]
+    assert of_thread(trace, 1)["graph"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert trace.graphs[0][0] == trace.graphs[1][0]
+
+
+def test_a_tensor_without_elements_is_no_node(traced: Traced) -> None:
+    """What computes nothing is left out on all threads, and is no problem."""
+    log = small_log(1)
+    log.structure(1000 + 5000 + OPERATOR_NS - 1, replace(small_nodes()[2], ne=(64, 0, 1, 1)))
+    trace = traced(ended(log))
+    assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm-0", "l_out-0"]
+    assert of_thread(trace, 0)["node"].tolist() == of_thread(trace, 1)["node"].tolist() == [0, 1]
+    assert trace.problems == ()
+
+
+def test_counters_are_differences_between_begin_and_end(traced: Traced) -> None:
+    """Each operator's row is what its thread counted within it."""
+    trace = traced(ended(small_log(2, counter_names=("cycles", "page-faults"))))
+    assert trace.counter_names == ("cycles", "page-faults")
+    operators = trace.of(EventKind.OPERATOR)
+    assert operators["counters"].tolist() == list(range(12))
+    assert trace.counters.tolist() == [[100, 100]] * 12
+
+
+def test_a_counter_that_runs_backwards_is_not_known(traced: Traced) -> None:
+    """Scaled counts may fall; what they then say is nothing."""
+    log = small_log(0, counter_names=("cycles",))
+    norm = small_nodes()[0]
+    log.graph(0, 50_000)
+    log.operator(1000, 2000, norm, counted=([500], [400]))
+    log.operator(3000, 4000, norm, counted=([500], [650]))
+    trace = traced(ended(log))
+    assert trace.of(EventKind.OPERATOR)["counters"].tolist() == [NOTHING, 0]
+    assert trace.counters.tolist() == [[150]]
+
+
+def test_threads_that_compute_come_first(traced: Traced) -> None:
+    """Threads are numbered as the engine numbers them; others of the process follow."""
+    log = small_log(1)
+    log.add(BpfKind.SWITCH_IN, 100, tid=99, cpu=1)
+    log.thread_name(99, "logger")
+    trace = traced(ended(log))
+    assert trace.threads == (
+        TracedThread(tid=MAIN_TID, name="llama-cli"),
+        TracedThread(tid=WORKER_TID, name="worker"),
+        TracedThread(tid=99, name="logger"),
+    )
+
+
+def test_without_structure_nodes_are_addresses(traced: Traced) -> None:
+    """Operators whose tensors were never told are told apart by their addresses, and the trace says so."""
+    log = small_log(2)
+    structure = BpfKind.STRUCTURE.to_bytes(2, "little")
+    log.parts = [part for part in log.parts if part[:2] != structure]
+    trace = traced(ended(log))
+    assert [node.tensor.name for node in trace.graphs[0]] == ["0x3000", "0x5000", "0x6000"]
+    assert [node.op for node in trace.graphs[0]] == ["?", "?", "?"]
+    assert trace.problems == ("operators are known by their addresses only: structure was not recorded",)
+    assert of_thread(trace, 1)["node"].tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_attaching_in_the_middle_of_a_graph_is_flagged(traced: Traced) -> None:
+    """The token and the graph under way are CUT, and their operators are nodes of the whole graph that follows."""
+    log = small_log(2)
+    at_ns = 1000 + 5000 + OPERATOR_NS - 500
+    kept = small_log(0)
+    kept.parts += [part for part in log.parts if after(part, at_ns) or part[:2] == bytes([BpfKind.THREAD_NAME, 0])]
+    for node in small_nodes()[:2]:
+        kept.structure(TOKEN_NS + 1000 + 4999, node)
+    trace = traced(ended(kept))
+    tokens, graphs = trace.of(EventKind.TOKEN), trace.of(EventKind.GRAPH)
+    assert (spans(tokens)[0][1], spans(graphs)[0][1]) == (76_000, 71_000)
+    assert tokens["start_ns"][0] == graphs["start_ns"][0] == EPOCH_NS
+    assert tokens["flags"].tolist() == graphs["flags"].tolist() == [EventFlag.CUT, 0]
+    assert len(trace.graphs) == 1
+    assert of_thread(trace, 0)["node"].tolist() == of_thread(trace, 1)["node"].tolist() == [1, 2, 0, 1, 2]
+
+
+def after(part: bytes, ns: int) -> bool:
+    """Tell whether a record is of a time after the epoch."""
+    return int.from_bytes(part[8:16], "little") - EPOCH_NS >= ns
+
+
+def test_a_cut_log_leaves_its_last_graph_open(traced: Traced) -> None:
+    """What was under way when the recorder was killed has no end and is CUT; what was whole before it stays so."""
+    log = small_log(2)
+    log.parts = [part for part in log.parts if not after(part, TOKEN_NS + 1000 + 5000 + OPERATOR_NS + 1)]
+    trace = traced(log)
+    assert trace.cut is not None
+    assert trace.cut.startswith("ebpf.bpflog: no end record after byte")
+    assert spans(trace.of(EventKind.GRAPH)) == [(2000, 71_000), (102_000, NOTHING)]
+    assert trace.of(EventKind.GRAPH)["flags"].tolist() == [0, EventFlag.CUT]
+    last = of_thread(trace, 0)[-1]
+    assert last["end_ns"] == NOTHING
+    assert last["flags"] & EventFlag.CUT
+    assert last["graph"] == 0
+    assert last["node"] == 1
+
+
+def test_switching_levels_off_leaves_no_false_ends(traced: Traced) -> None:
+    """An operator behind which nothing was recorded any more has no end, and the trace says when levels changed."""
+    log = small_log(2)
+    off_ns, on_ns = 1000 + 5000 + OPERATOR_NS + 5000, TOKEN_NS
+    log.parts = [part for part in log.parts if not after(part, off_ns) or after(part, on_ns)]
+    log.add(BpfKind.LEVELS, off_ns, subject=int(TraceLevel.TOKEN), flags=2, value=4900)
+    log.add(BpfKind.LEVELS, on_ns, subject=0xFF, flags=3, value=8000)
+    trace = traced(ended(log))
+    levels = trace.of(EventKind.LEVELS)
+    assert spans(levels) == [(off_ns, off_ns), (on_ns, on_ns)]
+    assert levels["value"].tolist() == [TraceLevel.TOKEN, 0xFF]
+    assert levels["flags"].tolist() == [EventFlag.BELOW_FLOOR, EventFlag.RECOVERED]
+    assert spans(of_thread(trace, 0))[:2] == [(6000, 16_000), (26_000, NOTHING)]
+    assert of_thread(trace, 0)["flags"][1] & EventFlag.CUT
+    assert len(trace.graphs) == 1
+
+
+def test_what_is_told_while_a_level_is_off_is_left_out(traced: Traced) -> None:
+    """Probes come and go one after the other: operators of some alone would be another graph, and no ends."""
+    log = small_log(3)
+    log.add(BpfKind.LEVELS, TOKEN_NS, subject=int(TraceLevel.TOKEN | TraceLevel.GRAPH), flags=1)
+    log.add(BpfKind.LEVELS, 2 * TOKEN_NS, subject=0xFF & ~int(TraceLevel.ENDS), flags=1)
+    trace = traced(ended(log))
+    assert of_thread(trace, 0)["evaluation"].tolist() == [0, 0, 0, 2, 2, 2]
+    assert trace.of(EventKind.GRAPH)["graph"].tolist() == [0, NOTHING, 0]
+    derived = (of_thread(trace, 0)["flags"] & EventFlag.END_DERIVED) != 0
+    assert derived.tolist() == [False] * 3 + [True] * 3
+    assert not (trace.of(EventKind.OPERATOR)["flags"] & EventFlag.CUT).any()
+    assert trace.problems == ()
+
+
+def test_lost_events_are_counted_and_placed(traced: Traced) -> None:
+    """The trace says how many events found no room, and which evaluations that makes doubtful."""
+    log = small_log(3)
+    lost_begin = [part for part in log.parts if part[:2] == bytes([BpfKind.OPERATOR_BEGIN, 0])][6 + 2]
+    log.parts.remove(lost_begin)
+    log.add(BpfKind.LOST, TOKEN_NS - 1000, subject=0)
+    log.add(BpfKind.LOST, 2 * TOKEN_NS - 1000, subject=1)
+    trace = traced(ended(log, n_lost=1))
+    assert trace.n_lost == 1
+    assert trace.problems == (
+        "1 events found no room: operators may be missing in evaluations 0 to 1, and those before them look longer "
+        "than they were",
+    )
+    assert len(trace.graphs) == 1
+    assert of_thread(trace, 0)["node"].tolist() == [0, 1, 2, 0, 2, 0, 1, 2]
+    assert of_thread(trace, 1)["node"].tolist() == [0, 1, 2] * 3
+
+
+def test_probe_costs_are_told(traced: Traced) -> None:
+    """What the kernel says of each program is in the trace."""
+    log = small_log(1)
+    log.probe("operator_begin", 12, 3456)
+    (cost,) = traced(ended(log)).probe_costs
+    assert (cost.name, cost.n_runs, cost.run_time_ns) == ("operator_begin", 12, 3456)
+
+
+def test_a_failing_decode_is_a_problem(traced: Traced) -> None:
+    """What llama_decode returned is looked at."""
+    log = small_log(0)
+    log.add(BpfKind.TOKEN_BEGIN, 1000, value=4)
+    log.add(BpfKind.TOKEN_END, 2000, value=-3)
+    assert traced(ended(log)).problems == ("llama_decode failed 1 times, first with -3",)
+
+
+def test_other_backends_are_named(traced: Traced) -> None:
+    """A guid that is known becomes a name, another stays a guid."""
+    log = small_log(1)
+    log.graph(80_000, 81_000, guid=bytes.fromhex("dee070a2734e4dbcb0c74fd46d4e90fe"))
+    log.graph(82_000, 83_000, guid=bytes(15) + b"\x07")
+    trace = traced(ended(log))
+    assert trace.backends == ("CPU", "OpenCL", "guid:" + "00" * 15 + "07")
+    assert trace.of(EventKind.GRAPH)["value"].tolist() == [0, 1, 2]
+
+
+def test_another_build_of_ggml_is_refused(tmp_path: Path) -> None:
+    """A log whose tensors have another size than the layout's is not read by guess."""
+    log = read_bpf_log(ended(small_log(1)).write(tmp_path / "log"))
+    with pytest.raises(MeasurementError, match=r"tensors of 336 bytes; ggml 1 \(build 00ff\) has 344"):
+        ebpf_trace(log, replace(tensor_layout(), tensor_bytes=344))
+
+
+def test_an_empty_log_is_an_empty_trace(traced: Traced) -> None:
+    """A recorder to which nothing happened leaves a trace without events."""
+    trace = traced(ended(BpfLogBuilder()))
+    assert (trace.events.size, trace.graphs, trace.threads, trace.cut) == (0, (), (), None)

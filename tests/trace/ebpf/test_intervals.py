@@ -1,0 +1,73 @@
+"""Calls that began and ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perfsuite.records.bpf_log import BpfKind
+from perfsuite.records.bpf_log_file import read_bpf_log
+from perfsuite.records.engine_trace import NOTHING, EventFlag
+from perfsuite.testing.bpf_logs import BpfLogBuilder
+from perfsuite.testing.engine_traces import EPOCH_NS
+from perfsuite.trace.ebpf.intervals import Intervals, intervals_of
+
+
+def intervals(tmp_path: Path, *records: tuple[BpfKind, int, int]) -> Intervals:
+    """Return the calls that some records tell: kind, time and thread."""
+    log = BpfLogBuilder()
+    for kind, ns, tid in records:
+        log.add(kind, ns, tid=tid)
+    return intervals_of(read_bpf_log(log.write(tmp_path / "log")), BpfKind.TOKEN_BEGIN, BpfKind.TOKEN_END)
+
+
+def spans(found: Intervals) -> list[tuple[int, int]]:
+    """Return begins and ends after the epoch."""
+    ends = np.where(found.end_ns == NOTHING, NOTHING, found.end_ns - EPOCH_NS)
+    return list(zip((found.start_ns - EPOCH_NS).tolist(), ends.tolist(), strict=True))
+
+
+BEGIN, END = BpfKind.TOKEN_BEGIN, BpfKind.TOKEN_END
+
+
+def test_each_end_belongs_to_the_begin_before_it(tmp_path: Path) -> None:
+    """Calls of two threads do not mix, whichever order their records come in."""
+    found = intervals(
+        tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 20, 1), (BEGIN, 40, 1), (END, 50, 1)
+    )
+    assert spans(found) == [(10, 20), (15, 30), (40, 50)]
+    assert found.tid.tolist() == [1, 2, 1]
+    assert found.flags.tolist() == [0, 0, 0]
+    assert found.overlaps
+
+
+def test_a_call_under_way_begins_with_the_recording(tmp_path: Path) -> None:
+    """A first end without a begin is of a call that the recorder came into; a later one has lost its begin."""
+    found = intervals(tmp_path, (END, 20, 1), (BEGIN, 30, 1), (END, 40, 1), (END, 60, 1))
+    assert spans(found) == [(0, 20), (30, 40)]
+    assert found.flags.tolist() == [EventFlag.CUT, 0]
+    assert not found.overlaps
+
+
+def test_a_call_whose_end_is_missing_has_none(tmp_path: Path) -> None:
+    """It is over when the same thread begins the next at the latest."""
+    found = intervals(tmp_path, (BEGIN, 10, 1), (BEGIN, 30, 1), (END, 40, 1), (BEGIN, 50, 1))
+    assert spans(found) == [(10, NOTHING), (30, 40), (50, NOTHING)]
+    assert found.flags.tolist() == [EventFlag.CUT, 0, EventFlag.CUT]
+    assert found.containing(EPOCH_NS + np.array([5, 20, 35, 45, 99])).tolist() == [NOTHING, 0, 1, NOTHING, 2]
+
+
+def test_moments_may_ask_for_their_own_thread(tmp_path: Path) -> None:
+    """Of calls that overlap, a thread's own is another one than the one that began last."""
+    found = intervals(tmp_path, (BEGIN, 10, 1), (BEGIN, 15, 2), (END, 30, 2), (END, 40, 1))
+    moment = EPOCH_NS + np.array([20, 20, 20])
+    assert found.containing(moment).tolist() == [1, 1, 1]
+    assert found.containing(moment, np.array([1, 2, 3])).tolist() == [0, 1, NOTHING]
+
+
+def test_there_may_be_no_calls(tmp_path: Path) -> None:
+    """Without records nothing contains anything."""
+    found = intervals(tmp_path)
+    assert found.size == 0
+    assert found.containing(np.array([EPOCH_NS])).tolist() == [NOTHING]

@@ -1,0 +1,101 @@
+"""Edges between operators."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfsuite.records.engine_trace import TracedNode, TracedTensor
+from perfsuite.testing.engine_traces import node, small_graph, tensor
+from perfsuite.testing.large_trace import decode_graph
+from perfsuite.trace.graph.edges import sources_of
+
+
+def without_addresses(graph: tuple[TracedNode, ...]) -> tuple[TracedNode, ...]:
+    """Return a graph as a recorder sees it that reads no addresses."""
+
+    def bare(shown: TracedTensor) -> TracedTensor:
+        return replace(shown, root=None)
+
+    return tuple(replace(each, tensor=bare(each.tensor), sources=tuple(map(bare, each.sources))) for each in graph)
+
+
+def test_a_source_comes_from_the_operator_that_made_it() -> None:
+    """Both products read the norm and the sum reads both products; weights and the input are constants."""
+    found = sources_of(small_graph())
+    assert found.edges == ((0, 1), (0, 2), (1, 3), (2, 3))
+    assert (found.constants.n, found.constants.n_weights) == (4, 3)
+    assert found.constants.weights_bytes == 256 + 2 * 64 * 64 * 4
+    assert found.constants.n_bytes == 256 + 256 + 2 * 64 * 64 * 4
+    assert found.by_address
+
+
+def test_a_view_is_of_the_operator_that_wrote_its_root() -> None:
+    """Whatever a view is called and however it is shaped, its address says whose memory it is."""
+    made = tensor("Qcur-0", (64,))
+    view = replace(tensor("something else (permuted)", (8, 8)), root=made.root)
+    assert sources_of((node("MUL_MAT", made), node("ROPE", tensor("q"), view))).edges == ((0, 1),)
+
+
+def test_the_last_writer_counts() -> None:
+    """An operator in place takes over: who reads afterwards waits for it alone."""
+    made = tensor("x")
+    graph = (node("ADD", made), node("SCALE", made, made), node("MUL", tensor("y"), made))
+    assert sources_of(graph).edges == ((0, 1), (1, 2))
+
+
+def test_all_writers_of_parts_count() -> None:
+    """A cache that two operators write without reading it comes from both; before them it is a constant."""
+    cache = tensor("cache_k_l0", (64, 256))
+    graph = (
+        node("CPY", tensor("before"), cache),
+        node("SET_ROWS", cache, tensor("k1")),
+        node("SET_ROWS", cache, tensor("k2")),
+        node("FLASH_ATTN_EXT", tensor("y"), cache),
+    )
+    found = sources_of(graph)
+    assert found.edges == ((1, 3), (2, 3))
+    assert (found.constants.n, found.constants.n_weights, found.constants.weights_bytes) == (3, 0, 0)
+
+
+def test_an_address_that_was_used_before_is_not_a_name() -> None:
+    """Two tensors of one name at two addresses are two."""
+    one, other = tensor("node_1", root=1), tensor("node_1", root=2)
+    graph = (node("ADD", one), node("ADD", other), node("MUL", tensor("y"), one))
+    assert sources_of(graph).edges == ((0, 2),)
+
+
+def test_without_addresses_names_have_to_do() -> None:
+    """A real decode graph's edges are the same by names; what a view is seen as is left out of its name."""
+    graph = decode_graph(n_layers=2)
+    found = sources_of(without_addresses(graph))
+    assert not found.by_address
+    assert found.edges == sources_of(graph).edges
+    view = replace(tensor("x (view) (permuted)"), root=None)
+    assert sources_of(without_addresses((node("ADD", tensor("x")), node("MUL", tensor("y"), view)))).edges == ((0, 1),)
+
+
+def test_nameless_tensors_have_no_edges_without_addresses() -> None:
+    """Two tensors that are called nothing are not the same one."""
+    graph = without_addresses((node("ADD", tensor("")), node("MUL", tensor("y"), tensor(""))))
+    found = sources_of(graph)
+    assert (found.edges, found.constants.n) == ((), 0)
+
+
+def test_a_source_whose_address_was_not_read_is_left_out() -> None:
+    """Where others have addresses, one without is neither an edge nor a constant."""
+    lost = replace(tensor("x"), root=None)
+    found = sources_of((node("ADD", lost, tensor("a")), node("MUL", tensor("y"), lost)))
+    assert (found.edges, found.constants.n) == ((), 1)
+
+
+def test_a_constant_counts_once_at_its_largest() -> None:
+    """Two views of one tensor are one constant; the one that shows more of it tells its size."""
+    small, large = tensor("t", (8,), root=5), tensor("t (view)", (64,), root=5)
+    for order in ((small, large), (large, small)):
+        assert sources_of((node("ADD", tensor("y"), *order),)).constants.n_bytes == 256
+
+
+def test_a_constant_of_unknown_size_makes_the_sum_unknown() -> None:
+    """And not too small."""
+    found = sources_of((node("ADD", tensor("y"), tensor("w.weight", type="new"), tensor("x")),))
+    assert (found.constants.n_bytes, found.constants.weights_bytes, found.constants.n) == (None, None, 2)

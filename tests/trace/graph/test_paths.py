@@ -1,0 +1,98 @@
+"""Critical paths and siblings."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.trace.graph.paths import Interval, critical_path, siblings_of
+
+#: Q, K and V read 0; Q and K lead to 4, V to 5; 6 reads both.
+DIAMOND = nx.DiGraph([(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 6), (5, 6)])
+
+
+def one_by_one(*times_ns: float) -> dict[int, Interval]:
+    """Return operators that follow each other at once."""
+    starts = [sum(times_ns[:number]) for number in range(len(times_ns))]
+    return {
+        number: Interval(start_ns=start, time_ns=time)
+        for number, (start, time) in enumerate(zip(starts, times_ns, strict=True))
+    }
+
+
+def test_the_critical_path_takes_the_longest() -> None:
+    """Through V it is 1 + 9 + 1 + 1, through Q or K less; without V's time it leads through K."""
+    times = {0: 1.0, 1: 2.0, 2: 3.0, 3: 9.0, 4: 4.0, 5: 1.0, 6: 1.0}
+    assert critical_path(DIAMOND, times) == (0, 3, 5, 6)
+    del times[3]
+    assert critical_path(DIAMOND, times) == (0, 2, 4, 6)
+
+
+def test_the_last_operator_counts() -> None:
+    """A path that ends with a long operator is longer than one with more operators."""
+    assert critical_path(nx.DiGraph([(0, 1), (1, 2), (0, 3)]), {0: 1, 1: 1, 2: 1, 3: 5}) == (0, 3)
+
+
+def test_an_operator_by_itself_may_be_the_path() -> None:
+    """Edges are no condition, and an empty graph has an empty path."""
+    lonely: nx.DiGraph[int] = nx.DiGraph([(0, 1)])
+    lonely.add_node(2)
+    assert critical_path(lonely, {0: 1.0, 1: 1.0, 2: 9.0}) == (2,)
+    assert critical_path(nx.DiGraph(), {}) == ()
+
+
+@given(st.data())
+def test_no_path_is_longer(data: st.DataObject) -> None:
+    """Among all paths of a small graph none takes longer than the critical one."""
+    n = data.draw(st.integers(1, 7))
+    pairs = list(itertools.combinations(range(n), 2))
+    digraph: nx.DiGraph[int] = nx.DiGraph()
+    digraph.add_nodes_from(range(n))
+    digraph.add_edges_from(data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else [])
+    times = {node: float(data.draw(st.integers(0, 9))) for node in range(n)}
+    found = critical_path(digraph, times)
+    assert nx.is_path(digraph, found)
+    longest = max(
+        sum(times[node] for node in path)
+        for origin, target in itertools.product(range(n), repeat=2)
+        for path in ([[origin]] if origin == target else nx.all_simple_paths(digraph, origin, target))
+    )
+    assert sum(times[node] for node in found) == longest
+
+
+def test_siblings_share_an_input_and_run_one_after_the_other() -> None:
+    """Q, K and V read 0 and save all but the longest of them."""
+    (found,) = siblings_of(DIAMOND, one_by_one(1, 2, 3, 9, 4, 1, 1))
+    assert (found.shared, found.members) == (0, (1, 2, 3))
+    assert (found.time_ns, found.saving_ns) == (14, 5)
+
+
+def test_an_operator_that_depends_on_another_is_no_sibling() -> None:
+    """A residual reads what the norm reads, and waits for all that follows it."""
+    assert siblings_of(nx.DiGraph([(0, 1), (1, 2), (0, 2)]), one_by_one(1, 1, 1)) == ()
+
+
+def test_a_group_within_a_group_is_left_out() -> None:
+    """Two readers of 1 that read 0 as well, beside a third that does, are told once."""
+    digraph = nx.DiGraph([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)])
+    found = siblings_of(digraph, one_by_one(1, 1, 1, 1, 1))
+    assert [each.members for each in found] == [(1, 4), (2, 3)]
+    assert [
+        each.members for each in siblings_of(nx.DiGraph([(0, 2), (0, 3), (0, 4), (1, 3), (1, 4)]), one_by_one(*[1] * 5))
+    ] == [(2, 3, 4)]
+
+
+@pytest.mark.parametrize(("start_ns", "is_sibling"), [(10.0, True), (6.0, True), (4.0, False), (0.0, False)])
+def test_operators_that_run_together_are_no_siblings(start_ns: float, is_sibling: bool) -> None:
+    """Two of 10 ns that overlap by more than half already run side by side."""
+    intervals = {1: Interval(start_ns=0.0, time_ns=10.0), 2: Interval(start_ns=start_ns, time_ns=10.0)}
+    assert bool(siblings_of(nx.DiGraph([(0, 1), (0, 2)]), intervals)) == is_sibling
+
+
+def test_operators_without_a_time_are_no_siblings() -> None:
+    """What was not measured saves nothing that one could tell."""
+    assert siblings_of(DIAMOND, {1: Interval(start_ns=0.0, time_ns=1.0)}) == ()

@@ -1,0 +1,106 @@
+"""Intervals of the offset between two clocks."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from perfsuite.trace.opencl.clock_fit import LEAST_RATE_CHANGE, MOST_RATE, fit_segments
+from perfsuite.trace.opencl.clock_readings import ClockReadings
+
+S = 1_000_000_000
+
+
+def readings(*rows: tuple[int, int, int]) -> ClockReadings:
+    """Return readings of device time, host time before and host time after."""
+    device_ns, before_ns, after_ns = np.array(rows, dtype=np.int64).T
+    return ClockReadings(device_ns=device_ns, host_before_ns=before_ns, host_after_ns=after_ns)
+
+
+def test_one_reading_gives_the_middle_and_half_of_its_bracket() -> None:
+    """At the reading the error is half of the bracket; away from it it grows as fast as clocks may drift."""
+    (segment,) = fit_segments(readings((1000, 5000, 5100)))
+    host_ns, error_ns = segment.host_times(np.array([1000, 1000 + S]))
+    assert host_ns.tolist() == [5050, 5050 + S]
+    assert error_ns.tolist() == [50, pytest.approx(50 + (MOST_RATE + LEAST_RATE_CHANGE) * S, abs=1)]
+
+
+def test_two_readings_give_a_rate_within_what_their_brackets_allow() -> None:
+    """Ends of 100 ns a second apart leave 100 ns a second of doubt about the rate, and 50 ns at the ends themselves."""
+    (segment,) = fit_segments(readings((0, 0, 100), (S, S + 20_000, S + 20_100)))
+    assert segment.rate == pytest.approx(20e-6)
+    assert segment.rate_change == pytest.approx(100e-9 + LEAST_RATE_CHANGE)
+    host_ns, error_ns = segment.host_times(np.array([0, S // 2, S]))
+    assert host_ns.tolist() == [50, S // 2 + 10_050, S + 20_050]
+    assert error_ns.tolist() == [50, pytest.approx(50 + segment.rate_change * S / 2, abs=1), 50]
+
+
+def test_a_wide_bracket_does_not_loosen_narrow_ones() -> None:
+    """Between two close readings a late one says nothing, and moves nothing."""
+    narrow = [(at, at, at + 100) for at in (0, 2000)]
+    with_wide = [narrow[0], (1000, 1000, 90_000), narrow[1]]
+    (one,), (other,) = fit_segments(readings(*narrow)), fit_segments(readings(*with_wide))
+    assert one.host_times(np.array([1000]))[0] == pytest.approx(other.host_times(np.array([1000]))[0], abs=3)
+    assert other.host_times(np.array([1000]))[1][0] <= 55
+
+
+def test_readings_of_a_jump_make_two_stretches() -> None:
+    """A jump that no drift explains ends a stretch; what follows it is fitted by itself."""
+    before = [(at, at, at + 10) for at in range(0, 5000, 1000)]
+    after = [(at + 700_000, at, at + 10) for at in range(5000, 10_000, 1000)]
+    segments = fit_segments(readings(*before, *after))
+    assert [each.n_readings for each in segments] == [5, 5]
+    assert [each.base_ns for each in segments] == [0, -700_000]
+
+
+def test_a_clock_that_goes_backwards_is_followed() -> None:
+    """A counter that begins again at 0 makes another stretch."""
+    segments = fit_segments(readings((S, 0, 10), (S + 500, 500, 510), (0, 1000, 1010), (500, 1500, 1510)))
+    assert [each.n_readings for each in segments] == [2, 2]
+    assert segments[1].host_times(np.array([250]))[0].tolist() == [1255]
+
+
+def test_a_rate_that_changes_widens_what_is_allowed() -> None:
+    """Where no single rate fits all readings, the rate may vary by as much as they show."""
+    bent = [(at, at + max(0, at - S) // 5000, at + max(0, at - S) // 5000 + 10) for at in range(0, 2 * S + 1, S // 10)]
+    (segment,) = fit_segments(readings(*bent))
+    assert segment.rate_change > 90e-6
+    truth = [at + max(0, at - S) // 5000 + 5 for at in range(0, 2 * S, S // 7)]
+    host_ns, error_ns = segment.host_times(np.arange(0, 2 * S, S // 7))
+    assert (np.abs(host_ns - truth) <= error_ns + 1).all()
+
+
+def test_a_reading_that_ends_before_it_begins_ends_the_fit_no_less() -> None:
+    """A bracket turned around fits nothing, itself included, and is a stretch of its own."""
+    assert [each.n_readings for each in fit_segments(readings((1000, 5000, 4000)))] == [1]
+
+
+def test_no_readings_give_no_stretch() -> None:
+    """Without a reading there is nothing to fit."""
+    empty = np.empty(0, dtype=np.int64)
+    assert fit_segments(ClockReadings(device_ns=empty, host_before_ns=empty, host_after_ns=empty)) == ()
+
+
+def test_an_hours_readings_are_fitted_and_all_of_them_bound() -> None:
+    """40000 readings take no memory for all their pairs, their rate is right, and each still bounds the offset near it.
+
+    Each pair alone would take 6 GB an array. Between two readings 90 ms apart the error is half of the bracket and what
+    the rate may change by in 45 ms, not in the seconds between those that the rate was taken of.
+    """
+    n, period_ns = 40_000, 90_000_000
+    host_ns = np.arange(n) * period_ns
+    device_ns = host_ns - np.rint(host_ns * 20e-6).astype(np.int64)
+    after_ns = host_ns + np.where(np.arange(n) % 40 == 3, 100, 500)
+    tracemalloc.start()
+    (segment,) = fit_segments(ClockReadings(device_ns=device_ns, host_before_ns=host_ns - 100, host_after_ns=after_ns))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 200e6
+    assert segment.n_readings == n
+    assert segment.rate == pytest.approx(20e-6, abs=1e-9)
+    middles_ns = (host_ns[1:] + host_ns[:-1]) // 2
+    found_ns, error_ns = segment.host_times(middles_ns - np.rint(middles_ns * 20e-6).astype(np.int64))
+    assert (np.abs(found_ns - middles_ns) <= error_ns + 1).all()
+    assert error_ns.max() < 300 + 1.1 * LEAST_RATE_CHANGE * period_ns / 2

@@ -1,0 +1,295 @@
+"""A device's clock put on the host's, with made-up clocks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfsuite.records.opencl_commands import ClockPoint, ClockSource, Commands
+from perfsuite.trace.opencl.command_anomalies import Anomaly
+from perfsuite.trace.opencl.device_clock import AlignedTrace, ClockBasis, align
+
+from ...synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
+
+#: A device's clock that has no relation to the host's.
+FAR_NS = -169_000_000_000_000
+
+MS = 1_000_000
+
+
+def true_error_ns(aligned: AlignedTrace, truth: Callable[[Commands], list[tuple[int, ...]]]) -> int:
+    """Return the largest distance of any time of any sound command from what it truly was."""
+    found = np.stack([aligned.queued_ns, aligned.submit_ns, aligned.start_ns, aligned.end_ns], axis=1)
+    apart = np.abs(found - np.array(truth(aligned.trace.commands)))[aligned.is_sound]
+    return int(apart.max(initial=0))
+
+
+def stated_ns(aligned: AlignedTrace) -> int:
+    """Return the error that is stated of the only device."""
+    (found,) = aligned.clocks
+    assert found.error_ns is not None
+    return found.error_ns
+
+
+def steady_truth(commands: Commands, period_ns: int = 100_000) -> list[tuple[int, ...]]:
+    """Return the times of `steady_commands`."""
+    starts_ns = commands["host_start_ns"].tolist()
+    return [(at + 1000, at + 2000, at + period_ns // 4, at + period_ns // 2) for at in starts_ns]
+
+
+def counted(aligned: AlignedTrace) -> dict[Anomaly, int]:
+    """Count the commands by anomaly, those that there are."""
+    counts = {each: int(((aligned.anomalies & each) != 0).sum()) for each in Anomaly}
+    return {each: count for each, count in counts.items() if count}
+
+
+@pytest.mark.parametrize("ppm", [0.0, 50.0, -50.0, 400.0])
+@pytest.mark.parametrize("offset_ns", [0, FAR_NS, 10**15])
+def test_an_offset_and_a_drift_are_taken_off(offset_ns: int, ppm: float) -> None:
+    """With a timer read every 10 ms to 1 µs, a second of commands is within the stated error, which is small."""
+    clock = drifting(offset_ns=offset_ns, ppm=ppm)
+    points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(101)]
+    aligned = align(trace(steady_commands(10_000, clock), clock_points=points))
+    (found,) = aligned.clocks
+    assert (found.basis, found.n_readings, found.n_steps) == (ClockBasis.TIMER, 101, 0)
+    assert found.drift_ppm == pytest.approx(ppm, abs=1.1)
+    assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 600
+    assert counted(aligned) == {}
+
+
+def test_a_device_without_a_timer_is_aligned_by_its_enqueue_calls() -> None:
+    """Calls of 2 µs leave an error of 1 µs, drift or not."""
+    clock = drifting(offset_ns=FAR_NS, ppm=50.0)
+    aligned = align(trace(steady_commands(10_000, clock)))
+    (found,) = aligned.clocks
+    assert (found.basis, found.n_steps) == (ClockBasis.ENQUEUE_CALLS, 0)
+    assert found.drift_ppm == pytest.approx(50.0, abs=3.0)
+    assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 1100
+
+
+def test_markers_count_as_enqueue_calls() -> None:
+    """Where the program's calls are long, the layer's own short ones make the error."""
+    clock = drifting(offset_ns=FAR_NS)
+    markers = [
+        ClockPoint(
+            device=0,
+            source=ClockSource.MARKER,
+            device_ns=clock(at_ns),
+            host_before_ns=at_ns - 100,
+            host_after_ns=at_ns + 100,
+        )
+        for at_ns in range(EPOCH_NS, EPOCH_NS + 201 * MS, MS)
+    ]
+    commands = steady_commands(1000, clock, period_ns=200_000, call_ns=40_000)
+    (alone,) = align(trace(commands)).clocks
+    (helped,) = align(trace(commands, clock_points=markers)).clocks
+    assert alone.basis is helped.basis is ClockBasis.ENQUEUE_CALLS
+    assert alone.error_ns > 15_000
+    assert helped.error_ns < 200
+
+
+def test_a_timer_of_another_clock_is_not_used() -> None:
+    """A timer that puts the commands outside of their calls is not the clock of their times."""
+    clock = drifting(offset_ns=FAR_NS)
+    other = drifting(offset_ns=FAR_NS + 5 * MS)
+    points = [timer_point(EPOCH_NS + i * MS, other, before_ns=10, after_ns=10) for i in range(10)]
+    aligned = align(trace(steady_commands(100, clock), clock_points=points))
+    assert [found.basis for found in aligned.clocks] == [ClockBasis.ENQUEUE_CALLS]
+    assert counted(aligned) == {}
+
+
+def test_the_error_grows_with_the_distance_from_the_readings() -> None:
+    """Two readings 10 s apart leave more doubt about the middle than readings of every 10 ms."""
+    clock = drifting(offset_ns=FAR_NS, ppm=20.0)
+    commands = steady_commands(100, clock, period_ns=100 * MS, call_ns=MS)
+    few = [timer_point(EPOCH_NS + at, clock) for at in (0, 10_000 * MS)]
+    many = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(1001)]
+    (rare,), (often,) = (align(trace(commands, clock_points=points)).clocks for points in (few, many))
+    assert often.error_ns < 600
+    assert rare.error_ns > 5000
+
+
+def test_a_step_of_the_clock_begins_another_stretch() -> None:
+    """A clock that jumps by 3 ms is followed on either side of the jump."""
+
+    def clock(host_ns: int) -> int:
+        return host_ns + FAR_NS + (3 * MS if host_ns >= EPOCH_NS + 500 * MS else 0)
+
+    points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(101)]
+    for clock_points in (points, []):
+        aligned = align(trace(steady_commands(10_000, clock), clock_points=clock_points))
+        (found,) = aligned.clocks
+        assert found.n_steps == 1
+        assert counted(aligned) == {}
+        assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1 <= 1700
+
+
+def test_a_counter_that_wraps_is_followed() -> None:
+    """After a wrap of 32 bits the times go on; only the command under way at the wrap is flagged."""
+    wrap_ns = 1 << 32
+
+    def clock(host_ns: int) -> int:
+        return (host_ns - EPOCH_NS + wrap_ns - 500 * MS - 30_000) % wrap_ns
+
+    aligned = align(trace(steady_commands(10_000, clock)))
+    (found,) = aligned.clocks
+    assert found.n_steps == 1
+    assert counted(aligned) == {Anomaly.WRAPPED: 1}
+    assert np.flatnonzero(aligned.anomalies).tolist() == [5000]
+    assert true_error_ns(aligned, steady_truth) <= stated_ns(aligned) + 1
+
+
+@pytest.mark.parametrize("at", [0, 40, 99])
+def test_a_single_odd_reading_is_left_out(at: int) -> None:
+    """A reading that fits nothing before or after it does not move the clock, first, last or in the middle."""
+    clock = drifting(offset_ns=FAR_NS)
+    points = [timer_point(EPOCH_NS + i * 10 * MS, clock) for i in range(100)]
+    points[at] = timer_point(EPOCH_NS + at * 10 * MS, drifting(offset_ns=FAR_NS + 40 * MS))
+    aligned = align(trace(steady_commands(9_900, clock), clock_points=points))
+    (found,) = aligned.clocks
+    assert (found.basis, found.n_readings, found.n_steps) == (ClockBasis.TIMER, 99, 0)
+    assert counted(aligned) == {}
+
+
+def test_each_device_has_its_own_clock() -> None:
+    """Two devices with clocks far apart are aligned each by its own readings."""
+    clocks = [drifting(offset_ns=FAR_NS, ppm=30.0), drifting(offset_ns=7 * MS, ppm=-30.0)]
+    commands = [
+        each
+        for i in range(500)
+        for each in (
+            command(2 * i, EPOCH_NS + i * MS, _times(EPOCH_NS + i * MS), clock=clocks[0], queue=1),
+            command(2 * i + 1, EPOCH_NS + i * MS + 9000, _times(EPOCH_NS + i * MS + 9000), clock=clocks[1], queue=2),
+        )
+    ]
+    aligned = align(trace(commands, queues=(queue(1), queue(2, device=1)), devices=(DEVICE, DEVICE)))
+    assert [found.device for found in aligned.clocks] == [0, 1]
+    assert aligned.device[:4].tolist() == [0, 1, 0, 1]
+    assert np.abs(aligned.queued_ns - aligned.trace.commands["host_start_ns"] - 500).max() <= 501
+
+
+def _times(at_ns: int) -> list[int]:
+    return [at_ns + 500, at_ns + 600, at_ns + 700, at_ns + 800]
+
+
+def test_a_command_outside_of_its_call_is_flagged() -> None:
+    """A QUEUED time that the call cannot have seen is an anomaly, and moves nothing else."""
+    clock = drifting(offset_ns=FAR_NS)
+    commands = steady_commands(1000, clock)
+    commands[500]["queued_ns"] -= 70_000
+    aligned = align(trace(commands))
+    assert counted(aligned) == {Anomaly.OUTSIDE_CALL: 1}
+    assert aligned.anomalies[500] == Anomaly.OUTSIDE_CALL
+
+
+@pytest.mark.parametrize("has_timer", [True, False])
+def test_a_driver_that_takes_queued_later_is_not_believed(has_timer: bool) -> None:
+    """Where QUEUED lies after most calls, commands stay in the statistics, and no error is claimed."""
+    chance = random.Random(1)
+    clock = drifting(offset_ns=FAR_NS, ppm=20.0)
+    commands = steady_commands(3000, clock, period_ns=4 * MS)
+    for each in commands:
+        each["queued_ns"] += chance.randint(100_000, 900_000)
+    points = [timer_point(EPOCH_NS + i * 100 * MS, clock) for i in range(121)] if has_timer else []
+    aligned = align(trace(commands, clock_points=points))
+    (found,) = aligned.clocks
+    assert found.error_ns is None
+    if has_timer:
+        assert found.basis is ClockBasis.TIMER
+        assert (aligned.anomalies & Anomaly.OUTSIDE_CALL == 0).all()
+        true_end_ns = aligned.trace.commands["host_start_ns"] + 2 * MS
+        assert np.abs(aligned.end_ns - true_end_ns).max() < 2000
+
+
+def test_a_trace_without_any_time_has_no_clock() -> None:
+    """Commands that the driver gave no times are all flagged, and an empty trace is no error."""
+    commands = [command(i, EPOCH_NS + i, [0, 0, 0, 0]) for i in range(3)]
+    aligned = align(trace(commands))
+    assert aligned.clocks == ()
+    assert counted(aligned) == {Anomaly.ZERO_TIME: 3}
+    (unused,) = align(trace(commands, clock_points=[timer_point(EPOCH_NS, drifting())])).clocks
+    assert unused.error_ns is None
+    assert align(trace([])).clocks == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    offset_ns=st.integers(-EPOCH_NS + 10**9, 10**17),
+    ppm=st.floats(-300, 300),
+    seed=st.integers(0, 10**6),
+    n_points=st.integers(1, 40),
+    width_ns=st.integers(2, 50_000),
+)
+def test_no_time_is_off_by_more_than_the_stated_error(
+    offset_ns: int, ppm: float, seed: int, n_points: int, width_ns: int
+) -> None:
+    """Whatever the offset, the drift and the jitter within the brackets, the bound holds for both ways of reading."""
+    source, commands, truth = _jittered(offset_ns, ppm, random.Random(seed), n_points, width_ns)
+    for points in (source, ()):
+        aligned = align(trace(commands, clock_points=points))
+        (found,) = aligned.clocks
+        assert found.n_steps == 0
+        assert counted(aligned) == {}
+        assert true_error_ns(aligned, lambda _: truth) <= stated_ns(aligned) + 1
+
+
+def _jittered(
+    offset_ns: int, ppm: float, chance: random.Random, n_points: int, width_ns: int
+) -> tuple[list[ClockPoint], list[Commands], list[tuple[int, ...]]]:
+    """Return readings and commands at random times, the device's time anywhere within its bracket."""
+    clock = drifting(offset_ns=offset_ns, ppm=ppm)
+    points = []
+    for at_ns in sorted(chance.sample(range(EPOCH_NS, EPOCH_NS + 2000 * MS), n_points)):
+        before_ns = chance.randint(1, width_ns)
+        points.append(timer_point(at_ns, clock, before_ns=before_ns, after_ns=chance.randint(1, width_ns)))
+    commands, truth = [], []
+    at_ns = EPOCH_NS
+    for sequence in range(60):
+        at_ns += chance.randint(width_ns, 50 * MS)
+        call_ns = chance.randint(2, width_ns)
+        queued_ns = at_ns + chance.randint(1, call_ns - 1)
+        times = (
+            queued_ns,
+            queued_ns + 10,
+            queued_ns + 20 + chance.randint(0, 1000),
+            queued_ns + chance.randint(1100, MS),
+        )
+        commands.append(command(sequence, at_ns, times, clock=clock, call_ns=call_ns))
+        truth.append(times)
+    return points, commands, truth
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), swing_ppm=st.floats(0, 10), step_ns=st.sampled_from([0, 5 * MS, -5 * MS, 1 << 32]))
+def test_a_clock_that_wanders_stays_within_the_error(seed: int, swing_ppm: float, step_ns: int) -> None:
+    """A rate that changes half-way by 10 ppm, with a step or without, leaves every time within the stated error."""
+    chance = random.Random(seed)
+
+    def clock(host_ns: int) -> int:
+        after_ns = host_ns - EPOCH_NS
+        slewed = max(0, after_ns - 500 * MS) * swing_ppm * 1e-6
+        return 10**12 + after_ns - round(slewed) + (step_ns if after_ns > 700 * MS else 0)
+
+    points = [
+        timer_point(EPOCH_NS + i * 10 * MS + chance.randint(0, MS), clock, before_ns=chance.randint(100, 900))
+        for i in range(101)
+    ]
+    aligned = align(trace(steady_commands(1000, clock, period_ns=MS), clock_points=points))
+    assert aligned.clocks[0].n_steps == (1 if step_ns else 0)
+    assert true_error_ns(aligned, lambda commands: steady_truth(commands, MS)) <= stated_ns(aligned) + 1
+
+
+def test_a_million_commands_take_no_loop() -> None:
+    """Commands are aligned together: what is repeated does not grow with their number."""
+    clock = drifting(offset_ns=FAR_NS)
+    block = np.concatenate(steady_commands(1000, clock))
+    commands = np.tile(block, 1000)
+    for field in ("host_start_ns", "host_end_ns", "queued_ns", "submit_ns", "start_ns", "end_ns"):
+        commands[field] += np.repeat(np.arange(1000) * 100 * MS, 1000)
+    commands["sequence"] = np.arange(commands.size)
+    assert align(trace([commands])).is_sound.all()

@@ -1,0 +1,121 @@
+"""Busy stretches and idle gaps of a device."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.records.opencl_commands import Commands, CommandType
+from perfsuite.trace.opencl.device_clock import AlignedTrace, align
+from perfsuite.trace.opencl.device_idle import IdleGap, device_activity
+
+from ...synthetic_opencl import DEVICE, EPOCH_NS, command, queue, timer_point, trace
+
+#: A clock that is the host's, read so closely that alignment moves nothing.
+EXACT = tuple(timer_point(EPOCH_NS + at, int, before_ns=0, after_ns=0) for at in range(0, 1001, 50))
+
+
+def executed(sequence: int, start: int, end: int, **fields: int) -> Commands:
+    """Return a command that was executed at these times after the epoch."""
+    times = [EPOCH_NS + each for each in (start, start, start, end)]
+    return command(sequence, EPOCH_NS + start - 1, times, call_ns=2, **fields)
+
+
+def aligned(*commands: Commands, **fields: object) -> AlignedTrace:
+    """Align commands of the host's own clock."""
+    return align(trace(commands, clock_points=EXACT, **fields))  # type: ignore[arg-type]
+
+
+def after_epoch(gap: IdleGap) -> tuple[int, int, int, int]:
+    """Return a gap's times after the epoch, and its neighbours."""
+    return gap.start_ns - EPOCH_NS, gap.end_ns - EPOCH_NS, gap.preceding, gap.following
+
+
+def test_gaps_lie_between_the_unions_of_executions() -> None:
+    """Executions that overlap or touch are one stretch; a gap names the command that ended last and the next one."""
+    activity = device_activity(
+        aligned(
+            executed(0, 10, 100),
+            executed(1, 20, 50),
+            executed(2, 100, 120),
+            executed(3, 200, 250),
+            executed(4, 300, 310),
+        ),
+        0,
+    )
+    assert activity.span == (EPOCH_NS + 10, EPOCH_NS + 310)
+    assert [after_epoch(gap) for gap in activity.gaps()] == [(120, 200, 2, 3), (250, 300, 3, 4)]
+    assert [gap.duration_ns for gap in activity.gaps(n_longest=1)] == [80]
+    assert activity.n_gaps == 2
+
+
+def test_the_command_before_a_gap_is_the_one_that_ended_last() -> None:
+    """A long command that covers later ones is what the gap follows."""
+    (gap,) = device_activity(aligned(executed(0, 10, 100), executed(1, 20, 50), executed(2, 150, 160)), 0).gaps()
+    assert after_epoch(gap) == (100, 150, 0, 2)
+
+
+def test_the_idle_share_of_a_window_counts_what_lies_within() -> None:
+    """Windows may cut through executions and gaps, lie outside of all, or have no length."""
+    activity = device_activity(aligned(executed(0, 100, 200), executed(1, 300, 400)), 0)
+    windows = [(0, 500), (150, 350), (210, 290), (120, 130), (450, 500), (0, 50), (7, 7)]
+    found = activity.idle([(EPOCH_NS + start, EPOCH_NS + end) for start, end in windows])
+    assert [each.busy_ns for each in found] == [200, 100, 0, 10, 0, 0, 0]
+    assert [each.idle_ratio for each in found] == [0.6, 0.5, 1.0, 0.0, 1.0, 1.0, None]
+
+
+def test_the_series_over_steps_shows_the_share_fall() -> None:
+    """Steps of growing kernels and equal pauses are less and less idle."""
+    commands, steps, at = [], [], 0
+    for step in range(4):
+        length = 40 * (step + 1)
+        commands.append(executed(step, at + 10, at + 10 + length))
+        steps.append((EPOCH_NS + at, EPOCH_NS + at + length + 20))
+        at += length + 20
+    found = device_activity(aligned(*commands), 0).idle(steps)
+    assert [each.idle_ratio for each in found] == [pytest.approx(20 / (40 * n + 20)) for n in (1, 2, 3, 4)]
+
+
+def test_markers_occupy_nothing_and_anomalies_are_counted() -> None:
+    """A barrier that waits is not work; a command with an anomaly counts as idle, which its window tells."""
+    found = aligned(
+        executed(0, 100, 200), executed(1, 200, 900, type=CommandType.MARKER, name=0), executed(2, 600, 500)
+    )
+    activity = device_activity(found, 0)
+    assert activity.span == (EPOCH_NS + 100, EPOCH_NS + 200)
+    windows = activity.idle([(EPOCH_NS, EPOCH_NS + 400), (EPOCH_NS + 400, EPOCH_NS + 800)])
+    assert [each.n_left_out for each in windows] == [0, 1]
+
+
+def test_each_device_is_idle_by_itself() -> None:
+    """Commands of another device do not fill a gap."""
+    found = aligned(
+        executed(0, 100, 200),
+        executed(1, 200, 300, queue=2),
+        executed(2, 300, 400),
+        queues=(queue(1), queue(2, device=1)),
+        devices=(DEVICE, DEVICE),
+    )
+    assert [device_activity(found, device).n_gaps for device in (0, 1)] == [1, 0]
+
+
+def test_a_device_that_did_nothing_is_idle() -> None:
+    """Without a command there is no span, and every window is idle."""
+    activity = device_activity(aligned(), 0)
+    assert (activity.span, activity.n_gaps, activity.gaps()) == (None, 0, ())
+    assert [each.idle_ratio for each in activity.idle([(0, 10)])] == [1.0]
+    assert activity.idle([]) == ()
+
+
+@given(
+    pieces=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 60)), min_size=1, max_size=12),
+    window=st.tuples(st.integers(0, 400), st.integers(0, 400)).map(sorted),
+)
+def test_busy_time_is_that_of_counting_each_nanosecond(pieces: list[tuple[int, int]], window: list[int]) -> None:
+    """The union's length within any window is the number of nanoseconds that any execution covers."""
+    commands = [executed(i, start, start + length) for i, (start, length) in enumerate(pieces)]
+    covered = {at for start, length in pieces for at in range(start, start + length)}
+    begin, end = window
+    (found,) = device_activity(aligned(*commands), 0).idle([(EPOCH_NS + begin, EPOCH_NS + end)])
+    assert found.busy_ns == len(covered & set(range(begin, end)))

@@ -1,0 +1,143 @@
+"""What a run shows of its device, from made-up runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from perfsuite.records.events import Phase
+from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.engine_view import EngineView, PhaseView, engine_view
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, RecordedRun, learn_mapping
+from tests.synthetic_engine_kernels import FUSED, KERNEL_NS, Step, recorded
+from tests.synthetic_opencl import DEVICE, queue
+
+KERNELS = ("rms_norm_mul", "quantize", "mul_mat", "add")
+#: The four kernels and the reading at the end, each queued 10 ns into its call.
+READ_NS, OCCUPIED_NS = 10, KERNEL_NS + 90
+ENDS = (0, 1, 1, 1, 1)
+
+
+def run_of(n_decodes: int) -> RecordedRun:
+    """Return a prefill and so many steps."""
+    phases = (Phase.PREFILL, *[Phase.DECODE] * n_decodes)
+    return recorded([Step(phase=phase, kernels=FUSED) for phase in phases])
+
+
+def grown(run: RecordedRun, kernel: str, by_ns: int) -> RecordedRun:
+    """Return a run in which a kernel takes longer by so much with each evaluation."""
+    commands = run.trace.commands.copy()
+    (here,) = np.nonzero(commands["name"] == run.trace.names.index(kernel))
+    commands["end_ns"][here] += by_ns * np.arange(here.size)
+    return replace(run, trace=replace(run.trace, commands=commands))
+
+
+@pytest.fixture(scope="module")
+def mapping() -> KernelMapping:
+    """What the made-up engine teaches."""
+    by_group = recorded(
+        [Step(phase=phase, kernels=FUSED) for phase in (Phase.PREFILL, Phase.DECODE)], group_ends=(ENDS, ENDS)
+    )
+    return learn_mapping(by_group, run_of(1))
+
+
+def view_of(run: RecordedRun, mapping: KernelMapping) -> EngineView:
+    """View a run."""
+    return engine_view(run.record, align(run.trace), mapping)
+
+
+def phases(view: EngineView) -> dict[Phase, PhaseView]:
+    """Return the views of the phases."""
+    return {each.phase: each for each in view.phases}
+
+
+def test_each_phase_has_its_own_kernels(mapping: KernelMapping) -> None:
+    """A phase counts its occurrences and, over all of them, the launches and the time of each kernel."""
+    run = run_of(3)
+    found = phases(view_of(run, mapping))
+    assert [(phase, view.n_occurrences) for phase, view in found.items()] == [(Phase.PREFILL, 1), (Phase.DECODE, 3)]
+    for view in found.values():
+        launched = (view.n_occurrences, view.n_occurrences * KERNEL_NS)
+        assert {each.name: (each.n, each.execution.total_ns) for each in view.kernels} == dict.fromkeys(
+            KERNELS, launched
+        )
+        assert [each.share_ratio for each in view.kernels] == [0.25] * 4
+        assert view.roles == {
+            "rms_norm_mul": ("attn_norm",),
+            "quantize": ("Qcur",),
+            "mul_mat": ("Qcur",),
+            "add": ("l_out",),
+        }
+
+
+def test_times_of_a_phase_are_its_median(mapping: KernelMapping) -> None:
+    """One long step of three moves neither the duration nor the operators' share, and its idle share alone."""
+    run = run_of(3)
+    spans = list(run.record.spans)
+    usual_ns = spans[1].duration_ns
+    spans[2] = replace(spans[2], end_ns=spans[2].end_ns + 10 * usual_ns)
+    view = phases(view_of(replace(run, record=replace(run.record, spans=tuple(spans))), mapping))[Phase.DECODE]
+    assert view.duration_ns == usual_ns
+    assert view.operators_ratio == pytest.approx(4 * OCCUPIED_NS / usual_ns)
+    busy_ns = 4 * KERNEL_NS + READ_NS
+    usual, long, last = (window.idle_ratio for window in view.idle)
+    assert usual == last == pytest.approx(1 - busy_ns / usual_ns)
+    assert long == pytest.approx(1 - busy_ns / (11 * usual_ns))
+
+
+def test_idle_time_is_of_the_device_that_the_kernels_ran_on(mapping: KernelMapping) -> None:
+    """A device that only copied does not stand for the run."""
+    run = run_of(2)
+    commands = run.trace.commands.copy()
+    commands["queue"][commands["name"] == 0] = 2
+    trace = replace(
+        run.trace, commands=commands, devices=(DEVICE, DEVICE), queues=(queue(2, device=0), queue(1, device=1))
+    )
+    view = phases(view_of(replace(run, trace=trace), mapping))[Phase.DECODE]
+    assert [window.busy_ns for window in view.idle] == [4 * KERNEL_NS] * 2
+
+
+def test_a_kernel_that_grows_is_told_first(mapping: KernelMapping) -> None:
+    """Over the steps of the generation the one kernel that takes longer with each step grows, and no other."""
+    view = view_of(grown(run_of(12), "mul_mat", 5), mapping)
+    assert [each.name for each in view.growth if each.grows] == ["mul_mat"]
+    assert view.growth[0].slope_ns_per_step == pytest.approx(5)
+    assert len(view.growth[0].step_totals_ns) == 12
+
+
+def test_growth_is_of_the_first_repetition(mapping: KernelMapping) -> None:
+    """Steps of a second repetition begin anew and are left out."""
+    run = grown(run_of(24), "mul_mat", 5)
+    spans = tuple(replace(span, repetition=int(number > 12)) for number, span in enumerate(run.record.spans))
+    view = view_of(replace(run, record=replace(run.record, spans=spans)), mapping)
+    assert {len(each.step_totals_ns) for each in view.growth} == {12}
+
+
+def test_a_short_generation_has_no_growth_and_no_forecast(mapping: KernelMapping) -> None:
+    """Two steps say nothing of the next ones."""
+    view = view_of(run_of(2), mapping)
+    assert view.growth == ()
+    assert [each.n_outcomes for each in view.forecast_errors] == [0] * len(view.forecast_errors)
+
+
+def test_forecasts_begin_anew_with_each_repetition(mapping: KernelMapping) -> None:
+    """The same steps once more have twice the outcomes, not those that one long generation would have."""
+    run = run_of(24)
+
+    def n_outcomes(n_first: int) -> dict[int, int]:
+        spans = tuple(replace(span, repetition=int(number > n_first)) for number, span in enumerate(run.record.spans))
+        view = view_of(replace(run, record=replace(run.record, spans=spans)), mapping)
+        return {each.horizon: each.n_outcomes for each in view.forecast_errors}
+
+    short = view_of(run_of(12), mapping).forecast_errors
+    assert {each.horizon: 2 * each.n_outcomes for each in short} == n_outcomes(12)
+    assert n_outcomes(24)[1] > n_outcomes(12)[1] > 0
+
+
+def test_problems_are_those_of_the_mapping(mapping: KernelMapping) -> None:
+    """What was lost is told with the view."""
+    run = run_of(2)
+    view = view_of(replace(run, trace=replace(run.trace, n_lost=3)), mapping)
+    assert view.problems == ("the OpenCL layer lost 3 commands",)

@@ -1,0 +1,72 @@
+"""Which node each kernel computes, where a graph was given to backends in parts."""
+
+from __future__ import annotations
+
+from perfsuite.records.engine_trace import NOTHING
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Split, Tensor
+from perfsuite.trace.opencl.opencl_operators import GraphBook
+
+
+def node(name: str, op: str, *sources: str, n_rows: int = 1) -> Node:
+    """Return a node that is computed."""
+    return Node(tensor=tensor(name, n_rows), op=op, timed=True, fused=False, sources=tuple(map(tensor, sources)))
+
+
+def tensor(name: str, n_rows: int = 1) -> Tensor:
+    """Return some rows of numbers."""
+    return Tensor(name=name, type="f32", ne=(64, n_rows, 1, 1), nb=(4, 256, 256, 256))
+
+
+SPAN = Span(phase=Phase.DECODE, repetition=0, token=0, n_tokens=1, start_ns=0, end_ns=100)
+SHAPES = EngineRecord(
+    engine_version="llama 1",
+    spans=(SPAN,),
+    graphs=(
+        (node("embd", "GET_ROWS", "token_embd.weight"),),
+        (
+            node("norm-0", "RMS_NORM", "embd"),
+            node("empty-0", "ADD", "norm-0", n_rows=0),
+            node("Qcur-0", "MUL_MAT", "blk.0.attn_q.weight", "norm-0"),
+            node("norm-1", "RMS_NORM", "Qcur-0"),
+        ),
+    ),
+    evaluations=(),
+    thread_starts=(),
+    n_dropped=0,
+    splits=(
+        Split(graph=0, backend="CPU", launch_ns=10, return_ns=20),
+        Split(graph=1, backend="OpenCL", launch_ns=30, return_ns=40),
+    ),
+)
+
+
+def test_kernels_find_their_nodes_in_order() -> None:
+    """The kernels of a role are of the next operator of that role, in whichever part of the graph it is."""
+    book = GraphBook(SHAPES)
+    found = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
+    assert found.graph.tolist() == [1, 1, 1, 1]
+    assert [book.graphs[1][place].tensor.name for place in found.node.tolist()] == [
+        "norm-0",
+        "Qcur-0",
+        "Qcur-0",
+        "norm-1",
+    ]
+    assert book.n_unplaced == 0
+
+
+def test_a_kernel_of_no_operator_is_counted() -> None:
+    """A role that the graph does not have is of no node, and those behind it are found all the same."""
+    book = GraphBook(SHAPES)
+    found = book.places(("norm", "Vcur", "Qcur"), SPAN)
+    assert found.node.tolist() == [0, NOTHING, 1]
+    assert book.n_unplaced == 1
+
+
+def test_without_shapes_each_sequence_is_a_graph() -> None:
+    """The same roles are the same graph, others another."""
+    book = GraphBook(None)
+    first, again, other = (book.places(roles, None) for roles in (("a", "a", "b"), ("a", "b", "b"), ("b",)))
+    assert (first.graph.tolist(), first.node.tolist()) == ([0, 0, 0], [0, 0, 1])
+    assert (again.graph.tolist(), again.node.tolist()) == ([0, 0, 0], [0, 1, 1])
+    assert other.graph.tolist() == [1]
+    assert [len(graph) for graph in book.graphs] == [2, 1]

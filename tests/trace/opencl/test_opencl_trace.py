@@ -1,0 +1,145 @@
+"""From a run on the OpenCL backend to a trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, TraceRecorder
+from perfsuite.records.events import EngineRecord, Phase, Split
+from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, RecordedRun, learn_mapping
+from perfsuite.trace.opencl.opencl_trace import opencl_trace
+from tests.synthetic_engine_kernels import FUSED, Step, recorded
+from tests.synthetic_opencl import EPOCH_NS
+
+STEPS = [Step(phase=phase, kernels=FUSED) for phase in (Phase.PREFILL, Phase.DECODE)]
+ENDS = (0, 1, 1, 1, 1)
+FULL_SPEED = recorded(STEPS, is_grouped=False)
+BY_GROUP = recorded(STEPS, group_ends=(ENDS, ENDS))
+MAPPING = learn_mapping(BY_GROUP, FULL_SPEED)
+
+
+def traced(
+    run: RecordedRun = FULL_SPEED, mapping: KernelMapping = MAPPING, shapes: EngineRecord | None = BY_GROUP.record
+) -> EngineTrace:
+    """Return what a run becomes."""
+    return opencl_trace(run.record, align(run.trace), mapping, shapes=shapes)
+
+
+def test_kernels_carry_the_node_that_they_compute() -> None:
+    """Two kernels of one product are of one node, and what reads back is of none."""
+    trace = traced()
+    assert (trace.recorder, trace.problems, trace.cut) == (TraceRecorder.OPENCL, (), None)
+    found = [
+        (trace.kernels[each["value"]], trace.graphs[0][each["node"]].tensor.name if each["node"] != NOTHING else None)
+        for each in trace.of(EventKind.KERNEL)
+        if each["iteration"] == 1
+    ]
+    assert found == [
+        ("rms_norm_mul", "attn_norm-0"),
+        ("quantize", "Qcur-0"),
+        ("mul_mat", "Qcur-0"),
+        ("add", "l_out-0"),
+        ("read", None),
+    ]
+
+
+def test_kernels_lie_on_the_hosts_clock() -> None:
+    """A kernel begins after the call that enqueued it."""
+    trace = traced()
+    operators, kernels = trace.of(EventKind.OPERATOR), trace.of(EventKind.KERNEL)
+    assert kernels["start_ns"].min() > operators["start_ns"].min() >= EPOCH_NS
+    assert (kernels["end_ns"] - kernels["start_ns"])[0] == 1000
+
+
+def test_an_operator_is_the_hosts_part() -> None:
+    """It lasts from the enqueue of its first kernel to the end of the enqueue of its last."""
+    trace = traced()
+    names = [trace.graphs[each["graph"]][each["node"]].tensor.name for each in trace.of(EventKind.OPERATOR)]
+    assert names == ["attn_norm-0", "Qcur-0", "l_out-0"] * 2
+    commands = FULL_SPEED.trace.commands
+    product = trace.of(EventKind.OPERATOR)[1]
+    assert product["start_ns"] == commands["host_start_ns"][1]
+    assert product["end_ns"] == commands["host_end_ns"][2]
+
+
+def test_tokens_graphs_and_phases_are_there() -> None:
+    """Each iteration is a token and a graph on the OpenCL backend."""
+    trace = traced()
+    assert trace.phases == ("prefill", "decode")
+    graphs, tokens = trace.of(EventKind.GRAPH), trace.of(EventKind.TOKEN)
+    assert graphs["iteration"].tolist() == tokens["iteration"].tolist() == [0, 1]
+    assert trace.backends == ("OpenCL",)
+    assert (graphs["start_ns"] >= tokens["start_ns"]).all()
+    assert (graphs["end_ns"] <= tokens["end_ns"]).all()
+    assert graphs["graph"].tolist() == [0, 0]
+
+
+def test_splits_are_graphs_on_their_backends() -> None:
+    """Where the run itself lists the splits, each is a graph, and operators lie in the one that enqueued them."""
+    spans, graphs = FULL_SPEED.record.spans, BY_GROUP.record.graphs
+    splits = [
+        Split(graph=0, backend=backend, launch_ns=span.start_ns + place, return_ns=span.end_ns - 1)
+        for span in spans
+        for place, backend in enumerate(("CPU", "OpenCL"))
+    ]
+    named = replace(FULL_SPEED, record=replace(FULL_SPEED.record, graphs=graphs, splits=tuple(splits)))
+    trace = traced(named, shapes=None)
+    assert trace.backends == ("CPU", "OpenCL")
+    found = trace.of(EventKind.GRAPH)
+    assert (found["value"].tolist(), found["iteration"].tolist()) == ([0, 1, 0, 1], [0, 0, 1, 1])
+    assert trace.of(EventKind.OPERATOR)["evaluation"].tolist() == [1, 1, 1, 3, 3, 3]
+    assert trace.problems == ()
+
+
+def test_without_shapes_operators_have_their_roles_for_names() -> None:
+    """Where no graph was recorded, the operators of an iteration are its nodes, and the trace says so."""
+    trace = traced(shapes=None)
+    assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm", "Qcur", "l_out"]
+    assert {node.op for node in trace.graphs[0]} == {"?"}
+    assert trace.problems == ("operators are known by their roles only: no graph was recorded",)
+
+
+def test_a_sequence_that_was_not_learnt_has_no_operators() -> None:
+    """Kernels that nobody has mapped are kernels without a node, and the trace says so."""
+    trace = traced(mapping=KernelMapping(sequences=()))
+    assert trace.of(EventKind.OPERATOR).size == 0
+    assert (trace.of(EventKind.KERNEL)["node"] == NOTHING).all()
+    assert trace.problems == ("2 iterations have another sequence of kernels than any that was learnt",)
+
+
+def test_one_repetition_of_shapes_serves_all() -> None:
+    """Shapes that were recorded once are those of each repetition."""
+    twice = recorded(STEPS * 2, is_grouped=False)
+    trace = traced(twice)
+    assert trace.of(EventKind.OPERATOR)["iteration"].tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    assert trace.problems == ()
+
+
+def test_shapes_of_another_workload_are_refused() -> None:
+    """A record with other iterations does not name this run's graphs."""
+    other = recorded([*STEPS, STEPS[1]], group_ends=(ENDS, ENDS))
+    with pytest.raises(MeasurementError, match="the record with the graphs has 3 iterations, the traced run 2"):
+        traced(shapes=other.record)
+
+
+def test_what_the_layer_lost_is_told() -> None:
+    """Lost commands are counted, and a process that did not end in order leaves a cut trace."""
+    lost = replace(FULL_SPEED, trace=replace(FULL_SPEED.trace, n_lost=3, n_unfinished=None))
+    trace = traced(lost)
+    assert trace.n_lost == 3
+    assert "the OpenCL layer lost 3 commands" in trace.problems
+    assert trace.cut is not None
+
+
+def test_kernels_without_sound_times_are_left_out() -> None:
+    """A kernel whose device times cannot be is no event, and the trace says so; its operator stays."""
+    commands = FULL_SPEED.trace.commands.copy()
+    commands["end_ns"][1] = commands["start_ns"][1] - 5
+    trace = traced(replace(FULL_SPEED, trace=replace(FULL_SPEED.trace, commands=commands)))
+    assert trace.of(EventKind.KERNEL).size == commands.size - 1
+    assert trace.problems == ("1 of 8 kernels have no sound times on the device, and are left out",)
+    assert trace.of(EventKind.OPERATOR).size == 6

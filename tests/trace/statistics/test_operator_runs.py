@@ -1,0 +1,92 @@
+"""Operators over their threads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfsuite.records.engine_trace import EventFlag, EventKind, TraceRecorder
+from perfsuite.testing.engine_traces import engine_trace, event, small_graph
+from perfsuite.testing.large_trace import large_trace
+from perfsuite.trace.statistics.operator_runs import operator_runs
+
+from ...synthetic_statistics import product, step_events
+
+
+def operator(start_ns: int, end_ns: int, **fields: int) -> np.ndarray:
+    """Return an operator of the first evaluation."""
+    place = {"iteration": 0, "evaluation": 0, "graph": 0, "node": 0, "thread": 0}
+    return event(EventKind.OPERATOR, start_ns, end_ns, **{**place, **fields})
+
+
+def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
+    """Duration spans the threads, busy is their sum, busiest the longest of them."""
+    runs = operator_runs(engine_trace([operator(100, 200), operator(110, 260, thread=1), operator(300, 320, node=1)]))
+    assert runs.duration_ns.tolist() == [160, 20]
+    assert runs.busy_ns.tolist() == [250, 20]
+    assert runs.busiest_ns.tolist() == [150, 20]
+    assert runs.n_threads.tolist() == [2, 1]
+    assert runs.has_ends.tolist() == [True, True]
+
+
+def test_runs_of_several_evaluations_are_kept_apart() -> None:
+    """The same node of two evaluations makes two runs, in the order of evaluations."""
+    runs = operator_runs(engine_trace([operator(100, 200), operator(300, 350, evaluation=1, iteration=1)]))
+    assert runs.evaluation.tolist() == [0, 1]
+    assert runs.duration_ns.tolist() == [100, 50]
+
+
+def test_what_has_no_end_or_was_cut_is_left_out() -> None:
+    """Only whole operators of known nodes count."""
+    events = [
+        operator(100, -1),
+        operator(200, 300, flags=EventFlag.CUT),
+        operator(200, 300, node=-1),
+        operator(400, 500, flags=EventFlag.END_DERIVED),
+    ]
+    runs = operator_runs(engine_trace(events))
+    assert (len(runs), runs.has_ends.tolist()) == (1, [False])
+
+
+def test_counters_are_summed_over_threads() -> None:
+    """A counter that one thread did not read is not known of the run."""
+    counters = np.array([[1, 10], [2, -1]])
+    events = [operator(100, 200, counters=0), operator(100, 200, thread=1, counters=1)]
+    runs = operator_runs(engine_trace(events, counter_names=("cycles", "stalls"), counters=counters))
+    assert runs.counters.tolist() == [[3, -1]]
+
+
+def test_commands_of_a_device_stand_in_for_operators() -> None:
+    """Of a device's trace the commands whose operator is known are summed by it; enqueueing is left out."""
+    place = {"iteration": 0, "evaluation": 0, "graph": 0, "value": 0}
+    commands = [
+        event(EventKind.KERNEL, 100, 150, node=1, **place),
+        event(EventKind.KERNEL, 400, 450, node=1, **place),
+        event(EventKind.KERNEL, 500, 600, node=-1, **place),
+        operator(50, 60, node=1),
+    ]
+    runs = operator_runs(engine_trace(commands, kernels=("k",), recorder=TraceRecorder.OPENCL))
+    assert (runs.is_device, runs.node.tolist(), runs.duration_ns.tolist()) == (True, [1], [100])
+
+
+def test_the_call_says_which_steps_decode() -> None:
+    """A piece of a prefill's graph for one token is of the prefill; without calls the graph says it."""
+    law = lambda *_: 1_000  # noqa: E731
+    graph = (product("Qcur", 64, 64),)
+    called = [*step_events(0, law, 1, n_tokens=7), *step_events(1, law, 1)]
+    assert operator_runs(engine_trace(called, graphs=(graph,))).is_decode.tolist() == [False, True]
+    uncalled = [each for each in called if each["kind"][0] != EventKind.TOKEN]
+    assert operator_runs(engine_trace(uncalled, graphs=(graph,))).is_decode.tolist() == [True, True]
+
+
+def test_an_empty_trace_has_no_runs() -> None:
+    """Nothing recorded gives arrays of no length."""
+    runs = operator_runs(engine_trace(graphs=(small_graph(),), counter_names=("cycles",)))
+    assert (len(runs), runs.duration_ns.size, runs.counters.shape[0]) == (0, 0, 0)
+
+
+def test_every_event_of_a_long_trace_is_in_one_run() -> None:
+    """Of a long trace the runs' threads add up to its operators, and their time to the operators' time."""
+    trace = large_trace(20_000)
+    runs, events = operator_runs(trace), trace.of(EventKind.OPERATOR)
+    assert int(runs.n_threads.sum()) == events.size
+    assert int(runs.busy_ns.sum()) == int((events["end_ns"] - events["start_ns"]).sum())

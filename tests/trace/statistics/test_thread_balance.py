@@ -1,0 +1,77 @@
+"""How evenly threads share the work."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.records.engine_trace import EngineTrace, EventFlag
+from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, engine_trace, small_graph, small_trace
+from perfsuite.trace.statistics.operator_runs import operator_runs
+from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.thread_balance import RoleBalance, least_thread_time, role_balances, thread_shares
+
+from ...synthetic_statistics import law_trace, norm, product, step_events
+
+GRAPH = (product("Qcur", 64, 64), norm())
+
+
+def law(step: int, position: int, thread: int) -> int:
+    """Return a product that both threads share, and a norm that thread 0 does alone, but for one disturbed step."""
+    disturbed = 500_000 if step == 3 and position == 0 and thread == 1 else 0
+    return 10_000 + disturbed if position == 0 else (8_000, 100)[thread]
+
+
+def balances(trace: EngineTrace) -> dict[str, RoleBalance]:
+    """Return the balance of each role."""
+    return {each.role: each for each in role_balances(operator_runs(trace), operator_table(trace))}
+
+
+def test_shared_work_and_lone_work_are_told_apart() -> None:
+    """A shared product is balanced though one of its runs was disturbed, a norm is one thread's alone."""
+    found = balances(law_trace(GRAPH, 10, law))
+    assert found["Qcur"].balance_ratio == 1.0
+    assert not found["Qcur"].is_on_one_thread
+    assert found["attn_norm"].balance_ratio == pytest.approx(8_000 * 2 / 8_100)
+    assert found["attn_norm"].is_on_one_thread
+    assert found["attn_norm"].idle_ns == pytest.approx(10 * 7_900)
+
+
+def test_small_traces_are_as_they_were_made() -> None:
+    """Where thread 1 takes longer it is the busiest; the sum is thread 0's."""
+    found = balances(small_trace())
+    assert found["Qcur"].balance_ratio == pytest.approx(2 * (OPERATOR_NS + EXTRA_NS) / (2 * OPERATOR_NS + EXTRA_NS))
+    assert found["sum"].is_on_one_thread
+
+
+def test_derived_ends_tell_no_balance() -> None:
+    """Where a thread's end is its next operator's begin, waiting is in it, and nothing is told."""
+    events = [each for step in range(10) for each in step_events(step, law, 2, flags=EventFlag.END_DERIVED)]
+    trace = engine_trace(events, graphs=(GRAPH,))
+    assert (balances(trace), thread_shares(trace)) == ({}, ())
+    assert least_thread_time(operator_runs(trace)) == 0
+
+
+def test_one_thread_has_nothing_to_balance() -> None:
+    """A recorder of one thread tells no balance."""
+    events = [each for step in range(10) for each in step_events(step, law, 2, n_threads=1)]
+    assert balances(engine_trace(events, graphs=(GRAPH,))) == {}
+
+
+def test_threads_are_busy_or_wait() -> None:
+    """Within an evaluation a thread works or waits for the others."""
+    first, second = thread_shares(law_trace(GRAPH, 3, law))
+    assert (first.tid, first.busy_ns, first.waiting_ns) == (4711, 3 * 18_000, 0)
+    assert (second.tid, second.busy_ns, second.waiting_ns) == (4712, 3 * 10_100, 3 * 7_900 - 0)
+    assert second.busy_ratio == pytest.approx(10_100 / 18_000)
+    assert (first.n_operators, second.n_operators) == (6, 6)
+
+
+def test_the_recorder_s_own_time_is_that_of_idle_threads() -> None:
+    """What the norm takes on the thread that has nothing to do is the least that is recorded."""
+    assert least_thread_time(operator_runs(law_trace(GRAPH, 10, law))) == 100
+
+
+def test_a_trace_without_operators_has_no_threads() -> None:
+    """Nothing recorded gives no shares and no balances."""
+    trace = engine_trace(graphs=(small_graph(),))
+    assert (thread_shares(trace), balances(trace)) == ((), {})

@@ -1,0 +1,110 @@
+"""The folder of a recording."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.records.engine_trace import EventKind
+from perfsuite.testing.bpf_logs import small_log, tensor_layout
+from perfsuite.trace.recording import (
+    LOG_NAME,
+    ORIGIN_NAME,
+    TRACE_NAME,
+    Origin,
+    finish_recording,
+    new_folder,
+    read_recording,
+    write_origin,
+)
+
+COMMAND = ("llama-cli", "-p", "größer")
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """Return a folder with the log of two tokens and what it takes to read it."""
+    log = small_log(2)
+    log.end(1_000_000)
+    log.write(tmp_path / LOG_NAME)
+    write_origin(tmp_path, Origin(layout=tensor_layout(), command=COMMAND))
+    return tmp_path
+
+
+def test_a_finished_recording_is_the_trace_alone(recorded: Path) -> None:
+    """The log goes away once the trace is there, and what was run is kept."""
+    trace = finish_recording(recorded)
+    assert [each.name for each in recorded.iterdir()] == [TRACE_NAME]
+    assert (trace.command, trace.cut) == (COMMAND, None)
+    assert read_recording(recorded).events.tolist() == trace.events.tolist()
+    assert read_recording(recorded / TRACE_NAME).command == COMMAND
+
+
+def test_a_recording_that_was_never_finished_is_read_from_its_log(recorded: Path) -> None:
+    """A suite that was killed left the recorder's log, which says up to where it goes."""
+    content = (recorded / LOG_NAME).read_bytes()
+    (recorded / LOG_NAME).write_bytes(content[: len(content) - 100])
+    trace = read_recording(recorded)
+    assert trace.cut is not None
+    assert trace.of(EventKind.OPERATOR).size
+    assert (recorded / LOG_NAME).exists()
+
+
+def test_a_log_that_cannot_be_read_stays(recorded: Path) -> None:
+    """Nothing is thrown away that somebody might still make sense of."""
+    (recorded / LOG_NAME).write_bytes(b"something else" * 100)
+    with pytest.raises(MeasurementError, match=LOG_NAME):
+        finish_recording(recorded)
+    assert (recorded / LOG_NAME).exists()
+    assert (recorded / ORIGIN_NAME).exists()
+
+
+@pytest.mark.parametrize("name", [TRACE_NAME, LOG_NAME, ORIGIN_NAME])
+def test_a_recording_is_never_written_over(tmp_path: Path, name: str) -> None:
+    """A folder with any part of another recording is refused by that part's name."""
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(MeasurementError, match=f"holds {name} of another recording"):
+        new_folder(tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    """A file in the way is told with its path."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MeasurementError, match="file/x: cannot be made"):
+        new_folder(tmp_path / "file" / "x")
+
+
+def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
+    """An empty folder and a path that is not there are told apart."""
+    with pytest.raises(MeasurementError, match=f"holds no {TRACE_NAME}"):
+        read_recording(tmp_path)
+    with pytest.raises(MeasurementError, match="is not there"):
+        read_recording(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is damaged"),
+        (json.dumps({"schema": 99}), "has schema 99, this suite reads 1"),
+        (json.dumps({"schema": 1, "command": []}), "is damaged"),
+        (json.dumps({"schema": 1, "command": [], "layout": {}}), "is damaged"),
+        ("[]", "is damaged"),
+    ],
+)
+def test_an_origin_that_is_damaged_is_told(recorded: Path, content: str, message: str) -> None:
+    """The file's name and what is wrong with it are told, without a traceback."""
+    (recorded / ORIGIN_NAME).write_text(content)
+    with pytest.raises(MeasurementError, match=f"{ORIGIN_NAME}: {message}"):
+        read_recording(recorded)
+
+
+def test_a_log_without_its_origin_is_told(recorded: Path) -> None:
+    """Nobody knows where a tensor's name lies then."""
+    (recorded / ORIGIN_NAME).unlink()
+    with pytest.raises(MeasurementError, match="without it the log beside it is numbers"):
+        read_recording(recorded)

@@ -1,0 +1,135 @@
+"""Traces laid out as timelines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from perfsuite.records.engine_trace import NOTHING, EventKind, TracedThread
+from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
+from perfsuite.trace.timeline.build import build_timeline
+from perfsuite.trace.timeline.tracks import Arrow, Timeline, TrackKind
+
+from ...synthetic_timeline import busy_trace
+
+Shown = list[tuple[str, int, int]]
+
+
+def shown(timeline: Timeline) -> dict[str, Shown]:
+    """Return by track the slices: name, start and end after the epoch; lanes of one name are one."""
+    found: dict[str, Shown] = {}
+    for each in timeline.slices:
+        end = int(each["end_ns"])
+        row = (
+            timeline.labels[each["label"]].name,
+            int(each["start_ns"]) - EPOCH_NS,
+            NOTHING if end == NOTHING else end - EPOCH_NS,
+        )
+        found.setdefault(timeline.tracks[each["track"]].name, []).append(row)
+    return found
+
+
+def test_each_kind_has_its_tracks() -> None:
+    """Phases, tokens, graphs by backend, operators and states by thread, counters, kernels and levels, in order."""
+    timeline = build_timeline(busy_trace())
+    names = [(each.name, each.kind) for each in timeline.tracks]
+    assert names == [
+        ("llama-cli", TrackKind.PROCESS),
+        ("phases", TrackKind.SLICES),
+        ("phases", TrackKind.SLICES),
+        ("tokens", TrackKind.SLICES),
+        ("graphs on CPU", TrackKind.SLICES),
+        ("graphs on GPUOpenCL", TrackKind.SLICES),
+        ("llama-cli 4711", TrackKind.THREAD),
+        ("cycles of 4711", TrackKind.COUNTER),
+        ("page-faults of 4711", TrackKind.COUNTER),
+        ("llama-cli 4712", TrackKind.THREAD),
+        ("state of 4712", TrackKind.SLICES),
+        ("cycles of 4712", TrackKind.COUNTER),
+        ("kernels", TrackKind.SLICES),
+        ("kernels", TrackKind.SLICES),
+        ("levels of the recorder", TrackKind.SLICES),
+    ]
+    parents = {each.name: timeline.tracks[each.parent].name for each in timeline.tracks if each.parent is not None}
+    assert parents["tokens"] == parents["llama-cli 4712"] == "llama-cli"
+    assert parents["state of 4712"] == parents["cycles of 4712"] == "llama-cli 4712"
+
+
+def test_events_are_slices_at_their_times() -> None:
+    """Every event is on its track under its name, with its own times; what has no end, and a switch, are instants."""
+    found = shown(build_timeline(busy_trace()))
+    assert found["phases"] == [("end_to_end", 0, 3_000_000), ("decode", 100, 2_999_999)]
+    assert found["tokens"] == [("1 token", 1_000, 900_001), ("1 token", 1_001_000, 1_900_001)]
+    assert found["graphs on GPUOpenCL"][0] == ("graph", 400_000, 800_000)
+    assert found["llama-cli 4711"][:2] == [("MUL_MAT Qcur-0", 2_500, 9_000), ("MUL_MAT Kcur-0", 9_000, 9_000)]
+    assert found["llama-cli 4712"][1][1:] == (9_100, NOTHING)
+    assert found["state of 4712"][1] == ("runnable for CPU 1", 5_000, 8_000)
+    assert found["kernels"][0] == ("kernel_mul_mv", 10_000, 30_000)
+    assert found["levels of the recorder"] == [("levels: token, graph", 1_500_000, NOTHING)]
+
+
+def test_no_event_is_left_out() -> None:
+    """There is a slice for each event of a whole trace."""
+    for trace in (busy_trace(), small_trace(n_tokens=5)):
+        assert len(build_timeline(trace).slices) == len(trace.events)
+
+
+def test_slices_of_one_track_do_not_overlap() -> None:
+    """What happens at the same time is on tracks of its own, even where a broken trace has ends before starts."""
+    crossed = [event(EventKind.OPERATOR, at, 70 - at, thread=0) for at in range(0, 60, 5)]
+    for trace in (busy_trace(), engine_trace(crossed)):
+        slices = build_timeline(trace).slices
+        for track in np.unique(slices["track"]):
+            own = slices[slices["track"] == track]
+            ends = np.maximum(own["start_ns"], own["end_ns"])
+            assert (own["start_ns"][1:] >= ends[:-1]).all()
+
+
+def test_arrows_lead_from_operators_to_kernels() -> None:
+    """The first thread's slice of an operator begins the arrow of each evaluation, and the last kernel ends it."""
+    timeline = build_timeline(busy_trace())
+    led = timeline.slices[timeline.slices["arrow"] != 0]
+    found = {(int(each["flow"]), int(each["arrow"])): timeline.labels[each["label"]].name for each in led}
+    assert found[1, Arrow.BEGINS] == found[2, Arrow.BEGINS] == "MUL_MAT Qcur-0"
+    assert found[1, Arrow.PASSES] == "kernel_mul_mv"
+    assert found[1, Arrow.ENDS].startswith("x")
+    assert len(led) == 6
+
+
+def test_processors_and_numbers_go_with_the_slices() -> None:
+    """CPU, iteration and evaluation are those of the event."""
+    timeline = build_timeline(busy_trace())
+    operators = timeline.slices[
+        np.asarray([timeline.labels[each].category for each in timeline.slices["label"]]) == "operator"
+    ]
+    last = operators[-1]
+    assert (last["cpu"], last["iteration"], last["evaluation"]) == (1, 1, 1)
+
+
+def test_a_recorder_without_ids_has_threads_by_number() -> None:
+    """Thread 0 of a process that is not known is no thread of the system's."""
+    trace = replace(small_trace(), pid=None, threads=(TracedThread(tid=0, name=""), TracedThread(tid=1, name="")))
+    tracks = build_timeline(trace).tracks
+    assert [each.name for each in tracks if each.name.startswith("thread")] == ["thread 0", "thread 1"]
+    assert all(each.kind is not TrackKind.THREAD and each.tid is None for each in tracks)
+
+
+def test_what_is_known_of_the_recording_is_noted() -> None:
+    """Losses, the cut and problems go along."""
+    notes = dict(build_timeline(busy_trace()).notes)
+    assert (notes["lost events"], notes["cut"]) == ("3", "the file ends within a record")
+    assert notes["problems"] == "a clock ran backwards"
+
+
+def test_events_before_the_clock_began_are_left_out() -> None:
+    """A broken trace's negative times are not shown."""
+    trace = engine_trace([event(EventKind.TOKEN, -EPOCH_NS - 5, 3, value=1), event(EventKind.TOKEN, 3, 4, value=1)])
+    assert len(build_timeline(trace).slices) == 1
+
+
+def test_an_empty_trace_is_an_empty_timeline() -> None:
+    """The process is all there is."""
+    timeline = build_timeline(engine_trace([]))
+    assert len(timeline.tracks) == 1
+    assert len(timeline.slices) == len(timeline.points) == 0

@@ -1,0 +1,110 @@
+"""What events are called."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.records.engine_trace import EventKind, ThreadState, TracedThread, TraceLevel
+from perfsuite.testing.engine_traces import engine_trace, event, node, tensor
+from perfsuite.trace.timeline.labels import (
+    Labelled,
+    label_graphs,
+    label_kernels,
+    label_levels,
+    label_operators,
+    label_phases,
+    label_states,
+    label_tokens,
+    shape_text,
+    thread_text,
+)
+
+
+def names(labelled: Labelled) -> list[str]:
+    """Return what each event is called."""
+    return [labelled.labels[each].name for each in labelled.of_event.tolist()]
+
+
+def test_operators_are_called_by_operation_and_tensor() -> None:
+    """A fused pair names both; what it is made from is told by type and shape."""
+    trace = engine_trace([event(EventKind.OPERATOR, at, at + 1, graph=0, node=at) for at in (0, 1)])
+    labelled = label_operators(trace)
+    assert names(labelled) == ["RMS_NORM+MUL attn_norm-0", "MUL_MAT Qcur-0"]
+    assert labelled.labels[1].about == "f32 64 from f32 64x64, f32 64"
+
+
+def test_an_operator_of_an_unknown_graph_is_an_operator() -> None:
+    """Numbers beyond the graphs and the nodes that there are do not lead to another's name."""
+    places = [(0, 99), (9, 0), (-1, -1), (0, -1)]
+    trace = engine_trace([event(EventKind.OPERATOR, at, at + 1, graph=g, node=n) for at, (g, n) in enumerate(places)])
+    assert names(label_operators(trace)) == ["operator"] * 4
+
+
+def test_states_have_their_processor_in_the_name() -> None:
+    """A thread runs on a CPU, waits for one, or sleeps on none."""
+    states = [(ThreadState.RUNNING, 1), (ThreadState.RUNNABLE, 0), (ThreadState.IDLE, 3), (9, -1)]
+    trace = engine_trace(
+        [event(EventKind.THREAD_STATE, at, at + 1, value=s, cpu=cpu) for at, (s, cpu) in enumerate(states)]
+    )
+    assert names(label_states(trace)) == ["running on CPU 1", "runnable for CPU 0", "idle", "unknown"]
+
+
+def test_tokens_are_called_by_their_number() -> None:
+    """A batch says how many tokens it has."""
+    trace = engine_trace([event(EventKind.TOKEN, at, at + 1, value=n) for at, n in enumerate((512, 1, -1))])
+    assert names(label_tokens(trace)) == ["512 tokens", "1 token", "batch"]
+
+
+def test_phases_and_kernels_are_called_by_their_names() -> None:
+    """A number that has no name is a phase, or a kernel."""
+    trace = engine_trace(
+        [event(kind, at, at + 1, value=at) for kind in (EventKind.PHASE, EventKind.KERNEL) for at in (0, 1)],
+        phases=("decode",),
+        kernels=("mul_mv",),
+    )
+    assert names(label_phases(trace)) == ["decode", "phase"]
+    assert names(label_kernels(trace)) == ["mul_mv", "kernel"]
+
+
+def test_levels_say_what_is_recorded() -> None:
+    """A switch names the levels from then on, or none."""
+    trace = engine_trace(
+        [
+            event(EventKind.LEVELS, at, at, value=v)
+            for at, v in enumerate((int(TraceLevel.TOKEN | TraceLevel.OPERATOR), 0))
+        ]
+    )
+    assert names(label_levels(trace)) == ["levels: token, operator", "levels: none"]
+
+
+def test_graphs_are_called_by_their_number() -> None:
+    """A graph without structure is a graph."""
+    trace = engine_trace([event(EventKind.GRAPH, at, at + 1, graph=g, value=0) for at, g in enumerate((0, -1))])
+    assert names(label_graphs(trace)) == ["graph 0", "graph"]
+
+
+def test_names_of_a_trace_are_made_printable() -> None:
+    """What a tensor or a kernel is called by the traced program controls no terminal."""
+    evil = node("MUL_MAT", tensor("a\x1b]0;b\x07"))
+    trace = engine_trace(
+        [event(EventKind.OPERATOR, 0, 1, graph=0, node=0), event(EventKind.KERNEL, 0, 1, value=0)],
+        graphs=((evil,),),
+        kernels=("k\n",),
+    )
+    assert names(label_operators(trace)) == ["MUL_MAT a�]0;b�"]
+    assert names(label_kernels(trace)) == ["k�"]
+
+
+@pytest.mark.parametrize(
+    ("name", "tid", "expected"),
+    [("llama-cli", 4711, "llama-cli 4711"), ("", 0, "thread 0"), ("thread 1", 1, "thread 1"), ("a\x1b", 5, "a� 5")],
+)
+def test_a_thread_is_called_by_name_and_number(name: str, tid: int, expected: str) -> None:
+    """The number is there once."""
+    assert thread_text(TracedThread(tid=tid, name=name)) == expected
+
+
+def test_a_shape_leaves_out_ones_at_its_end() -> None:
+    """Ones between stay."""
+    assert shape_text((576, 1, 3, 1)) == "576x1x3"
+    assert shape_text((1, 1, 1, 1)) == "1"
