@@ -7,7 +7,7 @@ from typing import Any
 
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.report.opencl_summary import DeviceSummary, NamedGap, OpenClSummary
-from perfsuite.trace.kernel_statistics import KernelStatistics, Spread
+from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread
 
 
 def plain_process(summary: OpenClSummary) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfsuite.records.opencl_commands import Commands, CommandType, OpenClTrace, TracedDevice
-from perfsuite.trace.command_anomalies import Anomaly
-from perfsuite.trace.device_clock import AlignedTrace, DeviceClock, align
-from perfsuite.trace.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
-from perfsuite.trace.kernel_statistics import KernelStatistics, kernel_statistics
+from perfsuite.trace.opencl.command_anomalies import Anomaly
+from perfsuite.trace.opencl.device_clock import AlignedTrace, DeviceClock, align
+from perfsuite.trace.opencl.device_idle import DeviceActivity, IdleGap, IdleWindow, Window, device_activity
+from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, kernel_statistics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

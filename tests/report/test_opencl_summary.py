@@ -6,7 +6,7 @@ import pytest
 
 from perfsuite.records.opencl_commands import CommandFlag, CommandType
 from perfsuite.report.opencl_summary import DeviceIdle, summarize
-from perfsuite.trace.command_anomalies import Anomaly
+from perfsuite.trace.opencl.command_anomalies import Anomaly
 
 from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, trace
 

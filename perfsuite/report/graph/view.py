@@ -1,0 +1,192 @@
+"""What a picture of a graph shows: some layers operator by operator, the others folded, and a colour for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.trace.graph.operators import GraphOperator, OperatorGraph, operator_graph
+from perfsuite.trace.timeline.tracks import printable
+from perfsuite.units import format_bytes_per_s, format_count, format_ns
+
+#: What colours can tell beside a counter.
+TIME, BANDWIDTH = "time", "bandwidth"
+#: Layers that are shown where none are asked for.
+FIRST_LAYERS = (0, 1)
+_UNNAMED = re.compile(r"(node_\d+)?$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphOptions:
+    """What is asked for."""
+
+    #: ``decode``, ``prefill`` or a graph's number; None for the decode graph that was evaluated the most often.
+    graph: str | int | None = None
+    #: ``time``, ``bandwidth``, or the name of a counter.
+    metric: str = TIME
+    #: Layers that are shown operator by operator; None for all.
+    layers: tuple[int, ...] | None = FIRST_LAYERS
+    #: What the graph is called; None for what was run.
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnNode:
+    """One box: an operator, or layers that are folded into one."""
+
+    #: Positions of the operators.
+    members: tuple[int, ...]
+    lines: tuple[str, ...]
+    #: What the colour tells; None of folded layers, and where it is not known.
+    value: float | None
+    is_fold: bool
+    is_critical: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphView:
+    """A graph, and what of it is drawn."""
+
+    title: str
+    metric: str
+    graph: OperatorGraph
+    nodes: tuple[DrawnNode, ...]
+    #: Positions in `nodes`.
+    edges: tuple[tuple[int, int], ...]
+    critical_edges: frozenset[tuple[int, int]]
+
+    @property
+    def metric_words(self) -> str:
+        """What the colours tell."""
+        return metric_words(self.metric)
+
+
+def metric_words(metric: str) -> str:
+    """Say what is told of each operator, with its unit."""
+    if metric == TIME:
+        return "share of the time of all operators (%)"
+    return "bandwidth: bytes of its tensors over its time (GB/s)" if metric == BANDWIDTH else f"{metric} per evaluation"
+
+
+def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> GraphView:
+    """Look at one graph of a trace.
+
+    Raises
+    ------
+    PerfsuiteError
+        The trace has no such graph, metric or layer, with those that it has.
+    """
+    options = GraphOptions() if options is None else options
+    if options.metric not in (accepted := (TIME, BANDWIDTH, *trace.counter_names)):
+        raise PerfsuiteError(f"metric {options.metric!r}: the trace has {', '.join(accepted)}")
+    graph = operator_graph(trace, graph=options.graph)
+    groups = _groups(graph, options.layers)
+    nodes = tuple(_drawn(graph, members, options.metric) for members in groups)
+    home = {member: number for number, members in enumerate(groups) for member in members}
+    edges = {(home[a], home[b]): None for a, b in graph.edges if home[a] != home[b]}
+    path = [home[each] for each in graph.critical]
+    return GraphView(
+        title=printable(options.title or _title(trace)),
+        metric=options.metric,
+        graph=graph,
+        nodes=nodes,
+        edges=tuple(edges),
+        critical_edges=frozenset(pair for pair in pairwise(path) if pair in edges),
+    )
+
+
+def layers_of(graph: OperatorGraph) -> tuple[int | None, ...]:
+    """Return the layer of each operator; one without a layer of its own between those of layers is of the one before.
+
+    None for those before the first layer and behind the last one.
+    """
+    own = [each.layer for each in graph.operators]
+    with_layer = [number for number, layer in enumerate(own) if layer is not None]
+    last = with_layer[-1] if with_layer else -1
+    found: list[int | None] = []
+    for number, layer in enumerate(own):
+        inherited = found[-1] if found and number < last else None
+        found.append(inherited if layer is None else layer)
+    return tuple(found)
+
+
+def _groups(graph: OperatorGraph, shown: tuple[int, ...] | None) -> tuple[tuple[int, ...], ...]:
+    """Return the operators that each box stands for: one, or all of a stretch of layers that are not shown."""
+    layers = layers_of(graph)
+    known = {each for each in layers if each is not None}
+    missing = [each for each in shown or () if each not in known]
+    if known and missing and shown != FIRST_LAYERS:
+        raise PerfsuiteError(f"layer {missing[0]}: the graph has layers {min(known)} to {max(known)}")
+    folds = [layer is not None and shown is not None and layer not in shown for layer in layers]
+    groups: list[tuple[int, ...]] = []
+    for is_fold, members in groupby(range(len(layers)), key=lambda each: folds[each]):
+        whole = tuple(members)
+        groups.extend([whole] if is_fold and len({layers[each] for each in whole}) > 1 else ((each,) for each in whole))
+    return tuple(groups)
+
+
+def _drawn(graph: OperatorGraph, members: tuple[int, ...], metric: str) -> DrawnNode:
+    is_critical = any(each in set(graph.critical) for each in members)
+    if len(members) > 1:
+        lines = tuple(_fold_lines(graph, members))
+        return DrawnNode(members=members, lines=lines, value=None, is_fold=True, is_critical=is_critical)
+    operator = graph.operators[members[0]]
+    value = metric_value(graph, operator, metric)
+    lines = (f"{members[0]}: {called(operator)}", *_operator_lines(graph, operator, metric, value))
+    return DrawnNode(members=members, lines=lines, value=value, is_fold=False, is_critical=is_critical)
+
+
+def metric_value(graph: OperatorGraph, operator: GraphOperator, metric: str) -> float | None:
+    """Return what is told of an operator, in the unit of `metric_words`; None where it is not known."""
+    if metric == TIME:
+        return None if operator.time_ns is None or not graph.serial_ns else 100.0 * operator.time_ns / graph.serial_ns
+    if metric == BANDWIDTH:
+        return None if operator.bytes_per_s is None else operator.bytes_per_s / 1e9
+    return operator.counters[graph.counter_names.index(metric)]
+
+
+def called(operator: GraphOperator) -> str:
+    """Return an operator's name; with its role where the engine gave it none of its own."""
+    layer = "" if operator.layer is None else f"-{operator.layer}"
+    is_unnamed = _UNNAMED.match(operator.name)
+    return printable(f"{operator.role}{layer} ({operator.name})" if is_unnamed else operator.name)
+
+
+def _operator_lines(graph: OperatorGraph, operator: GraphOperator, metric: str, value: float | None) -> Iterator[str]:
+    yield printable(f"{operator.op} {operator.type} {operator.shape}")
+    time = "time not known" if operator.time_ns is None else format_ns(operator.time_ns)
+    if value is None:
+        yield time
+    elif metric == TIME:
+        yield f"{time}, {value:.2g} %"
+    elif metric == BANDWIDTH:
+        yield f"{time}, {format_bytes_per_s(operator.bytes_per_s or 0.0)}"
+    else:
+        yield f"{time}, {value:,.0f} {printable(metric)}"
+
+
+def _fold_lines(graph: OperatorGraph, members: Sequence[int]) -> Iterator[str]:
+    """Say how many layers are folded, whether they are alike, and what they take."""
+    layers = layers_of(graph)
+    numbers = sorted({layer for each in members if (layer := layers[each]) is not None})
+    kinds = {
+        tuple((graph.operators[each].op, graph.operators[each].shape) for each in members if layers[each] == layer)
+        for layer in numbers
+    }
+    alike = "alike" if len(kinds) == 1 else f"of {len(kinds)} kinds"
+    times_ns = [time for each in members if (time := graph.operators[each].time_ns) is not None]
+    total_ns = sum(times_ns)
+    share = f", {100.0 * total_ns / graph.serial_ns:.0f} %" if graph.serial_ns else ""
+    yield f"{format_count(len(numbers), 'layer')} {alike}"
+    yield f"layers {numbers[0]} to {numbers[-1]}, {format_count(len(members), 'operator')}"
+    yield f"{format_ns(total_ns)}{share}" if times_ns else "time not known"
+
+
+def _title(trace: EngineTrace) -> str:
+    """Call a graph by the GGUF file that the command names, or by the command."""
+    files = [each.rpartition("/")[2] for each in trace.command if each.endswith(".gguf")]
+    return files[0] if files else " ".join(trace.command) or trace.recorder.value

@@ -1,0 +1,1 @@
+"""The statistics view: words, tables, pictures, JSON."""

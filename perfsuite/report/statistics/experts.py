@@ -1,0 +1,142 @@
+"""How experts are reused, as tables and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.table import Column, Table
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
+from perfsuite.trace.experts.cache import CacheHits
+from perfsuite.trace.experts.faults import FaultRelation, RankCorrelation
+from perfsuite.trace.experts.reuse import LayerReuse
+from perfsuite.units import format_count, format_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertReport:
+    """What is told of a run's experts."""
+
+    name: str
+    layers: tuple[LayerReuse, ...]
+    #: Of every size of a layer's cache, from 1 on.
+    sizes: tuple[CacheHits, ...]
+    #: Of the size that was asked for; None where none was.
+    asked: CacheHits | None
+    faults: FaultRelation
+
+
+def expert_lines(report: ExpertReport) -> Iterator[str]:
+    """Say what was recorded, and how the cache that was asked for does."""
+    n_iterations = max((each.n_iterations for each in report.layers), default=0)
+    yield f"{format_count(len(report.layers), 'layer')} of {report.layers[0].n_experts} experts, {n_iterations} steps"
+    if report.asked is not None:
+        asked = report.asked
+        yield (
+            f"a cache of {asked.n_cached} experts a layer hits {asked.lru_hit_ratio:.1%} by least recent use, "
+            f"{asked.optimum_hit_ratio:.1%} at best"
+        )
+    faults = report.faults
+    if faults.n_major_faults is not None:
+        yield f"{format_count(faults.n_major_faults, 'major fault')} within products with experts of single tokens"
+    pairs = (
+        ("reuse distance and time", faults.distance_to_time),
+        ("reuse distance and major faults", faults.distance_to_faults),
+        ("major faults and time", faults.faults_to_time),
+    )
+    yield from (f"{what}: rank correlation {_words(found)}" for what, found in pairs if found is not None)
+
+
+def layer_table(layers: Sequence[LayerReuse]) -> Table:
+    """Show each layer's density and reuse."""
+    table = _table("layer", "activations", "experts used", "a step", "mean distance", "stack distance", "busiest")
+    for each in layers:
+        uses = max(each.uses(), key=lambda use: use.n_activations)
+        table.add_row(
+            str(each.layer),
+            str(len(each.activations)),
+            f"{each.run_density_ratio:.1%}",
+            f"{each.density_ratio:.1%}",
+            _decimal(each.mean_distance),
+            _decimal(each.mean_stack_distance),
+            f"{uses.expert} ({uses.n_activations})",
+        )
+    return table
+
+
+def cache_table(sizes: Sequence[CacheHits]) -> Table:
+    """Show the hits of caches whose size doubles, and of all experts."""
+    table = _table("experts cached", "hits (LRU)", "hits (optimum)")
+    for each in sizes:
+        if each.n_cached & (each.n_cached - 1) == 0 or each is sizes[-1]:
+            table.add_row(str(each.n_cached), f"{each.lru_hit_ratio:.1%}", f"{each.optimum_hit_ratio:.1%}")
+    return table
+
+
+def fault_table(faults: FaultRelation) -> Table:
+    """Show time and faults by distance."""
+    table = _table("mean distance", "n", "mean time", "major faults")
+    for each in faults.bins:
+        first, last = each.least_distance, each.most_distance
+        where = "first use" if first is None or last is None else f"{first:.1f} to {last:.1f}"
+        table.add_row(where, str(each.n), format_ns(each.mean_time_ns), _decimal(each.mean_major_faults))
+    return table
+
+
+def expert_chart(report: ExpertReport) -> LineChart:
+    """Return the hit rate over the size of the cache, and time over reuse distance where that was measured.
+
+    Raises
+    ------
+    PerfsuiteError
+        There are no experts.
+    """
+    if not report.sizes:
+        raise PerfsuiteError(f"{report.name}: no choices of experts to draw")
+    half = report.sizes[len(report.sizes) // 2]
+    panels = (_cache_panel(report.sizes), *_time_panels(report.faults))
+    return LineChart(
+        title=f"{report.name}: a cache of {half.n_cached} experts a layer hits {half.lru_hit_ratio:.0%}",
+        note="Simulated from the routers' choices; the optimum knows the future",
+        n_columns=len(panels),
+        panels=panels,
+    )
+
+
+def _cache_panel(sizes: Sequence[CacheHits]) -> LinePanel:
+    x = tuple(float(each.n_cached) for each in sizes)
+    return LinePanel(
+        title="",
+        x_axis=Axis(label="experts cached in each layer", least=0.0),
+        y_axis=Axis(label="hits", unit="%", least=0.0, most=100.0),
+        lines=(
+            Line(label="least recent use", x=x, y=tuple(100.0 * each.lru_hit_ratio for each in sizes)),
+            Line(label="optimum", x=x, y=tuple(100.0 * each.optimum_hit_ratio for each in sizes), is_reference=True),
+        ),
+    )
+
+
+def _time_panels(faults: FaultRelation) -> Iterator[LinePanel]:
+    bins = [each for each in faults.bins if each.least_distance is not None and each.most_distance is not None]
+    if len(bins) > 1:
+        middle = tuple(((each.least_distance or 0.0) + (each.most_distance or 0.0)) / 2.0 for each in bins)
+        yield LinePanel(
+            title="",
+            x_axis=Axis(label="mean reuse distance", unit="steps", least=0.0),
+            y_axis=Axis(label="products with experts of a layer", unit="µs", least=0.0),
+            lines=(Line(label="mean time", x=middle, y=tuple(each.mean_time_ns / 1e3 for each in bins)),),
+        )
+
+
+def _words(found: RankCorrelation) -> str:
+    return f"{found.rho:+.2f} (p {found.p:.2g})"
+
+
+def _decimal(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _table(*names: str) -> Table:
+    return Table(*(Column(name, justify="right", no_wrap=True) for name in names), box=None, pad_edge=False)

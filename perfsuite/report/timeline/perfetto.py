@@ -1,0 +1,175 @@
+"""A timeline as a Perfetto trace: packets that describe tracks, then packets of their events.
+
+*Source*: perfetto.dev, 'Writing TrackEvent Protos Synthetically', and protos/perfetto/trace of Perfetto 0.59: the
+numbers of fields below. All times are of the clock MONOTONIC, which the first packet makes the trace's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.engine_trace import NOTHING, EngineTrace
+from perfsuite.records.whole_file import write_whole_chunks
+from perfsuite.report.timeline.bytes import Mask, Numbers, Rows, constant, fixed64, side_by_side, varint
+from perfsuite.report.timeline.protobuf import bytes_field, number_field, packet_of, tag, text_field
+from perfsuite.trace.timeline.build import build_timeline
+from perfsuite.trace.timeline.tracks import Arrow, Label, Points, Slices, Timeline, Track, TrackKind
+
+#: Records that are encoded at once.
+_CHUNK = 1 << 15
+
+#: Values of protos/perfetto/common/builtin_clock.proto, trace_packet.proto and track_event.proto.
+_MONOTONIC = 3
+_STATE_CLEARED, _NEEDS_STATE = 1, 2
+_SLICE_BEGIN, _SLICE_END, _INSTANT, _COUNTER = 1, 2, 3, 4
+_EXPLICIT_ORDER = 3
+_UNITLESS = 0
+
+#: All packets are of one sequence, on which names are interned once.
+_SEQUENCE = 1
+#: What annotations are called; their numbers are the positions, from 1 on.
+_ANNOTATIONS = ("about", "cpu", "iteration", "evaluation")
+
+
+def write_perfetto(trace: EngineTrace, path: Path) -> None:
+    """Write a trace as a timeline in Perfetto's protobuf.
+
+    Raises
+    ------
+    PerfsuiteError
+        The file cannot be written; what was there before stays.
+    """
+    write_whole_chunks(path, perfetto_trace(build_timeline(trace)), PerfsuiteError)
+
+
+def perfetto_trace(timeline: Timeline) -> Iterator[bytes]:
+    """Yield the pieces of a file."""
+    categories = tuple(dict.fromkeys(label.category for label in timeline.labels))
+    yield _first_packet(timeline, categories)
+    yield b"".join(_track_packet(timeline, number) for number in range(len(timeline.tracks)))
+    category_of_label = np.asarray([categories.index(label.category) + 1 for label in timeline.labels], dtype=np.int64)
+    for first in range(0, len(timeline.slices), _CHUNK):
+        yield _slice_packets(timeline.slices[first : first + _CHUNK], category_of_label)
+    for first in range(0, len(timeline.points), _CHUNK):
+        yield _point_packets(timeline.points[first : first + _CHUNK])
+
+
+def _first_packet(timeline: Timeline, categories: tuple[str, ...]) -> bytes:
+    """Return the packet that sets the clock and interns all names."""
+    starts_ns = [*timeline.slices["start_ns"][:1].tolist(), *timeline.points["ns"][:1].tolist()]
+    start_ns = min(starts_ns, default=0)
+    clock = number_field(1, _MONOTONIC) + number_field(2, start_ns)
+    content = [
+        number_field(8, start_ns),
+        number_field(10, _SEQUENCE),
+        number_field(13, _STATE_CLEARED),
+        number_field(87, 1),
+        bytes_field(59, number_field(58, _MONOTONIC)),
+        bytes_field(6, bytes_field(1, clock) + number_field(2, _MONOTONIC)),
+        bytes_field(12, _interned(timeline.labels, categories)),
+    ]
+    return packet_of(b"".join(content))
+
+
+def _interned(labels: tuple[Label, ...], categories: tuple[str, ...]) -> bytes:
+    """Return event_categories, event_names, debug_annotation_names and debug_annotation_string_values."""
+    names = [label.name for label in labels]
+    told = [label.about for label in labels]
+    fields = ((1, categories), (2, names), (3, _ANNOTATIONS), (29, told))
+    return b"".join(
+        bytes_field(field, number_field(1, number) + text_field(2, text))
+        for field, texts in fields
+        for number, text in enumerate(texts, start=1)
+    )
+
+
+def _track_packet(timeline: Timeline, number: int) -> bytes:
+    """Return a track's descriptor; its id is its position, from 1 on."""
+    track = timeline.tracks[number]
+    fields = [number_field(1, number + 1), *_kind_fields(timeline, track)]
+    if track.parent is not None:
+        fields += [number_field(5, track.parent + 1), number_field(12, number)]
+    return packet_of(number_field(10, _SEQUENCE) + bytes_field(60, b"".join(fields)))
+
+
+def _kind_fields(timeline: Timeline, track: Track) -> Iterator[bytes]:
+    """Yield what makes a track one of a process, of a thread, or a counter."""
+    if track.kind is TrackKind.PROCESS and timeline.pid is not None:
+        yield bytes_field(3, number_field(1, timeline.pid) + text_field(6, track.name))
+    elif track.kind is TrackKind.THREAD and timeline.pid is not None:
+        thread = number_field(1, timeline.pid) + number_field(2, track.tid or 0) + text_field(5, track.name)
+        yield bytes_field(4, thread)
+    else:
+        yield text_field(2, track.name)
+    if track.kind is TrackKind.PROCESS:
+        yield number_field(11, _EXPLICIT_ORDER)
+    if track.kind is TrackKind.COUNTER:
+        yield bytes_field(8, text_field(6, track.unit or ""))
+
+
+def _slice_packets(slices: Slices, category_of_label: Numbers) -> bytes:
+    """Return for each slice the packets of its begin and its end, one behind the other."""
+    is_instant = slices["end_ns"] == NOTHING
+    label = slices["label"].astype(np.int64)
+    begin = [
+        _number(9, np.where(is_instant, _INSTANT, _SLICE_BEGIN)),
+        _number(11, slices["track"] + 1),
+        _number(3, category_of_label[label]),
+        _number(10, label + 1),
+        _message(4, [_number(1, np.ones_like(label)), _number(17, label + 1)]),
+        *(_annotation(slices, name) for name in _ANNOTATIONS[1:]),
+        *_arrow_fields(slices),
+    ]
+    end = [_number(9, np.full(len(slices), _SLICE_END)), _number(11, slices["track"] + 1)]
+    packets = [
+        _event_packet(slices["start_ns"], begin),
+        _event_packet(np.where(is_instant, 0, slices["end_ns"]), end).where(~is_instant),
+    ]
+    return side_by_side(packets).joined()
+
+
+def _arrow_fields(slices: Slices) -> Iterator[Rows]:
+    """Yield flow_ids of the slices where an arrow begins or passes, terminating_flow_ids of those where it ends."""
+    ends: Mask = slices["arrow"] == Arrow.ENDS
+    for field, chosen in ((47, (slices["arrow"] > 0) & ~ends), (48, ends)):
+        if chosen.any():
+            yield side_by_side([constant(tag(field, 1), len(slices)), fixed64(slices["flow"])]).where(chosen)
+
+
+def _annotation(slices: Slices, name: str) -> Rows:
+    known = slices[name] >= 0
+    number = np.full(len(slices), _ANNOTATIONS.index(name) + 1)
+    return _message(4, [_number(1, number), _number(4, np.where(known, slices[name], 0))]).where(known)
+
+
+def _point_packets(points: Points) -> bytes:
+    fields = [
+        _number(9, np.full(len(points), _COUNTER)),
+        _number(11, points["track"] + 1),
+        _number(30, points["value"]),
+    ]
+    return _event_packet(points["ns"], fields).joined()
+
+
+def _event_packet(ns: Numbers, event: list[Rows]) -> Rows:
+    """Return a packet with a time and an event."""
+    content = [
+        _number(8, ns),
+        constant(number_field(10, _SEQUENCE) + number_field(13, _NEEDS_STATE), len(ns)),
+        _message(11, event),
+    ]
+    return _message(1, content)
+
+
+def _number(field: int, values: Numbers) -> Rows:
+    return side_by_side([constant(tag(field, 0), len(values)), varint(values)])
+
+
+def _message(field: int, fields: list[Rows]) -> Rows:
+    """Return a message of fields, each record's with its own length before it."""
+    content = side_by_side(fields)
+    return side_by_side([constant(tag(field, 2), len(content.cells)), varint(content.sizes), content])

@@ -1,0 +1,60 @@
+"""Graphs on the terminal."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+from rich.table import Table
+
+from perfsuite.report.graph.tables import graph_tables
+from perfsuite.report.graph.view import GraphOptions, GraphView, graph_view
+from perfsuite.testing.engine_traces import engine_trace, node, small_trace, tensor
+from perfsuite.testing.large_trace import large_trace
+
+
+def printed(views: list[GraphView], n_top: int = 15) -> str:
+    """Return what a wide terminal shows."""
+    out = io.StringIO()
+    for each in graph_tables(views, n_top):
+        if isinstance(each, Table):
+            Console(file=out, width=200).print(each)
+        else:
+            print(each, file=out)
+    return out.getvalue()
+
+
+def test_a_graph_has_roles_and_siblings() -> None:
+    """The operators that take the longest, and those that could run side by side with what they would save."""
+    told = printed([graph_view(large_trace(2000))])
+    assert told.startswith("model.gguf\n  graph 0, decode, 513 operators on CPU")
+    assert "Operators: the 15 of " in told
+    row = next(line for line in told.splitlines() if line.startswith("attn_norm  Qcur, Kcur, Vcur")).split()
+    assert row[4] == "30"
+    assert row[-1].endswith("%")
+    columns = next(line for line in told.splitlines() if line.startswith("role ")).split()
+    assert columns == ["role", "operation", "n", "critical", "time", "share", "bandwidth", "cycles", "page-faults"]
+
+
+def test_a_graph_without_siblings_has_no_such_table() -> None:
+    """Nor one without times."""
+    assert "Siblings" not in printed([graph_view(engine_trace([]))])
+
+
+def test_two_graphs_are_compared_role_by_role() -> None:
+    """The whole, the critical path, the weights, and each role with its change; what only one has has none."""
+    other = engine_trace([], graphs=((node("SCALE", tensor("only here")),),))
+    told = printed([graph_view(small_trace()), graph_view(small_trace(), GraphOptions(title="b")), graph_view(other)])
+    rows = {line.split("  ")[0].strip(): line.split() for line in told.partition("Side by side")[2].splitlines()}
+    assert rows["all operators"].count("+0.0") == 1
+    assert rows["all operators"][-1] == "-"
+    assert rows["Qcur MUL_MAT"][2:] == ["12.1", "µs", "1", "12.1", "µs", "1", "+0.0", "%", "-", "-", "-"]
+    assert rows["weights"][1:4] == ["32.2", "KiB", "3"]
+    assert rows["only here SCALE"][3:] == ["-", "-", "-", "-", "-", "-", "1", "-"]
+
+
+def test_names_are_no_markup_and_control_nothing() -> None:
+    """Brackets of a role are shown, escapes are not."""
+    told = printed([graph_view(engine_trace([], graphs=((node("ADD", tensor("[red]x\x1b[2J")),),)))])
+    assert "[red]x�[2J" in told
+    assert "\x1b" not in told

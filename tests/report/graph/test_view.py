@@ -1,0 +1,159 @@
+"""What a picture of a graph shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.report.graph.view import GraphOptions, GraphView, graph_view, layers_of
+from perfsuite.testing.engine_traces import engine_trace, node, small_graph, small_trace, tensor
+from perfsuite.testing.large_trace import large_trace
+
+
+@pytest.fixture(scope="module")
+def decode() -> EngineTrace:
+    """Return a decode step of 30 layers, twice."""
+    return large_trace(2000)
+
+
+def view_of(trace: EngineTrace, layers: tuple[int, ...] | None) -> GraphView:
+    """Return a trace's graph with the layers."""
+    return graph_view(trace, GraphOptions(layers=layers))
+
+
+def folds(view: GraphView) -> list[str]:
+    """Return what the folded boxes say first."""
+    return [each.lines[0] for each in view.nodes if each.is_fold]
+
+
+def test_two_layers_and_the_ends_are_shown(decode: EngineTrace) -> None:
+    """By default layers 0 and 1 stand operator by operator, 28 layers are one box, and the ends are there."""
+    view = graph_view(decode)
+    (fold,) = (each for each in view.nodes if each.is_fold)
+    assert fold.lines[:2] == ("28 layers alike", "layers 2 to 29, 476 operators")
+    assert fold.lines[2].endswith(", 93 %")
+    assert fold.is_critical
+    assert fold.value is None
+    assert view.nodes[0].lines[0] == "0: embd"
+    assert [each.lines[0] for each in view.nodes[-2:]] == ["511: result_norm", "512: result_output"]
+    assert len(view.nodes) == 1 + 2 * 17 + 1 + 2
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ((5,), ["5 layers alike", "24 layers alike"]),
+        ((0, 29), ["28 layers alike"]),
+        (None, []),
+        ((), ["30 layers alike"]),
+    ],
+)
+def test_layers_are_folded_where_they_are_not_asked_for(
+    decode: EngineTrace, layers: tuple[int, ...] | None, expected: list[str]
+) -> None:
+    """Each stretch of layers between those that are shown is a box."""
+    assert folds(view_of(decode, layers)) == expected
+
+
+def test_every_operator_is_in_one_box(decode: EngineTrace) -> None:
+    """Whatever is folded, none is lost and none is there twice."""
+    for layers in ((0, 1), (3, 7), None):
+        view = view_of(decode, layers)
+        assert sorted(each for box in view.nodes for each in box.members) == list(range(513))
+
+
+def test_edges_lead_to_the_boxes(decode: EngineTrace) -> None:
+    """Edges of folded operators are the box's, none leads to itself, and the critical path runs through all."""
+    view = graph_view(decode)
+    fold = next(number for number, each in enumerate(view.nodes) if each.is_fold)
+    assert sum(origin == fold for origin, _ in view.edges) == 1
+    assert all(origin != target for origin, target in view.edges)
+    assert len(view.edges) == len(set(view.edges))
+    assert view.critical_edges <= set(view.edges)
+    assert len(view.critical_edges) == sum(each.is_critical for each in view.nodes) - 1
+
+
+def test_one_layer_is_not_folded() -> None:
+    """A box for one layer would hide it and save nothing that one asked for."""
+    view = graph_view(large_trace(2000), GraphOptions(layers=tuple(range(29))))
+    assert folds(view) == []
+
+
+def test_layers_that_differ_are_told() -> None:
+    """Layers of other operators are folded as well, but not called alike."""
+    graph = [*small_graph()]
+    for layer in (2, 3, 4):
+        op = "ADD" if layer == 4 else "MUL"
+        graph.append(node(op, tensor(f"l_out-{layer}"), graph[-1].tensor))
+    view = graph_view(engine_trace([], graphs=(tuple(graph),)))
+    assert folds(view) == ["3 layers of 2 kinds"]
+
+
+def test_operators_between_layers_are_of_the_layer_before() -> None:
+    """An operator without a layer's number belongs to no layer only before the first and behind the last."""
+    names = ("embd", "a-0", "between", "b-1", "result_norm")
+    graph = tuple(node("ADD", tensor(name)) for name in names)
+    found = graph_view(engine_trace([], graphs=(graph,))).graph
+    assert layers_of(found) == (None, 0, 0, 1, None)
+
+
+def test_boxes_tell_what_is_asked_for() -> None:
+    """The time's share, a bandwidth, or a counter beside the time."""
+    trace = large_trace(2000)
+    lines = {
+        metric: graph_view(trace, GraphOptions(metric=metric)).nodes[2] for metric in ("time", "bandwidth", "cycles")
+    }
+    assert lines["time"].lines[1] == "MUL_MAT q8_0 576x576 to 576"
+    assert lines["time"].lines[2].endswith(" %")
+    assert lines["bandwidth"].lines[2].endswith(" GB/s")
+    assert lines["cycles"].lines[2].endswith(" cycles")
+    time_ns = graph_view(trace).graph.operators[2].time_ns
+    n_bytes = graph_view(trace).graph.operators[2].n_bytes
+    assert time_ns is not None
+    assert n_bytes is not None
+    assert lines["bandwidth"].value == pytest.approx(n_bytes / time_ns)
+
+
+def test_what_was_not_measured_has_no_value() -> None:
+    """Boxes of a graph without times are plain and say so."""
+    box = graph_view(engine_trace([])).nodes[0]
+    assert (box.value, box.lines[2]) == (None, "time not known")
+
+
+def test_an_operator_without_a_name_is_called_by_its_role() -> None:
+    """The engine's own number stands behind it."""
+    graph = (node("ROPE", tensor("Qcur-3"), tensor("x")), node("FLASH_ATTN_EXT", tensor("node_21"), tensor("Qcur-3")))
+    view = graph_view(engine_trace([], graphs=(graph,)), GraphOptions(layers=None))
+    assert view.nodes[1].lines[0] == "1: flash_attn_ext-3 (node_21)"
+
+
+def test_names_are_made_printable() -> None:
+    """Control characters of a tensor's name are not drawn."""
+    view = graph_view(engine_trace([], graphs=((node("ADD", tensor("a\x1b\n")),),)), GraphOptions(title="t\x07"))
+    assert view.nodes[0].lines[0] == "0: a��"
+    assert view.title == "t�"
+
+
+def test_a_graph_is_called_by_its_file() -> None:
+    """The GGUF of the command, the command without one, or the recorder."""
+    trace = small_trace()
+    commands = (("llama-cli", "-m", "dir/x.gguf"), ("llama-bench", "-p"), ())
+    titles = [graph_view(replace(trace, command=each)).title for each in commands]
+    assert titles == ["x.gguf", "llama-bench -p", "ebpf"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (GraphOptions(metric="watts"), "metric 'watts': the trace has time, bandwidth, cycles, page-faults"),
+        (GraphOptions(layers=(0, 30)), "layer 30: the graph has layers 0 to 29"),
+        (GraphOptions(graph="prefill"), "graph 'prefill': the trace has 0 \\(decode, 513 operators, "),
+    ],
+)
+def test_what_there_is_not_is_told(decode: EngineTrace, options: GraphOptions, message: str) -> None:
+    """The message says what there is."""
+    with pytest.raises(PerfsuiteError, match=f"^{message}"):
+        graph_view(decode, options)

@@ -1,0 +1,96 @@
+"""Statistics on the terminal."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from rich.console import Console
+
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.events import Phase
+from perfsuite.report.statistics.tables import crossover_table, operator_table, statistics_tables
+from perfsuite.testing.engine_traces import engine_trace
+from perfsuite.trace.statistics.crossover import Crossover, Winner
+from perfsuite.trace.statistics.line_fit import fit_line
+from perfsuite.trace.statistics.statistics_view import trace_statistics
+
+from ...synthetic_statistics import attention, experts_of, law_trace, norm, product, step_events
+
+GRAPH = (product("Qcur", 64, 64), attention(256), norm())
+
+
+def law(step: int, position: int, thread: int) -> int:
+    """Return attention that grows by 40 ns a step, and a norm of thread 0's alone."""
+    return (5_000, 5_000 + 40 * step, (3_000, 100)[thread])[position]
+
+
+def printed(trace: EngineTrace, n_top: int = 10) -> str:
+    """Return the lines and tables of a trace as a wide terminal shows them."""
+    out = io.StringIO()
+    console = Console(file=out, width=160)
+    for each in statistics_tables(trace_statistics(trace), n_top):
+        console.print(each)
+    return out.getvalue()
+
+
+def test_a_decode_is_told_whole() -> None:
+    """Growth, its carrier, types of operators, threads, and what runs on one thread are all there."""
+    text = printed(law_trace(GRAPH, 30, law))
+    assert "30 steps of decoding, 0 steps of more tokens" in text
+    assert "operators grow by 40.0 ns a position, of which attention carries 100%" in text
+    assert "40.0 ns" in text
+    assert "decode: operator" in text
+    assert "one thread alone" in text
+    assert "4712" in text
+
+
+def test_only_the_first_rows_are_shown() -> None:
+    """A limit of one row leaves the rest out."""
+    text = printed(law_trace(GRAPH, 30, law), n_top=1)
+    assert "FLASH_ATTN_EXT" in text
+    assert "MUL_MAT" not in text
+
+
+def test_experts_and_problems_are_told() -> None:
+    """The busiest experts come first, and what makes a trace doubtful comes last."""
+    experts = experts_of((step, 3, [[1, 2 + step]]) for step in range(4))
+    text = printed(engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",)))
+    assert "activations" in text
+    assert text.rstrip().endswith("Not to be trusted: a gap")
+    assert "it breaks off: at byte 5" in text
+
+
+def test_a_trace_without_anything_is_one_line() -> None:
+    """Nothing recorded shows no empty tables."""
+    assert printed(engine_trace(graphs=())).strip() == "0 steps of decoding, 0 steps of more tokens"
+
+
+def test_counters_get_columns_where_they_are() -> None:
+    """Memory and stalls are columns of their own, for the machines that count them."""
+    names = ("l3d_cache_refill", "stall_backend", "cycles")
+    counters = np.array([[1024, 30, 100], [0, 30, 100]])
+    trace = engine_trace(step_events(0, law, 1, counters=0), graphs=(GRAPH,), counter_names=names, counters=counters)
+    table = operator_table(trace_statistics(trace).operators, Phase.DECODE, 5)
+    assert [str(column.header) for column in table.columns][-2:] == ["memory", "stalled"]
+    assert [next(iter(column.cells)) for column in table.columns][-2:] == ["64.0 KiB", "30%"]
+
+
+def test_a_crossover_is_told_in_words() -> None:
+    """Where a device wins, and whether that was measured."""
+    line = fit_line([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    kind = {"phase": Phase.DECODE, "op": "MUL_MAT", "type": "q8_0", "cpu_line": line, "device_line": line}
+    (side,) = _sides()
+    found = [
+        Crossover(**kind, sides=(side,), winner=Winner.DEVICE_ABOVE, work=16_000.0, is_measured=False),  # type: ignore[arg-type]
+        Crossover(**kind, sides=(side,), winner=Winner.CPU, work=None, is_measured=None),  # type: ignore[arg-type]
+    ]
+    cells = list(crossover_table(found).columns[-1].cells)
+    assert cells == ["device above 1.6e+04, beyond what was measured", "cpu throughout"]
+
+
+def _sides() -> tuple[object, ...]:
+    from perfsuite.trace.statistics.crossover import SideBySide
+    from perfsuite.trace.statistics.operator_dimensions import Dimensions
+
+    return (SideBySide(dimensions=Dimensions(64, 1, 64, 1), cpu_ns=1_000.0, device_ns=2_000.0),)

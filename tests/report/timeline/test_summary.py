@@ -1,0 +1,67 @@
+"""What a timeline comes to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfsuite.records.engine_trace import EventKind, Events, ThreadState
+from perfsuite.report.timeline.summary import timeline_summary
+from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, TOKEN_NS, engine_trace, event, small_trace
+
+from ...synthetic_timeline import busy_trace
+
+
+def state(value: ThreadState, start_ns: int, end_ns: int, cpu: int) -> Events:
+    """Return what thread 0 did."""
+    return event(EventKind.THREAD_STATE, start_ns, end_ns, value=value, thread=0, cpu=cpu)
+
+
+def test_threads_are_summed_up() -> None:
+    """Of three tokens, each thread's four operators and its time on a processor."""
+    summary = timeline_summary(small_trace(n_tokens=3))
+    first, second = summary.threads
+    assert (first.n_operators, first.operators_ns) == (12, 12 * OPERATOR_NS)
+    assert second.operators_ns == 3 * (3 * (OPERATOR_NS + EXTRA_NS) + 200)
+    assert (first.running_ns, first.runnable_ns, first.idle_ns) == (3 * TOKEN_NS, 0, 0)
+    assert (first.n_migrations, first.n_preemptions) == (0, 0)
+    assert summary.span_ns == 3 * TOKEN_NS
+    assert dict(summary.n_by_kind) == {"token": 3, "graph": 3, "operator": 24, "thread_state": 2}
+
+
+def test_a_thread_that_goes_on_elsewhere_has_moved() -> None:
+    """Two changes of the processor are two, whatever was between; processors it only waited for do not count."""
+    states = [
+        state(ThreadState.RUNNING, 0, 10, 0),
+        state(ThreadState.RUNNABLE, 10, 20, 1),
+        state(ThreadState.RUNNING, 20, 30, 0),
+        state(ThreadState.RUNNING, 30, 40, 1),
+        state(ThreadState.IDLE, 40, 50, -1),
+        state(ThreadState.RUNNING, 50, 60, 0),
+    ]
+    times = timeline_summary(engine_trace(states)).threads[0]
+    assert (times.n_migrations, times.running_ns, times.runnable_ns, times.idle_ns) == (2, 40, 10, 10)
+
+
+def test_states_that_nobody_recorded_are_not_known() -> None:
+    """None, and not 0."""
+    summary = timeline_summary(engine_trace([event(EventKind.OPERATOR, 0, 5, thread=0)]))
+    assert not summary.has_states
+    assert summary.threads[0].running_ns is None
+    assert summary.threads[0].n_migrations is None
+
+
+def test_pre_emptions_are_summed_by_operator() -> None:
+    """Both evaluations' wait of thread 1 in its product holds up nothing, for thread 0 came as late to the barrier."""
+    summary = timeline_summary(busy_trace())
+    assert [(each.name, each.delay_ns) for each in summary.preemptions] == [("Qcur-0", 3000)] * 2
+    (held_up,) = summary.held_up
+    assert (held_up.n_preemptions, held_up.delay_ns, held_up.held_up_ns) == (2, 6000, 0)
+    assert summary.threads[1].n_preemptions == 2
+
+
+def test_what_is_missing_goes_along() -> None:
+    """Losses, the cut, and problems; an empty trace has no span."""
+    summary = timeline_summary(busy_trace())
+    assert (summary.n_lost, summary.cut, len(summary.problems)) == (3, "the file ends within a record", 1)
+    assert timeline_summary(engine_trace([])).span_ns is None
+    assert timeline_summary(replace(engine_trace([]), threads=())).threads == ()
