@@ -30,6 +30,7 @@ GROUP_OF_KIND = {
     "roofline": "roofline",
     "fidelity": "fidelity",
     "overhead": "overhead",
+    "trace": "trace",
 }
 
 #: The cases that tests of one's own measure; also the name of their file.

@@ -14,7 +14,7 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.opencl_log_file import read_opencl_log
-from perfsuite.trace.kernel_mapping import RecordedRun
+from perfsuite.trace.opencl.kernel_mapping import RecordedRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

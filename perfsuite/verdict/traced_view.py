@@ -11,8 +11,8 @@ from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.trace.device_clock import AlignedTrace, align
-from perfsuite.trace.engine_view import EngineView, engine_view
+from perfsuite.trace.opencl.device_clock import AlignedTrace, align
+from perfsuite.trace.opencl.engine_view import EngineView, engine_view
 from perfsuite.verdict.learnt_mapping import learnt_mapping
 from perfsuite.verdict.traced_run import traced_run
 

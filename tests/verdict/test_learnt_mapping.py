@@ -12,7 +12,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
-from perfsuite.trace.kernel_mapping import KernelMapping
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.verdict.learnt_mapping import learnt_mapping
 from perfsuite.verdict.traced_run import TracedRun
 

@@ -17,9 +17,9 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_setup import set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
-from perfsuite.trace.device_clock import align
-from perfsuite.trace.kernel_mapping import KernelMapping, learn_mapping
-from perfsuite.trace.kernel_samples import map_run
+from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, learn_mapping
+from perfsuite.trace.opencl.kernel_samples import map_run
 from perfsuite.trace.samples import EMBEDDING_ROLE
 from perfsuite.verdict import traced_view as module
 from perfsuite.verdict.learnt_mapping import learnt_mapping

@@ -1,0 +1,160 @@
+"""How evenly the engine's threads should share an operator: the busiest thread over the mean, by ggml's own rules.
+
+With n threads and r rows, all alike:
+
+* Most operators give each thread c = ceil(r / n) rows in one piece or in turn: balance = c n / r. Which dimension the
+  rows are differs: all but the innermost for elementwise operators, the second alone for norms, softmax and SET_ROWS.
+* Sums of rows and repetitions are thread 0's alone: n.
+* Products of matrices are cut into at least 4 n pieces, of which each thread takes the next one when it is done: 1, and
+  the last piece is at most a quarter of a thread's share. Smaller ones are cut along their longer side: c n / r.
+* Fused attention cuts (queries x heads) in the same way, into up to 4 n pieces. One query over 512 positions and more
+  is cut along the cache instead, into n pieces; positions that the mask hides cost nothing, so the last threads idle.
+* Copies are cut by elements or by rows, as strides decide, which shapes do not tell: they are expected where both ways
+  agree.
+
+*Source*: ``ggml_compute_forward_mul_mat`` and ``ggml_graph_compute_thread`` (every operator runs on all threads;
+``ggml_get_n_tasks`` sizes the work buffer alone) in ``ggml/src/ggml-cpu/ggml-cpu.c``, ``get_thread_range`` in
+``common.h``, ``ggml_compute_forward_flash_attn_ext_f16`` and the other operators in ``ops.cpp``, ``repack.cpp``, of
+llama-cpp-python 0.3.36.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+
+from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.timing.features import SPLIT_POSITIONS
+
+#: Pieces that a product is cut into at least, for each thread, and their sides.
+_PIECES_PER_THREAD = 4
+_PIECE_ROWS, _VECTOR_PIECE_ROWS = 16, 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceExpectation:
+    """What the threads should share, by the rules."""
+
+    n_threads: int
+    #: Busiest thread over the mean of all: 1 to the number of threads.
+    balance_ratio: float
+    #: What the last piece of work may add to that, where threads take the next piece when they are done.
+    piece_ratio: float = 0.0
+    #: Whether a thread without rows returns at once; in products and attention it meets the others on the way.
+    returns_at_once: bool = False
+
+    @property
+    def limit_ratio(self) -> float:
+        """The most that the rules allow."""
+        return min(float(self.n_threads), self.balance_ratio + self.piece_ratio)
+
+    @property
+    def is_on_one_thread(self) -> bool:
+        """Whether one thread works and the others have nothing to do and nobody to wait for."""
+        return self.returns_at_once and self.n_threads > 1 and self.balance_ratio >= self.n_threads
+
+
+def operator_balance(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
+    """Return how evenly threads share an operator; None where the rules are not known.
+
+    Parameters
+    ----------
+    operator
+        Of an analytical graph.
+    n_threads
+        Threads of the engine.
+    n_used
+        Positions of the KV cache in use.
+    """
+    if operator.op == "FLASH_ATTN_EXT":
+        return _attention(operator, n_threads, n_used)
+    if operator.op in ("MUL_MAT", "MUL_MAT_ID"):
+        return _product(operator, n_threads)
+    if operator.op in ("CPY", "CONT"):
+        rows, elements = operator.sources[0].ne[1], operator.sources[0].n_elements
+        ways = {_ceiling_ratio(rows, n_threads), round(_ceiling_ratio(elements, n_threads), 2)}
+        return _static(n_threads, ways.pop()) if len(ways) == 1 else None
+    rule = _ROWS.get(operator.op)
+    if rule is None or not operator.output.n_elements:
+        return None
+    return _static(n_threads, _ceiling_ratio(rule(operator), n_threads))
+
+
+def _static(n_threads: int, balance_ratio: float) -> BalanceExpectation:
+    return BalanceExpectation(n_threads=n_threads, balance_ratio=balance_ratio, returns_at_once=True)
+
+
+def _ceiling_ratio(n_rows: int, n_threads: int) -> float:
+    return -(-n_rows // n_threads) * n_threads / n_rows
+
+
+def _product(operator: Operator, n_threads: int) -> BalanceExpectation:
+    """Count the pieces: of an expert's product, those of one row of activations, the fewest."""
+    n_outer = operator.output.ne[0]
+    n_columns = 1 if operator.op == "MUL_MAT_ID" else prod(operator.output.ne[1:])
+    side = _VECTOR_PIECE_ROWS if 1 in (n_outer, n_columns) else _PIECE_ROWS
+    n_pieces = -(-n_outer // side) * -(-n_columns // side)
+    if n_pieces >= _PIECES_PER_THREAD * n_threads:
+        return BalanceExpectation(n_threads=n_threads, balance_ratio=1.0, piece_ratio=1.0 / _PIECES_PER_THREAD)
+    return BalanceExpectation(n_threads=n_threads, balance_ratio=_ceiling_ratio(max(n_outer, n_columns), n_threads))
+
+
+def _attention(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+    query, key = operator.sources[:2]
+    if query.ne[1] == 1 and key.ne[1] >= SPLIT_POSITIONS and key.type in ("f16", "f32"):
+        n_visible, each = min(n_used, key.ne[1]), -(-key.ne[1] // n_threads)
+        return BalanceExpectation(n_threads=n_threads, balance_ratio=min(n_visible, each) * n_threads / n_visible)
+    n_rows = query.ne[1] * query.ne[2]
+    size = -(-n_rows // (_PIECES_PER_THREAD * n_threads))
+    if -(-n_rows // size) < n_threads:
+        size = -(-n_rows // n_threads)
+    pieces = [min(size, n_rows - first) for first in range(0, n_rows, size)]
+    return BalanceExpectation(
+        n_threads=n_threads,
+        balance_ratio=_taken_in_turn(pieces, n_threads) * n_threads / n_rows,
+        piece_ratio=size * n_threads / n_rows if len(pieces) > n_threads else 0.0,
+    )
+
+
+def _taken_in_turn(pieces: Sequence[int], n_threads: int) -> int:
+    """Return what the busiest thread does where each takes the next piece when it is done."""
+    loads = [0] * n_threads
+    for piece in pieces:
+        heapq.heapreplace(loads, loads[0] + piece)
+    return max(loads)
+
+
+_Rows = Callable[[Operator], int]
+
+
+def _all_rows(operator: Operator) -> int:
+    return prod(operator.output.ne[1:])
+
+
+def _second_dimension(operator: Operator) -> int:
+    return operator.output.ne[1]
+
+
+def _stored_rows(operator: Operator) -> int:
+    return operator.sources[0].ne[1]
+
+
+def _one(_: Operator) -> int:
+    return 1
+
+
+#: What an operator's rows are, by which it is cut; 1 where thread 0 works alone.
+_ROWS: Mapping[str, _Rows] = MappingProxyType(
+    {
+        **dict.fromkeys(("ADD", "MUL", "DIV", "SCALE", "SQR", "RELU", "TANH", "SILU", "GELU", "CLAMP"), _all_rows),
+        **dict.fromkeys(("SWIGLU", "GEGLU", "ROPE", "GET_ROWS", "ARGSORT", "FWHT"), _all_rows),
+        **dict.fromkeys(("RMS_NORM", "RMS_NORM+MUL", "NORM", "SOFT_MAX"), _second_dimension),
+        "CONCAT": lambda operator: operator.output.ne[2],
+        "SET_ROWS": _stored_rows,
+        "SUM_ROWS": _one,
+        "REPEAT": _one,
+    }
+)

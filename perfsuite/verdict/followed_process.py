@@ -1,0 +1,70 @@
+"""Follows a process that runs llama.cpp with the eBPF recorder, from attaching to the finished trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.measure.ebpf import start_ebpf
+from perfsuite.measure.ebpf_helper import find_helper
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.tensor_layout import layout_of, mapped_layout_library, refuse_other_layout, tensor_layout
+from perfsuite.records.tensor_layout import TensorLayout
+from perfsuite.records.trace_levels import TraceLevel
+from perfsuite.trace.recording import LOG_NAME, Origin, write_origin
+
+if TYPE_CHECKING:
+    from perfsuite.measure.ebpf import EbpfRecording
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowRequest:
+    """How a process is to be followed."""
+
+    levels: TraceLevel
+    #: Whose headers say what a tensor looks like; the process must use the same build.
+    engine: Engine
+    cache_dir: Path
+    buffer: str = "ring"
+    floor_tokens_per_s: float | None = None
+    counters: tuple[str, ...] = ()
+    #: Headers of the ggml that the process uses, where it is another than the engine's.
+    ggml_include: Path | None = None
+
+
+@contextmanager
+def followed(pid: int, request: FollowRequest, folder: Path, command: Sequence[str] = ()) -> Iterator[EbpfRecording]:
+    """Record a process into a folder until the end of the block; then the log is complete.
+
+    Raises
+    ------
+    MeasurementError
+        The process is another user's or has no llama.cpp, its tensors look otherwise, or there is no helper.
+    """
+    helper = find_helper(request.cache_dir)
+    layout = _layout(pid, request)
+    write_origin(folder, Origin(layout=layout, command=tuple(command)))
+    with start_ebpf(
+        pid,
+        request.levels,
+        layout,
+        helper,
+        folder / LOG_NAME,
+        buffer=request.buffer,
+        floor_tokens_per_s=request.floor_tokens_per_s,
+        counters=request.counters,
+    ) as recording:
+        yield recording
+
+
+def _layout(pid: int, request: FollowRequest) -> TensorLayout:
+    """Return what tensors look like in the process: as the engine's, or as the headers say that are its own."""
+    if request.ggml_include is None:
+        layout = tensor_layout(request.engine, request.cache_dir)
+    else:
+        layout = layout_of(request.ggml_include, mapped_layout_library(pid), request.cache_dir)
+    refuse_other_layout(layout, pid)
+    return layout

@@ -1,0 +1,16 @@
+"""What a traced operator computes and moves, for the rates of the statistics."""
+
+from __future__ import annotations
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.trace.operators import RecordedOperator
+from perfsuite.verdict.graph_agreement import recorded_cost
+
+
+def traced_cost(operator: RecordedOperator) -> OpCost | None:
+    """Cost an operator by the convention of the expectation; None where it has no rule for it or its types."""
+    try:
+        return recorded_cost(operator)
+    except (PerfsuiteError, IndexError, ValueError):  # an operator that is unknown, or whose sources were not read
+        return None

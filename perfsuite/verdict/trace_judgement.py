@@ -1,0 +1,115 @@
+"""The verdict on a case that is judged by a trace."""
+
+from __future__ import annotations
+
+from perfsuite.expectation.attention_growth import attended_positions, growth_expectation
+from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.expectation.decode_linearity import linearity_expectation
+from perfsuite.expectation.expert_reuse import reuse_expectation
+from perfsuite.expectation.thread_balance import expected_balances
+from perfsuite.expectation.trace_cases import (
+    ATTENTION_GROWTH,
+    BALANCE,
+    DECODE_LINEARITY,
+    EXPERT_REUSE,
+    TRACE,
+    n_routed_layers,
+)
+from perfsuite.records.events import Phase
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Finding, Outcome
+from perfsuite.verdict.trace_balance import judge_balance
+from perfsuite.verdict.trace_findings import TraceFindings
+from perfsuite.verdict.trace_growth import judge_growth
+from perfsuite.verdict.trace_linearity import judge_linearity
+from perfsuite.verdict.trace_reuse import judge_reuse
+
+
+def judge_trace(
+    findings: TraceFindings | None,
+    case_id: str,
+    *,
+    ceilings: Ceilings | None,
+    tolerance_ratio: float | None,
+    reason: str = "it was not measured",
+) -> Judgement:
+    """Judge one case of `perfsuite.expectation.trace_cases.trace_cases`.
+
+    Parameters
+    ----------
+    findings
+        What was traced; without it, `reason` says why there is nothing.
+    case_id
+        The case.
+    ceilings
+        What the device can do; None where it is not known.
+    tolerance_ratio
+        How many times the forecast an operator may take, by the device's profile; None where it sets none.
+    reason
+        Why nothing was traced.
+    """
+    if findings is None:
+        return _judgement(case_id, Finding(outcome=Outcome.INVALID, reason=reason))
+    if findings.complaint is not None:
+        return _judgement(case_id, Finding(outcome=Outcome.INVALID, reason=findings.complaint))
+    what = case_id.removeprefix(f"{TRACE}/{findings.workload.prefix}/")
+    return _judgement(case_id, _finding(findings, what, ceilings, tolerance_ratio))
+
+
+def _finding(findings: TraceFindings, what: str, ceilings: Ceilings | None, tolerance_ratio: float | None) -> Finding:
+    if what.startswith(f"{BALANCE}/"):
+        _, phase, role = what.split("/", 2)
+        return _balance(findings, Phase(phase), role)
+    if what == ATTENTION_GROWTH:
+        return _growth(findings, ceilings, tolerance_ratio)
+    if what == DECODE_LINEARITY:
+        expected = linearity_expectation(findings.workload)
+        slope_ns = None if ceilings is None else expected.slope_ns_per_byte(ceilings)
+        return judge_linearity(expected, findings.decode_ns, slope_ns, tolerance_ratio)
+    if what == EXPERT_REUSE:
+        return _reuse(findings)
+    return Finding(outcome=Outcome.INVALID, reason="no such case is known")
+
+
+def _balance(findings: TraceFindings, phase: Phase, role: str) -> Finding:
+    expected = expected_balances(findings.workload, phase, findings.n_threads).get(role)
+    if expected is None:
+        return Finding(outcome=Outcome.INVALID, reason="no rule is known by which threads share this operator")
+    return judge_balance(
+        findings.balances.get((phase, role)),
+        expected,
+        has_ends=findings.has_ends,
+        least_thread_ns=findings.least_thread_ns,
+    )
+
+
+def _growth(findings: TraceFindings, ceilings: Ceilings | None, tolerance_ratio: float | None) -> Finding:
+    workload, n_threads = findings.workload, findings.n_threads
+    positions = [attended_positions(workload, n_used, n_threads) for n_used in findings.contexts]
+    slope_ns = None if ceilings is None else growth_expectation(workload).slope_ns(ceilings)
+    return judge_growth(positions, findings.attention_ns, slope_ns, tolerance_ratio)
+
+
+def _reuse(findings: TraceFindings) -> Finding:
+    moe = findings.workload.weights.architecture.moe
+    if moe is None:
+        return Finding(outcome=Outcome.INVALID, reason="the architecture has no experts")
+    n_layers = n_routed_layers(findings.workload)
+    expected = reuse_expectation(moe, n_layers, findings.n_stretch_steps)
+    return judge_reuse(findings.layers, expected, n_layers=n_layers)
+
+
+def _judgement(case_id: str, finding: Finding) -> Judgement:
+    return Judgement(
+        case_id=case_id,
+        kind=TRACE,
+        samples_ns=(),
+        measured_ns=None,
+        floor_ns=None,
+        expected_ns=None,
+        limit_ns=None,
+        baseline_ns=None,
+        change_ratio=None,
+        outcome=finding.outcome,
+        reason=finding.reason,
+    )

@@ -1,0 +1,87 @@
+"""How the engine's rules share an operator."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.graphs.operator import shape
+from perfsuite.expectation.op_cost import NO_COST
+from perfsuite.expectation.thread_rules import operator_balance
+
+
+def operator(op: str, output: tuple[int, ...], *sources: tuple[int, ...], type: str = "f32") -> Operator:
+    """Return an operator of shapes; the second source has the type."""
+    types = ["f32", type, type, type]
+    shapes = tuple(shape(kind, *ne) for kind, ne in zip(types, sources, strict=False))
+    return Operator(role="role", op=op, layer=0, output=shape("f32", *output), sources=shapes, cost=NO_COST)
+
+
+@pytest.mark.parametrize(
+    ("found", "n_threads", "ratio"),
+    [
+        (operator("ADD", (576, 1), (576, 1)), 2, 2.0),
+        (operator("ADD", (576, 31), (576, 31)), 2, 32 / 31),
+        (operator("ROPE", (64, 9, 1), (64, 9, 1)), 2, 10 / 9),
+        (operator("ROPE", (64, 9, 1), (64, 9, 1)), 4, 12 / 9),
+        (operator("SOFT_MAX", (256, 1, 9), (256, 1, 9)), 2, 2.0),
+        (operator("SOFT_MAX", (256, 8, 9), (256, 8, 9)), 2, 1.0),
+        (operator("SET_ROWS", (192, 512), (192, 5)), 2, 6 / 5),
+        (operator("SUM_ROWS", (1, 64), (4, 64)), 4, 4.0),
+        (operator("CONCAT", (192, 16, 3), (128, 16, 3)), 2, 4 / 3),
+        (operator("CONT", (576, 1), (64, 9, 1)), 3, 1.0),
+    ],
+)
+def test_rows_are_given_out_in_equal_parts(found: Operator, n_threads: int, ratio: float) -> None:
+    """The busiest thread has the rows rounded up; what is not cut is one thread's alone."""
+    expected = operator_balance(found, n_threads, 64)
+    assert expected is not None
+    assert expected.balance_ratio == pytest.approx(ratio, abs=0.005)
+    assert expected.limit_ratio == expected.balance_ratio
+    assert expected.is_on_one_thread == (ratio == n_threads)
+
+
+def test_products_are_taken_piece_by_piece() -> None:
+    """A large product is shared evenly but for its last piece; a small one is cut along its longer side."""
+    large = operator_balance(operator("MUL_MAT", (1536, 1), (576, 1536), (576, 1)), 2, 64)
+    small = operator_balance(operator("MUL_MAT", (3, 1), (576, 3), (576, 1)), 2, 64)
+    assert large is not None
+    assert (large.balance_ratio, large.limit_ratio, large.is_on_one_thread) == (1.0, 1.25, False)
+    assert small is not None
+    assert small.balance_ratio == pytest.approx(4 / 3)
+
+
+def attention(n_positions: int, n_heads: int, n_tokens: int = 1, type: str = "f16") -> Operator:
+    """Return fused attention."""
+    cache = (64, n_positions, 3)
+    return operator("FLASH_ATTN_EXT", (64, n_heads, n_tokens), (64, n_tokens, n_heads), cache, cache, type=type)
+
+
+def test_short_attention_is_cut_by_heads() -> None:
+    """Nine heads in pieces of two make five and four for two threads."""
+    expected = operator_balance(attention(256, 9), 2, 100)
+    assert expected is not None
+    assert expected.balance_ratio == pytest.approx(10 / 9)
+    assert expected.limit_ratio > expected.balance_ratio
+
+
+def test_long_attention_is_cut_along_the_cache() -> None:
+    """Of 512 positions with 300 in use one thread sees 256 and the other 44; all in use they are even."""
+    partly, full = (operator_balance(attention(512, 9), 2, n_used) for n_used in (300, 512))
+    assert partly is not None
+    assert full is not None
+    assert partly.balance_ratio == pytest.approx(2 * 256 / 300)
+    assert full.balance_ratio == 1.0
+
+
+def test_a_quantised_cache_is_cut_by_heads_however_long() -> None:
+    """Only caches of floats are cut along their length."""
+    expected = operator_balance(attention(1024, 8, type="q8_0"), 2, 600)
+    assert expected is not None
+    assert expected.balance_ratio == 1.0
+
+
+def test_what_has_no_rule_has_no_expectation() -> None:
+    """An unknown operator, and a copy that strides decide, are not expected."""
+    assert operator_balance(operator("SSM_SCAN", (64, 1), (64, 1)), 2, 64) is None
+    assert operator_balance(operator("CONT", (64, 3, 5), (64, 3, 5)), 2, 64) is None

@@ -1,0 +1,29 @@
+"""Costs of traced operators."""
+
+from __future__ import annotations
+
+from perfsuite.testing.engine_traces import node, tensor
+from perfsuite.trace.statistics.traced_operators import traced_operators
+from perfsuite.verdict.trace_costs import traced_cost
+
+from ..synthetic_statistics import product
+
+
+def test_a_product_costs_what_the_convention_says() -> None:
+    """2 k m FLOPs, and its weights, input and output moved; the weights are parameters."""
+    (operator,) = traced_operators([product("ffn_up", 64, 128)])
+    cost = traced_cost(operator)
+    assert cost is not None
+    assert cost.flops == 2 * 64 * 128
+    assert cost.parameter_bytes == 128 * 2 * 34
+    assert cost.moved_bytes == cost.parameter_bytes + 4 * (64 + 128)
+
+
+def test_what_has_no_rule_has_no_cost() -> None:
+    """An unknown operator, an unknown type and a missing source cost nothing that is known."""
+    unknown = [
+        node("SSM_SCAN", tensor("a"), tensor("b")),
+        node("ADD", tensor("a"), tensor("b", type="q9_9"), tensor("c")),
+        node("FLASH_ATTN_EXT", tensor("a"), tensor("b")),
+    ]
+    assert [traced_cost(operator) for operator in traced_operators(unknown)] == [None, None, None]
