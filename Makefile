@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl test lint verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl ebpf test lint verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
@@ -23,7 +23,10 @@ opencl: env
 perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
 	$(BIN)/python -m pytest --device=host --backend=opencl $(ARGS)
 
-test: opencl ## the suite's own tests, with coverage
+ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
+	@tools/ebpf.sh
+
+test: opencl ebpf ## the suite's own tests, with coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
 	$(BIN)/coverage combine --quiet

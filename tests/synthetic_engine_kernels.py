@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span, Tensor
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.trace.kernel_mapping import RecordedRun
+from perfsuite.trace.opencl.kernel_mapping import RecordedRun
 from tests.synthetic_opencl import EPOCH_NS, command, trace
 
 #: Kernels take so long, and are enqueued at this distance.

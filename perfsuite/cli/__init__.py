@@ -13,12 +13,14 @@ from perfsuite.cli import (
     calibrate,
     catalog,
     certify,
+    experts,
     fidelity,
     forecast,
     held_out,
     kernels,
     live,
     llama_bench,
+    offload,
     overhead,
     plot,
     prompts,
@@ -49,7 +51,9 @@ _COMMANDS = (
     study,
     fidelity,
     kernels,
+    offload,
     trace,
+    experts,
 )
 
 

@@ -11,9 +11,9 @@ from perfsuite.cli.commands import show
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
-from perfsuite.trace.device_idle import IdleWindow
-from perfsuite.trace.engine_view import EngineView, PhaseView
-from perfsuite.trace.kernel_growth import KernelGrowth
+from perfsuite.trace.opencl.device_idle import IdleWindow
+from perfsuite.trace.opencl.engine_view import EngineView, PhaseView
+from perfsuite.trace.opencl.kernel_growth import KernelGrowth
 from perfsuite.units import format_count, format_ns, format_signed_ns
 from perfsuite.verdict.traced_view import TracedView
 

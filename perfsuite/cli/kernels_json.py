@@ -8,7 +8,7 @@ from typing import Any
 
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.trace.engine_view import PhaseView
+from perfsuite.trace.opencl.engine_view import PhaseView
 from perfsuite.verdict.traced_view import TracedView
 
 

@@ -1,166 +1,131 @@
-"""``perfsuite trace``: run any program under a recorder, and say where its time went."""
+"""``perfsuite trace``: record what a program does, and look at what was recorded."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import importlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.commands import show
-from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.measure.launch import environment_opencl_layers
-from perfsuite.measure.opencl_layer import find_opencl_layers, layer_environment
-from perfsuite.measure.traced_program import run_traced
-from perfsuite.records.json_file import write_json
-from perfsuite.records.opencl_log_file import read_opencl_log
-from perfsuite.report.opencl_json import plain_process
-from perfsuite.report.opencl_summary import OpenClSummary, summarize
-from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, kernel_line, kernel_table
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
-#: What is written beside the logs.
-JSON_NAME = "trace.json"
+_TOP = 10
 
-#: Raised whenever a key of the JSON changes its meaning.
-SCHEMA = 1
+#: What may stand where a program would: a module of its own, which gets the words behind it.
+_WORDS = ("view", "agree", "check", "install-helper")
 
-_DEFAULT_TOP = 10
-_LOGS = "opencl-*.log"
+_USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
+       perfsuite trace [--trace LEVELS] [options] --pid N
+       perfsuite trace [--recorder NAME] [options] --model NAME
+       perfsuite trace --opencl [--json] [--top N] [--output DIR] -- COMMAND...
+       perfsuite trace view graph|timeline|statistics RUN...
+       perfsuite trace agree [--model NAME]
+       perfsuite trace check
+       sudo perfsuite trace install-helper"""
 
-_WITHOUT_COMMAND = "enqueued no OpenCL command that was recorded"
-_WITHOUT_LOG = (
-    "left no log: it used no OpenCL, its loader knows no OPENCL_LAYERS, it took away the variables or the folder that "
-    "the log needs, or it is still running"
+_DESCRIPTION = (
+    "Follow a llama.cpp program that was not changed for it, from outside (eBPF), or one of the suite's own runs with "
+    "any recorder, and keep what was seen as a trace. 'view' shows it, 'agree' compares the recorders with each other, "
+    "'check' says what eBPF lacks here, and 'install-helper' installs the one program that needs privileges."
 )
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
-        "trace",
-        help="run any program under a recorder",
-        usage="perfsuite trace --opencl [--json] [--top N] [--output DIR] -- COMMAND...",
+        "trace", help="record what a program does, and look at it", usage=_USAGE, description=_DESCRIPTION
     )
-    parser.add_argument("--opencl", action="store_true", help="record every OpenCL command")
-    parser.add_argument("--json", action="store_true", help="print JSON, to standard output after the program's own")
-    parser.add_argument("--top", type=int, default=_DEFAULT_TOP, metavar="N", help="kernels and gaps to show (10)")
-    parser.add_argument(
-        "--output", metavar="DIR", help=f"keep the logs there, and {JSON_NAME}: for programs that print themselves"
+    whom = parser.add_argument_group("whom to follow")
+    whom.add_argument("--pid", type=int, metavar="N", help="a process that runs llama.cpp")
+    whom.add_argument("--model", metavar="PATH|NAME", help="a run of the suite's own")
+    whom.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program and its arguments")
+    _add_recording(parser.add_argument_group("what to record"))
+    own = parser.add_argument_group("a run of the suite's own")
+    own.add_argument("--device", default="host", help="device profile (default host)")
+    own.add_argument("--scenario", default="siso", metavar="NAME", help="default siso")
+    own.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
+    own.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    own.add_argument(
+        "--memory-limit", metavar="BYTES", help="let the run have no more memory, such as 900M: experts are paged then"
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
+    told = parser.add_argument_group("what is told")
+    told.add_argument("--output", metavar="DIR", help="keep the trace there (default: .perfsuite/traces/<time>)")
+    told.add_argument("--json", action="store_true", help="print JSON, after the program's own output")
+    told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
     parser.set_defaults(run=_trace)
 
 
+def _add_recording(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--opencl", action="store_true", help="every OpenCL command, by a layer in the program's loader")
+    group.add_argument(
+        "--recorder",
+        choices=("callback", "preload", "experts", "ebpf", "opencl"),
+        help="of a run of the suite's own (default: preload, which needs no privileges)",
+    )
+    group.add_argument(
+        "--trace",
+        metavar="LEVELS",
+        help="of eBPF, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)",
+    )
+    group.add_argument(
+        "--trace-floor",
+        type=float,
+        metavar="TOKENS/S",
+        help="switch levels off while the decode is slower than this, and on again when it has recovered",
+    )
+    group.add_argument("--counters", metavar="NAMES", help="by commas (default: those that the machine has)")
+    group.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of eBPF's events (default ring)")
+    group.add_argument("--duration", type=float, metavar="S", help="end the recording of a process after that time")
+    group.add_argument(
+        "--ggml-include",
+        type=Path,
+        metavar="DIR",
+        help="headers of the ggml that the program uses, where it is another",
+    )
+
+
 def _trace(options: argparse.Namespace) -> int:
-    program = options.program[1:] if options.program[:1] == ["--"] else options.program
-    _refuse_unusable(options, program)
-    with _log_folder(options.output) as folder:
-        layer = find_opencl_layers(Path(platformdirs.user_cache_dir("perfsuite"))).tracing
-        sys.stdout.flush()
-        exit_code = run_traced(program, layer_environment(layer, folder, inherited=environment_opencl_layers()))
-        summaries, unreadable = _read(folder, options.top)
-    plain = _plain(program, exit_code, summaries, unreadable)
-    _tell(options, summaries, plain)
-    problems = [*unreadable, *_kept(options.output, plain)]
-    for problem in problems:
-        print(f"perfsuite: error: {problem}", file=sys.stderr)
-    return exit_code or (2 if problems else 0)
+    words = options.program
+    if words and words[0] in _WORDS:
+        module = importlib.import_module(f"perfsuite.cli.trace_{words[0].replace('-', '_')}")
+        return int(module.run(words[1:]))
+    program = words[1:] if words[:1] == ["--"] else words
+    if options.opencl:
+        from perfsuite.cli.trace_opencl import trace_opencl  # NumPy and the layers, as each of these
+
+        return trace_opencl(options, program)
+    _check(options, program)
+    parse_levels(options.trace or DEFAULT_LEVELS, "--trace")
+    if options.model is not None:
+        from perfsuite.cli.trace_run import trace_run
+
+        return trace_run(options)
+    from perfsuite.cli.trace_program import trace_pid, trace_program
+
+    return trace_program(options, program) if program else trace_pid(options)
 
 
-def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> None:
-    if not options.opencl:
-        raise PerfsuiteError("trace: no recorder is chosen; expected --opencl")
-    if not program:
-        raise PerfsuiteError("trace: no command to run; expected it at the end, as in trace --opencl -- COMMAND")
-    if options.top < 1:
-        raise PerfsuiteError(f"--top={options.top}: expected 1 or more")
+def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
+    named = [name for name, given in (("--pid", options.pid is not None), ("--model", options.model)) if given]
+    whom = [*named, *(["a command"] if program else [])]
+    if not whom:
+        raise PerfsuiteError("trace: nobody to follow; expected -- COMMAND, --pid N or --model NAME")
+    if len(whom) > 1:
+        raise PerfsuiteError(f"trace: {' and '.join(whom)}; expected one of them")
+    if options.pid is not None and options.pid < 1:
+        raise PerfsuiteError(f"--pid={options.pid}: expected the number of a process")
+    if options.recorder not in (None, "ebpf") and options.model is None:
+        raise PerfsuiteError(f"--recorder={options.recorder}: is of the suite's own runs; expected --model beside it")
     if options.output == "":
         raise PerfsuiteError("--output=: is empty; expected a folder")
-
-
-@contextmanager
-def _log_folder(named: str | None) -> Iterator[Path]:
-    """Give the folder where the logs go: the user's own, which must hold no other run's, or one that goes away."""
-    if named is None:
-        with tempfile.TemporaryDirectory(prefix="perfsuite-trace-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
-        return
-    output = Path(named)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MeasurementError(f"--output={output}: cannot be made ({error.strerror})") from None
-    if any(output.glob(_LOGS)):
-        raise PerfsuiteError(f"--output={output}: holds the logs of another run; name another folder")
-    if os.path.lexists(output / JSON_NAME):
-        raise PerfsuiteError(f"--output={output}: holds a {JSON_NAME} already; name another folder")
-    yield output.resolve()
-
-
-def _read(folder: Path, n_gaps: int) -> tuple[list[OpenClSummary], list[str]]:
-    """Return the processes in the order in which they enqueued, and what is wrong with logs that cannot be read."""
-    traces, unreadable = [], []
-    for path in sorted(folder.glob(_LOGS)):
-        try:
-            traces.append(read_opencl_log(path))
-        except MeasurementError as error:
-            unreadable.append(str(error))
-    traces.sort(key=lambda each: (int(each.commands["host_start_ns"][0]) if each.commands.size else 0, each.pid))
-    return [summarize(each, n_gaps=n_gaps) for each in traces], unreadable
-
-
-def _plain(
-    program: Sequence[str], exit_code: int, summaries: Sequence[OpenClSummary], unreadable: Sequence[str]
-) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "command": list(program),
-        "exit_code": exit_code,
-        "processes": [plain_process(each) for each in summaries],
-        "unreadable": list(unreadable),
-    }
-
-
-def _kept(output: str | None, plain: Mapping[str, Any]) -> list[str]:
-    """Write the JSON beside the logs where they stay; return why it cannot be written."""
-    if output is not None:
-        try:
-            write_json(Path(output) / JSON_NAME, plain, MeasurementError)
-        except MeasurementError as error:
-            return [str(error)]
-    return []
-
-
-def _tell(options: argparse.Namespace, summaries: Sequence[OpenClSummary], plain: Mapping[str, Any]) -> None:
-    if options.json:
-        print(json.dumps(plain, indent=1))
-        return
-    busy = [each for each in summaries if each.n_commands or not each.is_complete]
-    if not busy and not plain["unreadable"]:
-        print(f"perfsuite: {plain['command'][0]} {_WITHOUT_COMMAND if summaries else _WITHOUT_LOG}")
-    for summary in busy:
-        _show(summary, options.top)
-
-
-def _show(summary: OpenClSummary, n_top: int) -> None:
-    for line in count_lines(summary):
-        print(line)
-    if summary.kernels:
-        print()
-        print(kernel_line(summary, n_top))
-        show(kernel_table(summary, n_top))
-    for device in summary.devices:
-        print()
-        print(idle_line(device, summary))
-        if device.idle and device.idle.longest_gaps:
-            show(gap_table(device.idle))
+    for name, value in (("--trace-floor", options.trace_floor), ("--duration", options.duration)):
+        if value is not None and not 0.0 < value < float("inf"):
+            raise PerfsuiteError(f"{name}={value:g}: expected more than 0")
+    for name, value in (("--top", options.top), ("--threads", options.threads)):
+        if value is not None and value < 1:
+            raise PerfsuiteError(f"{name}={value}: expected 1 or more")

@@ -35,6 +35,7 @@ _CASE_KINDS = {
     "roofline_case": "roofline",
     "fidelity_case": "fidelity",
     "overhead_case": "overhead",
+    "trace_case": "trace",
 }
 
 #: The argument of a test of statements about sweeps.

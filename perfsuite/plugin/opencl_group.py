@@ -18,9 +18,9 @@ from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
 from perfsuite.records.events import Phase
 from perfsuite.records.samples import CaseSamples
-from perfsuite.trace.device_clock import align
-from perfsuite.trace.kernel_mapping import KernelMapping
-from perfsuite.trace.kernel_samples import KernelPhase, MappedRun, map_run
+from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
+from perfsuite.trace.opencl.kernel_samples import KernelPhase, MappedRun, map_run
 from perfsuite.trace.samples import ReplicateSamples, reduce_phases
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.learnt_mapping import learnt_mapping

@@ -71,6 +71,8 @@ class RunConfig:
     fidelity: bool = False
     #: Whether what following a run costs is measured.
     overhead: bool = False
+    #: Whether a run is traced, and judged by what the trace shows.
+    trace: bool = False
     #: The engine's OpenCL backend on its device; None with another backend.
     opencl: OpenClBackend | None = None
     #: Lengths of the prompts that each process runs; () runs the scenario's.
@@ -99,6 +101,11 @@ def add_options(parser: pytest.Parser) -> None:
         help="hold the suite's own timings against an independent tracer and kernel duplication",
     )
     group.addoption("--perf-overhead", action="store_true", help="measure what recorders cost, alone and together")
+    group.addoption(
+        "--perf-trace",
+        action="store_true",
+        help="trace a run, and judge balance of threads, growth of attention, linearity of products, reuse of experts",
+    )
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption(
@@ -213,6 +220,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
         overhead=option.perf_overhead,
+        trace=option.perf_trace,
         opencl=opencl,
         prompt_lengths=lengths,
     )
@@ -225,6 +233,7 @@ def _prompt_lengths(option: argparse.Namespace) -> tuple[int, ...]:
         "--perf-sweep": option.perf_sweep,
         "--perf-fidelity": option.perf_fidelity,
         "--perf-overhead": option.perf_overhead,
+        "--perf-trace": option.perf_trace,
         "--against": option.against or option.against_model or option.against_args,
         "--backend=opencl": option.backend == "opencl",
     }
@@ -251,6 +260,8 @@ def _refuse_in_pairs(option: argparse.Namespace) -> None:
         raise pytest.UsageError("--perf-fidelity: a pair has no ground truth; leave out one or the other")
     if option.perf_overhead:
         raise pytest.UsageError("--perf-overhead: makes pairs of its own; leave out --against")
+    if option.perf_trace:
+        raise pytest.UsageError("--perf-trace: a trace is judged by expectations, not in pairs; leave out --against")
 
 
 def _sweeps(option: argparse.Namespace) -> tuple[str, ...]:

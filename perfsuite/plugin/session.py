@@ -43,6 +43,7 @@ from perfsuite.plugin.roofline_group import (
     unmeasured_statement,
 )
 from perfsuite.plugin.stored import StoredBaselines, open_baselines
+from perfsuite.plugin.trace_group import TraceExamination
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
@@ -57,7 +58,7 @@ from perfsuite.verdict.roofline.statement import Statement
 from perfsuite.verdict.roofline.stored_run import write_roofline
 
 if TYPE_CHECKING:
-    from perfsuite.trace.kernel_mapping import KernelMapping
+    from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 
 #: The kind of the sweeps' cases, and the name of their group.
 _ROOFLINE = "roofline"
@@ -326,7 +327,8 @@ def open_session(config: RunConfig) -> PerfSession:
     cases = list(_engine_cases(config, mapping))
     if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
         cases += kernel_cases()
-    examinations = _examinations(config)
+    forecasts = open_forecasts(config)
+    examinations = _examinations(config, forecasts)
     cases += (case for examination in examinations for case in examination.cases())
     sweeps = open_sweeps(config) if config.old is None else Sweeps()
     cases += sweeps.cases()
@@ -337,17 +339,19 @@ def open_session(config: RunConfig) -> PerfSession:
         mapping=mapping,
         examinations=examinations,
         stored=open_baselines(config),
-        forecasts=open_forecasts(config),
+        forecasts=forecasts,
     )
 
 
-def _examinations(config: RunConfig) -> tuple[Examination, ...]:
+def _examinations(config: RunConfig, forecasts: Forecasts) -> tuple[Examination, ...]:
     """Return what the options ask to be examined."""
     found: list[Examination] = []
     if config.fidelity:
         found.append(FidelityExamination(config=config))
     if config.overhead:
         found.append(OverheadExamination(config=config))
+    if config.trace:
+        found.append(TraceExamination(config=config, ceilings=lambda: forecasts.ceilings))
     return tuple(found)
 
 

@@ -34,8 +34,8 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[OverheadPlan]
         quiet = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "others_ratio": None}
         return {"plain_ns": [1000] * plan.n_pairs, "recorded_ns": [1100] * plan.n_pairs, "contention": quiet}
 
-    monkeypatch.setattr("perfsuite.cli.overhead.run_worker", answer)
-    monkeypatch.setattr("perfsuite.cli.overhead.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.cli.overhead_rows.run_worker", answer)
+    monkeypatch.setattr("perfsuite.cli.overhead_rows.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return given
 
@@ -124,7 +124,7 @@ class Pairs:
 def pairs(plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pairs:
     """Replace comparisons of processes, and the device."""
     found = Pairs(folder=tmp_path)
-    monkeypatch.setattr("perfsuite.cli.overhead.compare_recorders", found.compare)
+    monkeypatch.setattr("perfsuite.cli.overhead_rows.compare_recorders", found.compare)
     monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
     return found
 
@@ -190,7 +190,7 @@ def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[Overhea
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (asked("opencl"), "--recorder=opencl: on the backend cpu there are callback, preload, cb_eval, live, "),
+        (asked("opencl"), "--recorder=opencl: on the backend cpu there are callback, preload, cb_eval, ebpf-token, "),
         (
             ["--backend", "opencl", *asked("opencl", "callback")],
             "--recorder=callback: on the backend opencl there are ",

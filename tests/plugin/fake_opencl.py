@@ -17,7 +17,7 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin import opencl_group
 from perfsuite.records.events import Phase
-from perfsuite.trace.kernel_mapping import KernelMapping
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.verdict.traced_run import TracedRun
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve

@@ -12,7 +12,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, operator_cases
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
-from perfsuite.trace.kernel_mapping import KernelMapping
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.samples import EMBEDDING_ROLE
 
 from ..conftest import STORED_MODEL

@@ -1,0 +1,98 @@
+"""``perfsuite experts``: how a model's routers reuse their experts, and what a cache of experts would hit."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.commands import show
+from perfsuite.errors import PerfsuiteError
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.records.engine_trace import EngineTrace
+    from perfsuite.report.statistics.experts import ExpertReport
+
+_DESCRIPTION = """Read a recording with the choices of routers (perfsuite trace --trace experts, or --model NAME
+--recorder experts) and tell the reuse of experts in each layer, the hits of caches of every size, and, where operators
+were recorded too, how the time of the experts' products and their major faults go with the reuse distance (perfsuite
+trace --model NAME --trace experts,counters --memory-limit BYTES)."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser("experts", help="how a model's experts are reused", description=_DESCRIPTION)
+    parser.add_argument("recording", type=Path, metavar="RUN", help="a folder that 'perfsuite trace' made, or its file")
+    parser.add_argument("--cache", type=int, metavar="N", help="tell the hits of a cache of N experts in each layer")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw hits over the cache's size as PNG or SVG")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_experts)
+
+
+def _experts(options: argparse.Namespace) -> int:
+    _check(options)
+    from perfsuite.trace.recording import read_recording  # NumPy and the readers
+
+    report = _report(read_recording(options.recording), options)
+    if options.plot is not None:
+        _draw(report, options.plot)
+    if options.json:
+        from perfsuite.report.statistics.experts_json import plain_experts
+
+        print(json.dumps(plain_experts(report), indent=1))
+    else:
+        _tell(report)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.cache is not None and options.cache < 1:
+        raise PerfsuiteError(f"--cache={options.cache}: expected 1 or more experts")
+    if options.plot is not None:
+        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
+
+        format_of(options.plot)
+
+
+def _report(trace: EngineTrace, options: argparse.Namespace) -> ExpertReport:
+    from perfsuite.report.statistics.experts import ExpertReport
+    from perfsuite.trace.experts.cache import cache_hits, hits_by_size
+    from perfsuite.trace.experts.faults import fault_relation
+    from perfsuite.trace.experts.reuse import expert_reuse
+
+    layers = expert_reuse(trace.experts, trace.n_experts)
+    if not layers:
+        raise PerfsuiteError(
+            f"{options.recording}: holds no choices of experts; record them with --trace experts, of "
+            "a model that has experts"
+        )
+    return ExpertReport(
+        name=options.recording.stem,
+        layers=layers,
+        sizes=hits_by_size(layers),
+        asked=None if options.cache is None else cache_hits(layers, options.cache),
+        faults=fault_relation(trace),
+    )
+
+
+def _draw(report: ExpertReport, path: Path) -> None:
+    from perfsuite.report.plots.picture import write_picture
+    from perfsuite.report.statistics.experts import expert_chart
+
+    write_picture(expert_chart(report), path)
+
+
+def _tell(report: ExpertReport) -> None:
+    from perfsuite.report.statistics.experts import cache_table, expert_lines, fault_table, layer_table
+
+    for line in expert_lines(report):
+        print(line)
+    print()
+    show(layer_table(report.layers))
+    print()
+    show(cache_table(report.sizes))
+    if report.faults.bins:
+        print()
+        show(fault_table(report.faults))

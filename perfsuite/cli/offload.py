@@ -1,0 +1,130 @@
+"""``perfsuite offload``: speed, graph splits and refused operators against the layers that a device computes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import PerfsuiteError
+from perfsuite.measure.launch import environment_engine
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import materialize, resolve
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.trace.offload import OffloadSweep
+
+_DEFAULT_ROUNDS = 3
+_DEFAULT_SCENARIO = "p16-g8"
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "offload",
+        help="sweep over the number of layers that an OpenCL device computes",
+        description="Run a model with different numbers of its layers on llama.cpp's OpenCL backend, in fresh "
+        "processes that take turns, and show by number of layers the speed of prefill and decode, how llama.cpp splits "
+        "its graph over the backends, and which operators stay on the processor because the device refuses them. "
+        "'make perf-opencl' makes the backend.",
+    )
+    parser.add_argument("--device", default="host", help="device profile (default host)")
+    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
+    parser.add_argument(
+        "--gpu-layers",
+        default="0,all",
+        metavar="LIST",
+        help="numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)",
+    )
+    parser.add_argument("--scenario", default=_DEFAULT_SCENARIO, metavar="NAME", help=f"default {_DEFAULT_SCENARIO}")
+    parser.add_argument(
+        "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"timed processes (default {_DEFAULT_ROUNDS})"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
+    parser.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
+    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    parser.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_offload)
+
+
+def _offload(options: argparse.Namespace) -> int:
+    from perfsuite.cli.offload_json import print_sweep
+    from perfsuite.cli.offload_tables import show_sweep
+    from perfsuite.expectation.cases import llama_workload
+    from perfsuite.measure.llama_plan import llama_plan
+    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
+    from perfsuite.verdict.offload_sweep import measure_offload
+
+    _check(options)
+    profile, scenario = find_profile(options.device), find_scenario(options.scenario)
+    cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
+    weights = resolve(options.model, cache_dir=cache_dir / "models")
+    layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
+    backend = set_up_opencl(engine, options.opencl_platform or profile.opencl_platform, cache_dir)
+    flash_attn = not backend.device.is_cpu if options.flash_attn is None else options.flash_attn == "on"
+    workload = llama_workload(weights, scenario, flash_attn=flash_attn)
+    plan = llama_plan(
+        workload,
+        engine,
+        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
+        cache_dir=cache_dir,
+        n_threads=options.threads or default_threads(),
+        opencl=backend,
+    )
+    sweep = measure_offload(plan, backend, profile, layers=layers, n_rounds=options.rounds, announce=_announce)
+    if options.plot is not None:
+        _draw(sweep, workload.prefix, str(backend.device), options)
+    if options.json:
+        print_sweep(sweep, workload, backend)
+    else:
+        show_sweep(sweep, workload, backend)
+    return 0
+
+
+def gpu_layers(text: str, n_all: int) -> tuple[int, ...]:
+    """Return the numbers of layers that a list by commas names, each once and in its order; ``all`` is `n_all`.
+
+    Raises
+    ------
+    PerfsuiteError
+        A part is no number of layers that the model has.
+    """
+    numbers = []
+    for part in text.split(","):
+        number = n_all if part.strip() == "all" else int(part) if re.fullmatch(r"\s*[0-9]{1,6}\s*", part) else -1
+        if not 0 <= number <= n_all:
+            raise PerfsuiteError(f"--gpu-layers={text}: '{part.strip()}' is no number of 0 to {n_all}, and not 'all'")
+        numbers.append(number)
+    return tuple(dict.fromkeys(numbers))
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name in ("threads", "rounds"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
+    if options.plot is not None:
+        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
+
+        format_of(options.plot)
+
+
+def _draw(sweep: OffloadSweep, name: str, device: str, options: argparse.Namespace) -> None:
+    from perfsuite.report.offload_chart import offload_chart
+    from perfsuite.report.plots.picture import write_picture
+
+    write_picture(offload_chart(sweep, name=name, device=device), options.plot)
+    print(f"{options.plot}: drawn", file=sys.stderr)
+
+
+def _announce(text: str) -> None:
+    print(f"offload: {text}", file=sys.stderr, flush=True)

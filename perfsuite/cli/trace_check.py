@@ -1,0 +1,24 @@
+"""``perfsuite trace check``: whether the eBPF recorder works here, and otherwise the one thing that is missing."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import platformdirs
+
+from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Say what is missing, with the exit code 1, or which helper is used."""
+    argparse.ArgumentParser(
+        prog="perfsuite trace check", description="Load the eBPF programs and set a probe, as a recording would."
+    ).parse_args(arguments)
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    if obstacle := ebpf_obstacle(cache_dir):
+        print(f"eBPF cannot be used: {obstacle}")
+        return 1
+    print(f"eBPF can be used, by {find_helper(cache_dir)}")
+    return 0

@@ -1,0 +1,28 @@
+"""``sudo perfsuite trace install-helper``: install the one program of the suite that has privileges."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from perfsuite.measure.ebpf_install import install_helper
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Install the helper, and say where and with what.
+
+    Raises
+    ------
+    PerfsuiteError
+        This is not root, the helper does not build, or its folder is none for it.
+    """
+    argparse.ArgumentParser(
+        prog="perfsuite trace install-helper",
+        description="Compile the helper of the eBPF recorder, and install it as root's with CAP_BPF and CAP_PERFMON "
+        "as file capabilities: any user may then trace processes of their own.",
+    ).parse_args(arguments)
+    installed = install_helper()
+    for note in installed.notes:
+        print(f"note: {note}")
+    print(f"installed {installed.path}, with CAP_BPF and CAP_PERFMON")
+    return 0

@@ -1,0 +1,149 @@
+"""``perfsuite trace --opencl``: run any program under the OpenCL layer, and say where its device's time went."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from perfsuite.cli.commands import show
+from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.measure.launch import environment_opencl_layers
+from perfsuite.measure.opencl_layer import find_opencl_layers, layer_environment
+from perfsuite.measure.traced_program import run_traced
+from perfsuite.records.json_file import write_json
+from perfsuite.records.opencl_log_file import read_opencl_log
+from perfsuite.report.opencl_json import plain_process
+from perfsuite.report.opencl_summary import OpenClSummary, summarize
+from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, kernel_line, kernel_table
+
+#: What is written beside the logs.
+JSON_NAME = "trace.json"
+
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
+
+_LOGS = "opencl-*.log"
+
+_WITHOUT_COMMAND = "enqueued no OpenCL command that was recorded"
+_WITHOUT_LOG = (
+    "left no log: it used no OpenCL, its loader knows no OPENCL_LAYERS, it took away the variables or the folder that "
+    "the log needs, or it is still running"
+)
+
+
+def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
+    """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read.
+
+    Raises
+    ------
+    PerfsuiteError
+        An option is unusable, the program cannot be started, or the layer does not build.
+    """
+    _refuse_unusable(options, program)
+    with _log_folder(options.output) as folder:
+        layer = find_opencl_layers(Path(platformdirs.user_cache_dir("perfsuite"))).tracing
+        sys.stdout.flush()
+        exit_code = run_traced(program, layer_environment(layer, folder, inherited=environment_opencl_layers()))
+        summaries, unreadable = _read(folder, options.top)
+    plain = _plain(program, exit_code, summaries, unreadable)
+    _tell(options, summaries, plain)
+    problems = [*unreadable, *_kept(options.output, plain)]
+    for problem in problems:
+        print(f"perfsuite: error: {problem}", file=sys.stderr)
+    return exit_code or (2 if problems else 0)
+
+
+def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> None:
+    if not program:
+        raise PerfsuiteError("trace: no command to run; expected it at the end, as in trace --opencl -- COMMAND")
+    if options.top < 1:
+        raise PerfsuiteError(f"--top={options.top}: expected 1 or more")
+    if options.output == "":
+        raise PerfsuiteError("--output=: is empty; expected a folder")
+
+
+@contextmanager
+def _log_folder(named: str | None) -> Iterator[Path]:
+    """Give the folder where the logs go: the user's own, which must hold no other run's, or one that goes away."""
+    if named is None:
+        with tempfile.TemporaryDirectory(prefix="perfsuite-trace-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+        return
+    output = Path(named)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeasurementError(f"--output={output}: cannot be made ({error.strerror})") from None
+    if any(output.glob(_LOGS)):
+        raise PerfsuiteError(f"--output={output}: holds the logs of another run; name another folder")
+    if os.path.lexists(output / JSON_NAME):
+        raise PerfsuiteError(f"--output={output}: holds a {JSON_NAME} already; name another folder")
+    yield output.resolve()
+
+
+def _read(folder: Path, n_gaps: int) -> tuple[list[OpenClSummary], list[str]]:
+    """Return the processes in the order in which they enqueued, and what is wrong with logs that cannot be read."""
+    traces, unreadable = [], []
+    for path in sorted(folder.glob(_LOGS)):
+        try:
+            traces.append(read_opencl_log(path))
+        except MeasurementError as error:
+            unreadable.append(str(error))
+    traces.sort(key=lambda each: (int(each.commands["host_start_ns"][0]) if each.commands.size else 0, each.pid))
+    return [summarize(each, n_gaps=n_gaps) for each in traces], unreadable
+
+
+def _plain(
+    program: Sequence[str], exit_code: int, summaries: Sequence[OpenClSummary], unreadable: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "command": list(program),
+        "exit_code": exit_code,
+        "processes": [plain_process(each) for each in summaries],
+        "unreadable": list(unreadable),
+    }
+
+
+def _kept(output: str | None, plain: Mapping[str, Any]) -> list[str]:
+    """Write the JSON beside the logs where they stay; return why it cannot be written."""
+    if output is not None:
+        try:
+            write_json(Path(output) / JSON_NAME, plain, MeasurementError)
+        except MeasurementError as error:
+            return [str(error)]
+    return []
+
+
+def _tell(options: argparse.Namespace, summaries: Sequence[OpenClSummary], plain: Mapping[str, Any]) -> None:
+    if options.json:
+        print(json.dumps(plain, indent=1))
+        return
+    busy = [each for each in summaries if each.n_commands or not each.is_complete]
+    if not busy and not plain["unreadable"]:
+        print(f"perfsuite: {plain['command'][0]} {_WITHOUT_COMMAND if summaries else _WITHOUT_LOG}")
+    for summary in busy:
+        _show(summary, options.top)
+
+
+def _show(summary: OpenClSummary, n_top: int) -> None:
+    for line in count_lines(summary):
+        print(line)
+    if summary.kernels:
+        print()
+        print(kernel_line(summary, n_top))
+        show(kernel_table(summary, n_top))
+    for device in summary.devices:
+        print()
+        print(idle_line(device, summary))
+        if device.idle and device.idle.longest_gaps:
+            show(gap_table(device.idle))

@@ -1,0 +1,122 @@
+"""``perfsuite trace -- COMMAND`` and ``--pid N``: follow a llama.cpp program that knows nothing of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from perfsuite.cli.trace_told import recording_folder, tell
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.ebpf_helper import find_helper
+from perfsuite.measure.engine_process import await_engine, is_alive
+from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.traced_program import run_traced
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
+from perfsuite.trace.recording import LOG_NAME, finish_recording
+from perfsuite.verdict.followed_process import FollowRequest, followed
+
+if TYPE_CHECKING:
+    from perfsuite.measure.ebpf import EbpfRecording
+
+#: Longest to wait until a process that is said to run llama.cpp has it mapped.
+_LOAD_LIMIT_S = 10.0
+_POLL_S = 0.05
+
+
+def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
+    """Run a program and follow it from the moment that it has llama.cpp; return its exit code.
+
+    Raises
+    ------
+    PerfsuiteError
+        eBPF cannot be used here, the program cannot be started, or it uses another build than the headers say.
+    """
+    request = follow_request(options)
+    find_helper(request.cache_dir)  # before the program runs for nothing
+    folder = recording_folder(options.output)
+    sys.stdout.flush()
+    exit_code = run_traced(program, {}, lambda pid: _followed_once_loaded(pid, request, folder, program))
+    if not (folder / LOG_NAME).exists():
+        raise MeasurementError(
+            f"{program[0]}: ended without having llama.cpp as shared libraries; a program that starts another one is "
+            "not followed into it: start that one itself, or name it by --pid"
+        )
+    tell(options, finish_recording(folder), folder)
+    return exit_code
+
+
+@contextmanager
+def _followed_once_loaded(pid: int, request: FollowRequest, folder: Path, program: Sequence[str]) -> Iterator[None]:
+    """Stop the program while the probes are set, so that nothing that it does with llama.cpp is missed."""
+    if not await_engine(pid):
+        yield
+        return
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with followed(pid, request, folder, program) as recording:
+            tell_notes(recording)
+            os.kill(pid, signal.SIGCONT)
+            yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def trace_pid(options: argparse.Namespace) -> int:
+    """Follow a process until it ends, the duration is over, or Ctrl-C.
+
+    Raises
+    ------
+    PerfsuiteError
+        eBPF cannot be used here, or the process is another user's, or has no llama.cpp as it was built here.
+    """
+    request = follow_request(options)
+    await_engine(options.pid, limit_s=_LOAD_LIMIT_S)
+    folder = recording_folder(options.output)
+    with followed(options.pid, request, folder) as recording:
+        tell_notes(recording)
+        print(f"trace: process {options.pid} is followed; Ctrl-C ends that", file=sys.stderr, flush=True)
+        with suppress(KeyboardInterrupt):
+            _await_end(options.pid, options.duration)
+    tell(options, finish_recording(folder), folder)
+    return 0
+
+
+def tell_notes(recording: EbpfRecording) -> None:
+    """Say what the recorder leaves out, such as counters that the machine lacks."""
+    for note in recording.notes():
+        print(f"trace: {note}", file=sys.stderr)
+
+
+def _await_end(pid: int, duration_s: float | None) -> None:
+    began_s = time.monotonic()
+    while is_alive(pid) and (duration_s is None or time.monotonic() - began_s < duration_s):
+        time.sleep(_POLL_S)
+
+
+def follow_request(options: argparse.Namespace) -> FollowRequest:
+    """Return what the options say of how to follow a process.
+
+    Raises
+    ------
+    PerfsuiteError
+        A level is unknown.
+    """
+    return FollowRequest(
+        levels=parse_levels(options.trace or DEFAULT_LEVELS, "--trace"),
+        engine=environment_engine(),
+        cache_dir=Path(platformdirs.user_cache_dir("perfsuite")),
+        buffer=options.buffer,
+        floor_tokens_per_s=options.trace_floor,
+        counters=tuple(options.counters.split(",")) if options.counters else (),
+        ggml_include=options.ggml_include,
+    )

@@ -1,0 +1,147 @@
+"""``perfsuite trace --model``: a run of the suite's own under the recorder that is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import platformdirs
+
+from perfsuite.cli.trace_told import recording_folder, tell
+from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.measure.ebpf_helper import find_helper
+from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.measure.memory_limit import drop_file_pages, limited_memory
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
+from perfsuite.verdict.recorder_traces import Observe, traced_by_ebpf, traced_by_engine
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import materialize, resolve
+
+
+def trace_run(options: argparse.Namespace) -> int:
+    """Run a model once and keep the trace of it.
+
+    Raises
+    ------
+    PerfsuiteError
+        The model, the scenario or the recorder cannot be had, or the worker failed.
+    """
+    recorder = options.recorder or ("ebpf" if options.trace else "preload")
+    opencl = _opencl(options) if recorder == "opencl" else None
+    plan = own_plan(options, opencl)
+    ebpf = ebpf_of(options, plan) if recorder == "ebpf" else None
+    observe = _memory_limit(options.memory_limit, plan)
+    folder = recording_folder(options.output)
+    print(f"trace: {Path(plan.gguf_path).stem}, {options.scenario}, recorder {recorder}", file=sys.stderr, flush=True)
+    tell(options, _record(recorder, plan, folder, ebpf, opencl, observe), folder)
+    return 0
+
+
+def _record(
+    recorder: str,
+    plan: LlamaPlan,
+    folder: Path,
+    ebpf: EbpfPlan | None,
+    opencl: OpenClBackend | None,
+    observe: Observe | None,
+) -> EngineTrace:
+    if ebpf is not None:
+        traced = traced_by_ebpf(plan, ebpf, folder, observe=observe)
+        for note in traced.payload["ebpf_notes"]:
+            print(f"trace: {note}", file=sys.stderr)
+        return traced.trace
+    if opencl is not None:
+        from perfsuite.verdict.opencl_trace_run import traced_by_opencl
+
+        return traced_by_opencl(plan, opencl, folder, announce=lambda text: print(f"trace: {text}", file=sys.stderr))
+    return traced_by_engine(plan, recorder, folder, observe=observe).trace
+
+
+def _memory_limit(text: str | None, plan: LlamaPlan) -> Observe | None:
+    """Return what limits the worker's memory; the weights leave the page cache first, so that they count as its own."""
+    if text is None:
+        return None
+    limit_bytes = _bytes(text)
+    drop_file_pages(Path(plan.gguf_path))
+
+    @contextmanager
+    def limited(pid: int) -> Iterator[None]:
+        with limited_memory(pid, limit_bytes) as group:
+            try:
+                yield
+            except MeasurementError:
+                if not group.n_killed:
+                    raise
+                raise MeasurementError(
+                    f"--memory-limit={text}: the kernel stopped the run, which needs more; weights that the engine "
+                    "copies count in full (q4_0 on x86), those that it maps do not (q8_0)"
+                ) from None
+
+    return limited
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text)
+    if match is None:
+        raise PerfsuiteError(f"--memory-limit={text}: expected bytes, such as 900M or 1.5G")
+    return int(float(match[1]) * 1024 ** " KMG".index(match[2] or " "))
+
+
+def own_plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -> LlamaPlan:
+    """Return the plan of one run of what the options name, with no recorder in it.
+
+    Raises
+    ------
+    PerfsuiteError
+        There is no such device, model or scenario.
+    """
+    find_profile(options.device)
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    weights = resolve(options.model, cache_dir=cache_dir / "models")
+    flash_attn = opencl is None or not opencl.device.is_cpu
+    plan = llama_plan(
+        llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn),
+        environment_engine(),
+        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
+        cache_dir=cache_dir,
+        n_threads=options.threads or default_threads(),
+        opencl=opencl,
+    )
+    return replace(plan, recorder="none")
+
+
+def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
+    """Return how the options want a run of the suite's own followed.
+
+    Raises
+    ------
+    PerfsuiteError
+        eBPF cannot be used here, or a level is unknown.
+    """
+    return EbpfPlan(
+        helper=str(find_helper(Path(plan.cache_dir))),
+        log_path="",
+        levels=int(parse_levels(options.trace or DEFAULT_LEVELS, "--trace")),
+        buffer=options.buffer,
+        floor_tokens_per_s=options.trace_floor,
+        counters=tuple(options.counters.split(",")) if options.counters else (),
+    )
+
+
+def _opencl(options: argparse.Namespace) -> OpenClBackend:
+    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
+
+    platform = options.opencl_platform or find_profile(options.device).opencl_platform
+    return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))

@@ -1,0 +1,215 @@
+"""``perfsuite trace view``: a recording as a graph, as a timeline, or in figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfsuite.cli.commands import show
+from perfsuite.errors import PerfsuiteError
+from perfsuite.trace.recording import read_recording
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from perfsuite.records.engine_trace import EngineTrace
+    from perfsuite.report.graph.view import GraphView
+
+_TOP = 10
+_RUN_HELP = "a folder that 'perfsuite trace' made, or a trace's file"
+
+#: What writes a timeline, by the end of the file's name.
+_PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Show what the words behind ``view`` ask for.
+
+    Raises
+    ------
+    PerfsuiteError
+        The recording cannot be read, or has not what is asked for.
+    """
+    options = _parser().parse_args(arguments)
+    if options.top < 1:
+        raise PerfsuiteError(f"--top={options.top}: expected 1 or more")
+    return int(options.view(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="perfsuite trace view", description="Look at what was recorded.")
+    views = parser.add_subparsers(required=True, metavar="graph|timeline|statistics")
+    _add_graph(
+        _view(views, "graph", _graph, "operators in the order of execution, and what waits for what", n_runs="+")
+    )
+    timeline = _view(views, "timeline", _timeline, "everything on one clock", n_runs=1)
+    timeline.add_argument(
+        "--output", type=Path, metavar="FILE", help="write it there: .json for Chrome's format, .pftrace for Perfetto's"
+    )
+    statistics = _view(views, "statistics", _statistics, "across tokens, operators, threads, experts", n_runs=1)
+    statistics.add_argument(
+        "--against", type=Path, metavar="RUN", help="the same work on a device: where is it faster?"
+    )
+    statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size there, as PNG or SVG")
+    return parser
+
+
+def _view(
+    views: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    view: Callable[[argparse.Namespace], int],
+    shows: str,
+    *,
+    n_runs: int | str,
+) -> argparse.ArgumentParser:
+    parser = views.add_parser(name, help=shows)
+    parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
+    parser.set_defaults(view=view)
+    return parser
+
+
+def _add_graph(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--graph", metavar="NAME|N", help="decode, prefill or a number (default: the commonest decode)")
+    parser.add_argument("--metric", default="time", metavar="NAME", help="of colours: time, bandwidth, or a counter")
+    parser.add_argument(
+        "--layers", metavar="LIST", help="layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="draw it there: .dot, .svg or .png")
+
+
+def _graph(options: argparse.Namespace) -> int:
+    from perfsuite.report.graph.json import plain_graphs
+    from perfsuite.report.graph.tables import graph_tables
+
+    views = [_graph_view(options, path) for path in options.runs]
+    if options.output is not None:
+        _draw(views, options.output)
+    if options.json:
+        _print_json(plain_graphs(views))
+    else:
+        _print(graph_tables(views, options.top))
+    return 0
+
+
+def _graph_view(options: argparse.Namespace, path: Path) -> GraphView:
+    from perfsuite.report.graph.view import FIRST_LAYERS, GraphOptions, graph_view
+
+    asked = GraphOptions(
+        graph=options.graph,
+        metric=options.metric,
+        layers=FIRST_LAYERS if options.layers is None else _layers(options.layers),
+        title=None if len(options.runs) == 1 else path.stem,
+    )
+    return graph_view(read_recording(path), asked)
+
+
+def _layers(text: str) -> tuple[int, ...] | None:
+    if text == "all":
+        return None
+    try:
+        return tuple(int(each) for each in text.split(","))
+    except ValueError:
+        raise PerfsuiteError(f"--layers={text}: expected numbers by commas, such as 0,1,5, or all") from None
+
+
+def _draw(views: Sequence[GraphView], path: Path) -> None:
+    if path.suffix == ".dot":
+        from perfsuite.report.graph.dot import write_dot
+
+        write_dot(views, path)
+    else:
+        from perfsuite.report.graph.picture import write_graph_picture
+
+        write_graph_picture(views, path)
+
+
+def _timeline(options: argparse.Namespace) -> int:
+    from perfsuite.report.timeline.summary import timeline_summary
+    from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
+
+    trace = read_recording(options.runs[0])
+    if options.output is not None:
+        _write_timeline(trace, options.output)
+    summary = timeline_summary(trace)
+    if options.json:
+        from perfsuite.report.timeline.json import plain_timeline
+
+        _print_json(plain_timeline(summary))
+        return 0
+    for line in timeline_lines(summary):
+        print(line)
+    _print(timeline_tables(summary, options.top))
+    if options.output is None:
+        print("--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing", file=sys.stderr)
+    return 0
+
+
+def _write_timeline(trace: EngineTrace, path: Path) -> None:
+    if path.suffix in _PERFETTO_SUFFIXES:
+        from perfsuite.report.timeline.perfetto import write_perfetto
+
+        write_perfetto(trace, path)
+    elif path.suffix == ".json":
+        from perfsuite.report.timeline.chrome import write_chrome_trace
+
+        write_chrome_trace(trace, path)
+    else:
+        raise PerfsuiteError(f"--output={path}: expected .json (Chrome's format), or {' or '.join(_PERFETTO_SUFFIXES)}")
+
+
+def _statistics(options: argparse.Namespace) -> int:
+    from perfsuite.report.statistics.json import plain_statistics
+    from perfsuite.report.statistics.tables import statistics_tables
+    from perfsuite.trace.statistics.statistics_view import trace_statistics
+    from perfsuite.verdict.trace_costs import traced_cost
+
+    trace = read_recording(options.runs[0])
+    if options.against is not None:
+        return _crossover(options, trace)
+    statistics = trace_statistics(trace, traced_cost)
+    if options.output is not None:
+        from perfsuite.report.plots.picture import write_picture
+        from perfsuite.report.statistics.charts import statistics_chart
+
+        write_picture(statistics_chart(statistics, name=options.runs[0].stem), options.output)
+    if options.json:
+        _print_json(plain_statistics(statistics))
+    else:
+        _print(statistics_tables(statistics, options.top))
+    return 0
+
+
+def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
+    from perfsuite.report.statistics.json import plain_crossover
+    from perfsuite.report.statistics.tables import crossover_table
+    from perfsuite.trace.statistics.crossover import crossover
+
+    found = crossover(trace, read_recording(options.against))
+    if options.output is not None:
+        from perfsuite.report.plots.picture import write_picture
+        from perfsuite.report.statistics.charts import crossover_chart
+
+        write_picture(crossover_chart(found, name=options.runs[0].stem), options.output)
+    if options.json:
+        _print_json(plain_crossover(found))
+    else:
+        show(crossover_table(found))
+    return 0
+
+
+def _print(parts: Iterable[str | Table]) -> None:
+    for part in parts:
+        if isinstance(part, str):
+            print(part)
+        else:
+            show(part)
+
+
+def _print_json(plain: Any) -> None:
+    print(json.dumps(plain, indent=1))

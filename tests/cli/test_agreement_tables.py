@@ -1,0 +1,52 @@
+"""Two recorders side by side."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables
+from perfsuite.verdict.recorder_agreement import RecorderAgreement, ThreadAccount, TimesAgreement
+
+_TIMES = TimesAgreement(name="MUL_MAT", n_operators=422, ebpf_ns=2_020_000, callback_ns=2_000_000)
+_FOUND = RecorderAgreement(
+    n_evaluations=2,
+    n_callback_only=0,
+    n_ebpf_only=0,
+    n_ebpf=1030,
+    n_callback=1030,
+    n_different=0,
+    first_difference=None,
+    total=replace(_TIMES, name=""),
+    phases=(),
+    ops=(_TIMES,),
+    threads=(ThreadAccount(thread=1, own_ns=1_500_000, wait_ns=490_000, graph_ns=2_000_000),),
+)
+
+
+def test_that_they_agree_is_said_first() -> None:
+    """Order and number of operators are told before any time."""
+    (line,) = agreement_lines(_FOUND)
+    assert line.startswith("2 evaluations seen by both recorders: the same operators in the same order; 1030 by eBPF")
+
+
+def test_a_difference_is_told_in_words() -> None:
+    """What one saw alone, and the first operator that differs, have lines of their own."""
+    found = replace(_FOUND, n_callback_only=3, n_different=1, first_difference="evaluation 1, operator 7: ADD, MUL")
+    told = "\n".join(agreement_lines(found))
+    assert "not the same operators" in told
+    assert "seen by one alone: 3 by the callback, 0 by eBPF" in told
+    assert "1 evaluation differ, first: evaluation 1, operator 7: ADD, MUL" in told
+
+
+def test_times_and_threads_have_tables() -> None:
+    """The ratio of each operator and of all, and the share of the graphs that each thread accounts for."""
+    out = io.StringIO()
+    for table in agreement_tables(_FOUND):
+        Console(file=out, width=120).print(table)
+    rows = [line.split() for line in out.getvalue().splitlines()]
+    assert ["MUL_MAT", "422", "2.02", "ms", "2.00", "ms", "1.0100"] in rows
+    assert ["all", "422", "2.02", "ms", "2.00", "ms", "1.0100"] in rows
+    assert rows[-1][-2:] == ["99.50", "%"]
