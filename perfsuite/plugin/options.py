@@ -180,6 +180,8 @@ def resolve_config(config: pytest.Config) -> RunConfig:
 def _resolve(config: pytest.Config) -> RunConfig:
     option = config.option
     _refuse_in_pairs(option)
+    if option.perf_trace and option.backend != "cpu":
+        raise pytest.UsageError("--perf-trace: follows the processor's operators; leave out --backend=opencl")
     profile = find_profile(option.device)
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     lengths = _prompt_lengths(option)

@@ -12,10 +12,12 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.profile import Profile
+from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.records.events import Phase
+from perfsuite.verdict.ebpf_cost import EbpfCost
 from perfsuite.verdict.overhead import Overhead
 from perfsuite.verdict.paired import paired_ratio
 from perfsuite.verdict.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
@@ -212,3 +214,50 @@ def test_what_the_backend_has_not_is_one_line(
     """Recorders of the other backend and too few pairs are told before anything runs."""
     assert message in refused(["overhead", *arguments])
     assert (pairs.compared, pairs.platforms, plans) == ([], [], [])
+
+
+# ---- eBPF ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_ebpf_recorder_has_the_cost_of_a_hit(
+    plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, capsys: Streams, tmp_path: Path
+) -> None:
+    """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
+    asked: list[tuple[str, int, int]] = []
+
+    def measure(name: str, plan: LlamaPlan, helper: Path, *, folder: Path, n_pairs: int) -> EbpfCost:
+        assert folder.is_dir()
+        assert helper == tmp_path / "perfsuite-bpf"
+        asked.append((name, plan.n_gen, n_pairs))
+        ratio = paired_ratio([1000] * n_pairs, [1017] * n_pairs)
+        return EbpfCost(
+            ratios={Phase.PREFILL: ratio, Phase.DECODE: ratio},
+            hits_per_step=1034.0,
+            ns_per_hit=1480.0,
+            load_ratio=0.0041,
+            waiting_ratio=0.01,
+            n_lost=0,
+        )
+
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
+    monkeypatch.setattr("perfsuite.verdict.ebpf_cost.measure_ebpf_cost", measure)
+    assert main(["overhead", "--recorder", "ebpf-operator+perf", "--recorder", "callback", "--pairs", "20"]) == 0
+    out = capsys.readouterr().out
+    assert asked == [("ebpf-operator+perf", 24, 20)]
+    assert "probes' load" in out
+    row = next(line for line in out.splitlines() if line.startswith("ebpf-operator+perf") and "decode" in line)
+    assert row.split()[-6:] == ["20", "1034", "1.48", "µs", "0.41", "%"]
+    assert len(plans) == 8
+
+
+def test_without_a_helper_it_is_one_line(
+    plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    """What is missing is told, and how root installs it."""
+
+    def find(cache_dir: Path) -> Path:
+        raise MeasurementError("no helper: it is not there; root installs it: sudo perfsuite trace install-helper")
+
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", find)
+    assert "sudo perfsuite trace install-helper" in refused(["overhead", "--recorder", "ebpf-token"])
+    assert plans == []

@@ -6,6 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -107,3 +110,32 @@ def test_a_program_that_cannot_be_started_is_one_line(command: str, reason: str)
     """What cannot be started is named with the reason."""
     with pytest.raises(MeasurementError, match=rf"cannot be started \(.*{reason}\)"):
         run_traced([command], {})
+
+
+def test_a_program_is_watched_while_it_runs() -> None:
+    """What watches is opened with the process's id, and closed once the program has ended."""
+    seen: list[str] = []
+
+    @contextmanager
+    def watched(pid: int) -> Iterator[None]:
+        assert Path(f"/proc/{pid}").is_dir()
+        seen.append("begun")
+        yield
+        assert not Path(f"/proc/{pid}").exists()
+        seen.append("ended")
+
+    assert run_traced(["sh", "-c", "sleep 0.1; exit 3"], {}, watched) == 3
+    assert seen == ["begun", "ended"]
+
+
+def test_a_watch_that_fails_lets_the_program_end(tmp_path: Path) -> None:
+    """The user's program is worth more than its trace; why there is none is told after it."""
+
+    @contextmanager
+    def failing(pid: int) -> Iterator[None]:
+        raise MeasurementError(f"process {pid}: cannot be watched")
+        yield
+
+    with pytest.raises(MeasurementError, match="cannot be watched"):
+        run_traced(["sh", "-c", f"sleep 0.2; echo done > {tmp_path}/file"], {}, failing)
+    assert (tmp_path / "file").read_text() == "done\n"

@@ -16,13 +16,16 @@ from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_setup import set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.engine_trace import EventKind
 from perfsuite.records.events import Phase
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, learn_mapping
 from perfsuite.trace.opencl.kernel_samples import map_run
+from perfsuite.trace.recording import read_recording
 from perfsuite.trace.samples import EMBEDDING_ROLE
 from perfsuite.verdict import traced_view as module
 from perfsuite.verdict.learnt_mapping import learnt_mapping
+from perfsuite.verdict.opencl_trace_run import traced_by_opencl
 from perfsuite.verdict.traced_run import TracedRun, traced_run
 from perfsuite.verdict.traced_view import N_TRIES, TracedView, traced_view
 from perfsuite.workload.scenario import find_scenario
@@ -148,3 +151,17 @@ def test_the_real_engine_is_viewed(
             if sequence.phase is view.phase
         )
         assert all(window.idle_ratio is not None and 0 < window.idle_ratio < 1 for window in view.idle)
+
+
+def test_the_real_engine_is_traced(plan: LlamaPlan, backend: OpenClBackend, tmp_path: Path) -> None:
+    """The trace that is kept has every step's operators with their names, and kernels that say which they compute."""
+    announced: list[str] = []
+    trace = traced_by_opencl(plan, backend, tmp_path, announce=announced.append)
+    assert read_recording(tmp_path).events.tolist() == trace.events.tolist()
+    kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
+    within = kernels[kernels["iteration"] >= 0]
+    assert (within["node"] >= 0).all()
+    names = {trace.graphs[each["graph"]][each["node"]].tensor.name for each in operators}
+    assert {"ffn_up-0", "ffn_up-1", "result_output"} <= names
+    assert trace.of(EventKind.TOKEN).size == plan.n_gen + 1
+    assert announced[-1] == "tracing"

@@ -1,0 +1,26 @@
+"""``perfsuite trace check``: whether eBPF can be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+
+from .conftest import Streams
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """One thing, and an exit code that a script can use."""
+    monkeypatch.setattr("perfsuite.cli.trace_check.ebpf_obstacle", lambda cache_dir: "no BTF: it is not there")
+    assert main(["trace", "check"]) == 1
+    assert capsys.readouterr().out == "eBPF cannot be used: no BTF: it is not there\n"
+
+
+def test_which_helper_is_used_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """The installed one, or root's own."""
+    monkeypatch.setattr("perfsuite.cli.trace_check.ebpf_obstacle", lambda cache_dir: None)
+    monkeypatch.setattr("perfsuite.cli.trace_check.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf"))
+    assert main(["trace", "check"]) == 0
+    assert capsys.readouterr().out == "eBPF can be used, by /helpers/perfsuite-bpf\n"
