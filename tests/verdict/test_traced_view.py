@@ -160,7 +160,7 @@ def test_the_real_engine_is_traced(plan: LlamaPlan, backend: OpenClBackend, tmp_
     assert read_recording(tmp_path).events.tolist() == trace.events.tolist()
     kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
     within = kernels[kernels["iteration"] >= 0]
-    assert (within["node"] >= 0).all()
+    assert {trace.kernels[each["value"]] for each in within if each["node"] < 0} <= {"read", "write"}
     names = {trace.graphs[each["graph"]][each["node"]].tensor.name for each in operators}
     assert {"ffn_up-0", "ffn_up-1", "result_output"} <= names
     assert trace.of(EventKind.TOKEN).size == plan.n_gen + 1
