@@ -95,6 +95,22 @@ title 'What following costs, and live delivery'
 .venv/bin/perfsuite live --scenario silo --repetitions 4 | tail -n 16
 .venv/bin/perfsuite live --cost --scenario silo --pairs 20
 
+title 'Tracing: agreement of recorders, what they cost, a million events, experts under memory pressure'
+.venv/bin/perfsuite trace check && {
+  .venv/bin/perfsuite trace agree
+  .venv/bin/perfsuite overhead --recorder ebpf-token --recorder ebpf-graph --pairs 200
+  .venv/bin/perfsuite overhead --recorder=ebpf-{operator,structure,counters,ends,threads,all} \
+    --recorder ebpf-operator+perf --recorder ebpf-counters+perf
+  .venv/bin/perfsuite overhead --model llama-3.2-1b-q4_0 --recorder=ebpf-{token,operator,counters}
+  .venv/bin/perfsuite overhead --model llama-3.2-1b-f16 --recorder=ebpf-{operator,counters} --pairs 20
+  .venv/bin/perfsuite trace --model qwen1.5-moe-a2.7b-l2-q8_0 --scenario p4-g100 --trace experts,counters \
+    --memory-limit 1200M --output "$work/experts"
+  .venv/bin/perfsuite experts "$work/experts"
+}
+.venv/bin/perfsuite overhead --recorder callback --recorder preload --recorder cb_eval
+.venv/bin/python tools/time_traces.py
+run traced --baseline=off --perf-trace -k test_trace | closing
+
 title 'Prompt subsets'
 for pair in arc-easy=238 arc-challenge=112 gsm8k=131 hellaswag=100; do
   .venv/bin/python docs/examples/made_up_lengths.py "${pair%=*}" >"$work/${pair%=*}.txt"

@@ -34,7 +34,7 @@ DEFAULT_RECORDERS = {"cpu": CONTEXT_RECORDERS, "opencl": tuple(OPENCL_COMPARISON
 #: Pairs of processes.
 PROCESS_PAIRS = 12
 #: Pairs of turns of one process, with an eBPF recorder's probes and without.
-EBPF_PAIRS = 60
+EBPF_PAIRS = 40
 
 #: Pairs by phase: a decode step is an order of magnitude shorter than a prefill.
 _OVERHEAD_PAIRS = {Phase.DECODE: 1000, Phase.PREFILL: 400}
@@ -42,6 +42,8 @@ _OVERHEAD_PAIRS = {Phase.DECODE: 1000, Phase.PREFILL: 400}
 _OVERHEAD_PROCESSES = 4
 #: The tokens that a turn generates.
 _TURN_GEN = 24
+#: The same, and the prompt, of a turn with or without an eBPF recorder's probes: a decode is what they slow down.
+_EBPF_GEN, _EBPF_PROMPT = 48, 32
 #: The prompt of a turn where OpenCL runs on a processor, which takes seconds for the usual one.
 _PROCESSOR_PROMPT = 32
 
@@ -97,7 +99,7 @@ def _ebpf_rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
     from perfsuite.measure.ebpf_helper import find_helper  # NumPy, which no other recorder needs
     from perfsuite.verdict.ebpf_cost import measure_ebpf_cost
 
-    plan = replace(_overhead_plan(options, "none"), n_gen=_TURN_GEN)
+    plan = replace(_overhead_plan(options, "none"), n_gen=_EBPF_GEN, n_prompt=_EBPF_PROMPT)
     helper, n_pairs = find_helper(Path(plan.cache_dir)), options.pairs or EBPF_PAIRS
     print(f"overhead: {recorder}, {n_pairs} pairs", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="perfsuite-overhead-") as folder:

@@ -243,7 +243,7 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     monkeypatch.setattr("perfsuite.verdict.ebpf_cost.measure_ebpf_cost", measure)
     assert main(["overhead", "--recorder", "ebpf-operator+perf", "--recorder", "callback", "--pairs", "20"]) == 0
     out = capsys.readouterr().out
-    assert asked == [("ebpf-operator+perf", 24, 20)]
+    assert asked == [("ebpf-operator+perf", 48, 20)]
     assert "probes' load" in out
     row = next(line for line in out.splitlines() if line.startswith("ebpf-operator+perf") and "decode" in line)
     assert row.split()[-6:] == ["20", "1034", "1.48", "µs", "0.41", "%"]
