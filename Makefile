@@ -26,7 +26,7 @@ perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
 ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
 	@tools/ebpf.sh
 
-test: opencl ebpf ## the suite's own tests, with coverage
+test: opencl ## the suite's own tests, with coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
 	$(BIN)/coverage combine --quiet

@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say which tests traced with eBPF and which did not, and why: their absence must not pass in silence."""
-    ran = _ebpf_reports(terminalreporter, "passed") + _ebpf_reports(terminalreporter, "failed")
+    ran = [each for outcome in ("passed", "failed", "error") for each in _ebpf_reports(terminalreporter, outcome)]
     skipped = _ebpf_reports(terminalreporter, "skipped")
     if not ran and not skipped:
         return

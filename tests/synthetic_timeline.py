@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, TraceLevel
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState
+from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import engine_trace, event, node, small_graph, tensor
 
 #: A tensor's name as a hostile program would choose it.

@@ -10,7 +10,6 @@ needed=(
   bpf/libbpf.h libbpf-dev
   gelf.h libelf-dev
   zlib.h zlib1g-dev
-  setcap libcap2-bin
 )
 
 say() { printf 'ebpf: %s\n' "$*" >&2; }
@@ -18,7 +17,7 @@ say() { printf 'ebpf: %s\n' "$*" >&2; }
 has() {
   case $1 in
     *.h) "${CC:-cc}" -E -x c - >/dev/null 2>&1 <<<"#include <$1>" ;;
-    *) PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null ;;
+    *) PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null ;; # Debian has bpftool in /usr/sbin
   esac
 }
 

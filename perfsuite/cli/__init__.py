@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from perfsuite import __version__
 from perfsuite.cli import (
@@ -61,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; a user's mistake is one line on standard error and exit code 2."""
     options = _parser().parse_args(arguments)
     try:
-        status = int(options.run(options))
+        with _ended_in_order():
+            status = int(options.run(options))
         sys.stdout.flush()
         return status
     except PerfsuiteError as error:
@@ -73,6 +77,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("perfsuite: interrupted", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let a request to terminate unwind what is open, such as control groups and workers, instead of ending at once."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from rich.table import Table
 
 from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.recorder_agreement import RecorderAgreement, TimesAgreement
+
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
 
 
 def agreement_lines(found: RecorderAgreement) -> Iterator[str]:
@@ -38,6 +43,20 @@ def agreement_tables(found: RecorderAgreement) -> Iterator[Table]:
             "-" if accounted is None else f"{accounted * 100.0:.2f} %",
         )
     yield threads
+
+
+def plain_agreement(found: RecorderAgreement) -> dict[str, Any]:
+    """Return dicts, lists, numbers and strings."""
+    plain = {"schema": SCHEMA, "is_same": found.is_same, **asdict(found)}
+    plain["total"] = _plain_times(found.total)
+    for name in ("phases", "ops"):
+        plain[name] = [_plain_times(each) for each in getattr(found, name)]
+    plain["threads"] = [{**asdict(each), "accounted_ratio": each.accounted_ratio} for each in found.threads]
+    return plain
+
+
+def _plain_times(each: TimesAgreement) -> dict[str, Any]:
+    return {**asdict(each), "name": each.name or "all", "ratio": each.ratio}
 
 
 def _cells(each: TimesAgreement) -> tuple[str, ...]:

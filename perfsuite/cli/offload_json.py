@@ -11,10 +11,14 @@ from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.trace.offload import OffloadPoint, OffloadSweep, Speed
 from perfsuite.trace.placement import Placement
 
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
+
 
 def print_sweep(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBackend) -> None:
     """Print a sweep as one JSON object; speeds in tokens per second, numbers of operators without views."""
     plain = {
+        "schema": SCHEMA,
         "workload": workload.prefix,
         "engine": sweep.engine_version,
         "device": backend.fingerprint,

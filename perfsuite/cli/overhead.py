@@ -22,7 +22,8 @@ from perfsuite.cli.overhead_rows import (
 )
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
-from perfsuite.units import format_ns
+from perfsuite.records.events import Phase
+from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.ebpf_recorders import EBPF_RECORDERS
 from perfsuite.verdict.overhead import LEAST_PAIRS
 from perfsuite.verdict.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
 #: Fewer pairs have no bound worth telling.
-_LEAST_PAIRS = 20
+_LEAST_TURN_PAIRS = 20
 
 
 def add_parser(commands: Commands) -> None:
@@ -48,7 +49,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--device", default="host", help="device profile (default host)")
     parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--threads", type=int, help="threads of the engine (default: usable cores)")
+    parser.add_argument("--threads", type=int, help="threads of the engine (default: physical cores)")
     parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
     parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
     parser.add_argument(
@@ -85,6 +86,9 @@ def _overhead(options: argparse.Namespace) -> int:
         print(json.dumps([asdict(row) for row in rows], indent=1))
         return 0
     show(_table(rows))
+    for row in rows:
+        if row.n_lost and row.phase == Phase.DECODE.value:
+            print(f"{row.recorder}: {format_count(row.n_lost, 'event')} found no room, and cost less than it should")
     return 0
 
 
@@ -94,7 +98,7 @@ def _table(rows: Sequence[OverheadRow]) -> Table:
     probes = ("hits a step", "a hit", "probes' load") if has_probes else ()
     table = Table("recorder", "phase", "median", "95 % bounds", "pairs", *probes, box=None, pad_edge=False)
     for row in rows:
-        bounds = f"{(row.lower_ratio - 1) * 100:+.2f} % to {(row.upper_ratio - 1) * 100:+.2f} %"
+        bounds = f"{(row.lower_ratio - 1) * 100:+.2f} to {(row.upper_ratio - 1) * 100:+.2f} %"
         cells = (row.recorder, row.phase, f"{(row.median_ratio - 1) * 100:+.2f} %", bounds, str(row.pairs))
         table.add_row(*cells, *(_probe_cells(row) if has_probes else ()))
     return table
@@ -108,7 +112,7 @@ def _probe_cells(row: OverheadRow) -> tuple[str, str, str]:
 
 def _check_pairs(n_pairs: int | None, recorders: Sequence[str]) -> None:
     within = [name for name in recorders if name in (*CONTEXT_RECORDERS, *EBPF_RECORDERS)]
-    least = _LEAST_PAIRS if within else LEAST_PAIRS
+    least = _LEAST_TURN_PAIRS if within else LEAST_PAIRS
     if n_pairs is not None and n_pairs < least:
         others = f" of {', '.join(within)} within a process; pairs of processes need {LEAST_PAIRS}" if within else ""
         raise PerfsuiteError(f"--pairs={n_pairs}: expected {least} or more, for a bound at 95 %{others}")

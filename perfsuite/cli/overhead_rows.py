@@ -66,6 +66,8 @@ class OverheadRow:
     hits_per_step: float | None = None
     ns_per_hit: float | None = None
     load_ratio: float | None = None
+    #: Of an eBPF recorder: events that found no room while its probes were counted.
+    n_lost: int | None = None
 
 
 def overhead_rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
@@ -111,6 +113,7 @@ def _ebpf_rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
             hits_per_step=cost.hits_per_step,
             ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None,
             load_ratio=cost.load_ratio,
+            n_lost=cost.n_lost,
         )
         for phase, ratio in cost.ratios.items()
     ]

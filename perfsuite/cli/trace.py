@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
@@ -79,7 +79,7 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
         help="switch levels off while the decode is slower than this, and on again when it has recovered",
     )
     group.add_argument("--counters", metavar="NAMES", help="by commas (default: those that the machine has)")
-    group.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of eBPF's events (default ring)")
+    group.add_argument("--buffer", choices=("ring", "perf"), help="of eBPF's events (default ring)")
     group.add_argument("--duration", type=float, metavar="S", help="end the recording of a process after that time")
     group.add_argument(
         "--ggml-include",
@@ -100,7 +100,6 @@ def _trace(options: argparse.Namespace) -> int:
 
         return trace_opencl(options, program)
     _check(options, program)
-    parse_levels(options.trace or DEFAULT_LEVELS, "--trace")
     if options.model is not None:
         from perfsuite.cli.trace_run import trace_run
 
@@ -121,6 +120,9 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
         raise PerfsuiteError(f"--pid={options.pid}: expected the number of a process")
     if options.recorder not in (None, "ebpf") and options.model is None:
         raise PerfsuiteError(f"--recorder={options.recorder}: is of the suite's own runs; expected --model beside it")
+    _refuse_idle(options)
+    if options.ggml_include is not None and not options.ggml_include.is_dir():
+        raise PerfsuiteError(f"--ggml-include={options.ggml_include}: is no folder; expected that of ggml.h")
     if options.output == "":
         raise PerfsuiteError("--output=: is empty; expected a folder")
     for name, value in (("--trace-floor", options.trace_floor), ("--duration", options.duration)):
@@ -129,3 +131,28 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
     for name, value in (("--top", options.top), ("--threads", options.threads)):
         if value is not None and value < 1:
             raise PerfsuiteError(f"{name}={value}: expected 1 or more")
+
+
+def _refuse_idle(options: argparse.Namespace) -> None:
+    """Refuse options with which nothing would be done."""
+    is_own = options.model is not None
+    is_ebpf = not is_own or options.recorder == "ebpf" or (options.recorder is None and options.trace is not None)
+    levels = parse_levels(options.trace or DEFAULT_LEVELS, "--trace")
+    beside = (
+        ("--trace", options.trace is not None, is_ebpf, "the recorder ebpf"),
+        ("--trace-floor", options.trace_floor is not None, is_ebpf, "--trace"),
+        ("--buffer", options.buffer is not None, is_ebpf, "--trace"),
+        (
+            "--counters",
+            options.counters is not None,
+            is_ebpf and bool(levels & TraceLevel.COUNTERS),
+            "--trace=counters",
+        ),
+        ("--duration", options.duration is not None, options.pid is not None, "--pid"),
+        ("--ggml-include", options.ggml_include is not None, not is_own, "--pid or a command"),
+        ("--memory-limit", options.memory_limit is not None, is_own, "--model"),
+        ("--opencl-platform", options.opencl_platform is not None, options.recorder == "opencl", "--recorder=opencl"),
+    )
+    for name, is_given, is_of_use, needed in beside:
+        if is_given and not is_of_use:
+            raise PerfsuiteError(f"{name}: nothing would be done with it; expected {needed} beside it")

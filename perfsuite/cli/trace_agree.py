@@ -7,10 +7,9 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables
+from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables, plain_agreement
 from perfsuite.cli.commands import show
 from perfsuite.cli.trace_run import ebpf_of, own_plan
 from perfsuite.errors import PerfsuiteError
@@ -36,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
         callback, outside = traced_by_both(plan, "callback", ebpf, Path(folder))
     found = recorder_agreement(outside.trace, callback.trace)
     if options.json:
-        print(json.dumps(asdict(found), indent=1))
+        print(json.dumps(plain_agreement(found), indent=1))
     else:
         for line in agreement_lines(found):
             print(line)

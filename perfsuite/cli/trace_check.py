@@ -8,6 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
+from perfsuite.measure.counters import known_counters, usual_counters
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 
 
@@ -21,4 +22,8 @@ def run(arguments: Sequence[str]) -> int:
         print(f"eBPF cannot be used: {obstacle}")
         return 1
     print(f"eBPF can be used, by {find_helper(cache_dir)}")
+    print("counters, where the machine has them:")
+    for counter in known_counters():
+        is_usual = "  (unless others are asked for)" if counter.name in usual_counters() else ""
+        print(f"  {counter.name:24s} {counter.meaning}{is_usual}")
     return 0

@@ -43,9 +43,10 @@ def trace_run(options: argparse.Namespace) -> int:
     plan = own_plan(options, opencl)
     ebpf = ebpf_of(options, plan) if recorder == "ebpf" else None
     observe = _memory_limit(options.memory_limit, plan)
-    folder = recording_folder(options.output)
-    print(f"trace: {Path(plan.gguf_path).stem}, {options.scenario}, recorder {recorder}", file=sys.stderr, flush=True)
-    tell(options, _record(recorder, plan, folder, ebpf, opencl, observe), folder)
+    with recording_folder(options.output) as folder:
+        name = Path(plan.gguf_path).stem
+        print(f"trace: {name}, {options.scenario}, recorder {recorder}", file=sys.stderr, flush=True)
+        tell(options, _record(recorder, plan, folder, ebpf, opencl, observe), folder)
     return 0
 
 
@@ -134,7 +135,7 @@ def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
         helper=str(find_helper(Path(plan.cache_dir))),
         log_path="",
         levels=int(parse_levels(options.trace or DEFAULT_LEVELS, "--trace")),
-        buffer=options.buffer,
+        buffer=options.buffer or "ring",
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),
     )

@@ -6,6 +6,8 @@ import argparse
 import json
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,20 +16,27 @@ from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.report.trace_summary import TraceSummary, summarize_trace, summary_lines
 from perfsuite.trace.recording import new_folder
 
+#: Raised whenever a key of the JSON changes its meaning.
+_SCHEMA = 1
+
 _HOME = Path(".perfsuite") / "traces"
 
 
-def recording_folder(named: str | None) -> Path:
-    """Make the folder that the user named, or one of its own for each recording.
+@contextmanager
+def recording_folder(named: str | None) -> Iterator[Path]:
+    """Make the folder that the user named, or one of its own for each recording; one that stays empty goes away.
 
     Raises
     ------
     MeasurementError
         It cannot be made, or holds a recording already.
     """
-    if named is not None:
-        return new_folder(Path(named))
-    return new_folder(_HOME / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}")
+    folder = new_folder(Path(named) if named is not None else _HOME / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}")
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # refuses one that holds anything
 
 
 def tell(options: argparse.Namespace, trace: EngineTrace, folder: Path) -> None:
@@ -42,4 +51,4 @@ def tell(options: argparse.Namespace, trace: EngineTrace, folder: Path) -> None:
 
 
 def _plain(summary: TraceSummary, folder: Path) -> dict[str, Any]:
-    return {"folder": str(folder), **summary.to_plain()}
+    return {"schema": _SCHEMA, "folder": str(folder), **summary.to_plain()}

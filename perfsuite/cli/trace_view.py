@@ -190,7 +190,11 @@ def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
     from perfsuite.report.statistics.tables import crossover_table
     from perfsuite.trace.statistics.crossover import crossover
 
-    found = crossover(trace, read_recording(options.against))
+    device = read_recording(options.against)
+    _check_sides(options, trace, device)
+    found = crossover(trace, device)
+    if not found:
+        raise PerfsuiteError(f"--against={options.against}: shares no operator with {options.runs[0]}")
     if options.output is not None:
         from perfsuite.report.plots.picture import write_picture
         from perfsuite.report.statistics.charts import crossover_chart
@@ -201,6 +205,16 @@ def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
     else:
         show(crossover_table(found))
     return 0
+
+
+def _check_sides(options: argparse.Namespace, cpu: EngineTrace, device: EngineTrace) -> None:
+    from perfsuite.records.engine_trace import TraceRecorder
+
+    if cpu.recorder is TraceRecorder.OPENCL:
+        raise PerfsuiteError(f"{options.runs[0]}: is of a device; expected the processor's run, --against the device's")
+    if device.recorder is not TraceRecorder.OPENCL:
+        recorder = device.recorder.value
+        raise PerfsuiteError(f"--against={options.against}: is of the {recorder} recorder; expected one of opencl")
 
 
 def _print(parts: Iterable[str | Table]) -> None:

@@ -8,7 +8,7 @@ from enum import Enum, IntEnum, IntFlag
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.trace_levels import TraceLevel as TraceLevel
+from perfsuite.records.trace_levels import TraceLevel
 
 #: What a field of an event holds where there is nothing to tell: no processor, no iteration, no node, no counters.
 NOTHING = -1

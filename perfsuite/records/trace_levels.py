@@ -32,7 +32,7 @@ LEVELS: Mapping[str, TraceLevel] = {
     "graph": _GRAPH,
     "operator": _OPERATOR,
     "ends": _ENDS,
-    "threads": TraceLevel.THREADS,
+    "threads": _TOKEN | TraceLevel.THREADS,
     "counters": _ENDS | TraceLevel.COUNTERS,
     "experts": _OPERATOR | TraceLevel.EXPERTS,
 }

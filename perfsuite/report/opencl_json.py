@@ -1,4 +1,4 @@
-"""OpenCL commands of a program as JSON values; docs/tracing.md describes the keys."""
+"""OpenCL commands of a program as JSON values; docs/opencl-tracing.md describes the keys."""
 
 from __future__ import annotations
 

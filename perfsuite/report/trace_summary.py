@@ -11,9 +11,7 @@ import numpy as np
 
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
 from perfsuite.records.trace_levels import TraceLevel, level_words
-from perfsuite.units import format_count, format_ns
-
-_NS_PER_S = 1e9
+from perfsuite.units import NS_PER_S, format_count, format_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +82,13 @@ def _decode_steps_ns(trace: EngineTrace) -> list[int]:
 
 
 def summary_lines(summary: TraceSummary) -> Iterator[str]:
-    """Yield what a tired person should know of a trace."""
-    counts = ", ".join(format_count(n, kind.replace("_", " ")) for kind, n in summary.n_by_kind.items()) or "no event"
+    """Yield a trace in a few lines."""
+    nouns = {**{kind: kind.replace("_", " ") for kind in summary.n_by_kind}, "levels": "level change"}
+    counts = ", ".join(format_count(n, nouns[kind]) for kind, n in summary.n_by_kind.items()) or "no event"
     whom = f"process {summary.pid}: " if summary.pid is not None else ""
     yield f"{whom}{counts} in {format_ns(summary.duration_ns)}, recorded by {summary.recorder} ({summary.levels})"
     if summary.decode_step_ns:
-        speed = _NS_PER_S / summary.decode_step_ns
+        speed = NS_PER_S / summary.decode_step_ns
         steps = format_count(summary.n_decode_steps, "step")
         yield f"decode: {format_ns(summary.decode_step_ns)} a token, {speed:.1f} tokens/s (median of {steps})"
     for switch in summary.switches:

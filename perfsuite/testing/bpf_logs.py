@@ -20,8 +20,8 @@ from perfsuite.records.bpf_log_file import (
     THREAD_NAME_BYTES,
     VERSION,
 )
-from perfsuite.records.engine_trace import TraceLevel
 from perfsuite.records.tensor_layout import TensorLayout, TensorType
+from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import EPOCH_NS
 
 #: ``ggml_backend_cpu_guid``.

@@ -20,9 +20,9 @@ from perfsuite.records.engine_trace import (
     TracedNode,
     TracedTensor,
     TracedThread,
-    TraceLevel,
     TraceRecorder,
 )
+from perfsuite.records.trace_levels import TraceLevel
 
 #: Monotonic time at which made-up traces begin: a machine that has been up for two days.
 EPOCH_NS = 172_800_000_000_000

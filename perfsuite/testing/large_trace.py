@@ -14,8 +14,8 @@ from perfsuite.records.engine_trace import (
     ThreadState,
     TracedNode,
     TracedTensor,
-    TraceLevel,
 )
+from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, node, tensor
 
 #: Of SmolLM2-135M: layers, and the width of a token.

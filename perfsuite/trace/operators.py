@@ -47,7 +47,7 @@ def timed_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
 
 
 def _computed(node: Node) -> Node:
-    if node.op == "MUL_MAT" and node.sources[0].name in _ROTATIONS:
+    if node.op == "MUL_MAT" and len(node.sources) > 1 and node.sources[0].name in _ROTATIONS:
         return replace(node, op="FWHT")
     return node
 
@@ -93,6 +93,8 @@ class _RoleNamer:
 
     def _base_of_unnamed(self, node: Node) -> _Base:
         """Call an unnamed tensor by the rows that it gathers, by its weight, or by the tensor that it is made from."""
+        if not node.sources:
+            return node.op.lower(), self._layer
         if node.op == "GET_ROWS":
             return "attn_out_rows" if self._is_attention_output(node.sources[0]) else "residual_rows", self._layer
         if node.op == "FLASH_ATTN_EXT":
@@ -103,7 +105,7 @@ class _RoleNamer:
         weights = (match for source in node.sources if (match := _WEIGHT.match(source.name)))
         if weight := next(weights, None):
             return _of_weight(weight)
-        return self._of_source(node.sources[0]) if node.sources else (node.op.lower(), self._layer)
+        return self._of_source(node.sources[0])
 
     def _of_source(self, source: Tensor) -> _Base:
         name = _DECORATION.sub("", source.name)

@@ -43,7 +43,7 @@ def recorded_trace(
     spans = span_events(record)
     graphs = [recorded_graph(graph) for graph in record.graphs]
     operators = _thread_operators(record, graphs) if record.thread_starts else _main_operators(record, graphs)
-    computed, backends = _evaluation_events(record) if record.evaluations else split_events(record)
+    computed, backends = _evaluation_events(record, operators) if record.evaluations else split_events(record)
     for events in (operators, computed):
         events["iteration"] = spans.iteration_of(events["start_ns"])
     events = np.concatenate([spans.events, computed, operators])
@@ -82,15 +82,18 @@ def _levels(record: EngineRecord) -> TraceLevel:
     return levels | TraceLevel.EXPERTS if record.experts else levels
 
 
-def _evaluation_events(record: EngineRecord) -> tuple[Events, tuple[str, ...]]:
-    """Return one GRAPH for each evaluation, from its launch to its last end, and the backends."""
+def _evaluation_events(record: EngineRecord, operators: Events) -> tuple[Events, tuple[str, ...]]:
+    """Return one GRAPH for each evaluation, from its launch to the last end on any thread, and the backends."""
     evaluations = record.evaluations
     events = _empty(EventKind.GRAPH, len(evaluations))
     events["value"], events["thread"] = 0, 0
     events["evaluation"] = np.arange(len(evaluations))
     events["graph"] = [each.graph for each in evaluations]
     events["start_ns"] = [each.launch_ns for each in evaluations]
-    events["end_ns"] = [each.ends_ns[-1] if each.ends_ns else NOTHING for each in evaluations]
+    ends_ns = np.array([each.ends_ns[-1] if each.ends_ns else NOTHING for each in evaluations], np.int64)
+    known = operators[operators["evaluation"] != NOTHING]
+    np.maximum.at(ends_ns, known["evaluation"], known["end_ns"])
+    events["end_ns"] = ends_ns
     return events, (CPU_BACKEND,)
 
 

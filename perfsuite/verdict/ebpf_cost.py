@@ -17,6 +17,12 @@ from perfsuite.verdict.ebpf_recorders import ebpf_plan
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
 from perfsuite.verdict.recorder_traces import traced_by_ebpf
 
+#: Programs that run whenever any thread of the machine is switched or woken; all others run where a probe is hit.
+_SCHEDULER_PROGRAMS = frozenset({"switched", "woken"})
+
+#: Fewer hits of a thread in a step have no cost that could be told from the noise of the step.
+_LEAST_HITS = 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EbpfCost:
@@ -26,10 +32,10 @@ class EbpfCost:
     ratios: Mapping[Phase, PairedRatio]
     #: Hits of probes in a decode step, over all threads.
     hits_per_step: float
-    #: What a decode step takes longer, over the hits of one thread in it: trap, program and all.
-    ns_per_hit: float
-    #: The probes' programs' own time over the machine's processor time, while decoding; None where the kernel does not
-    #: tell it.
+    #: What a decode step takes longer, over the hits of one thread in it: trap, program and all. None of few hits.
+    ns_per_hit: float | None
+    #: The programs' own time over the machine's processor time, from the prompt to the last token; None where the
+    #: kernel does not tell it.
     load_ratio: float | None
     #: The share of the time in which the threads waited for a processor.
     waiting_ratio: float | None
@@ -51,10 +57,11 @@ def measure_ebpf_cost(name: str, plan: LlamaPlan, helper: Path, *, folder: Path,
     sums = {Phase(phase): pairs for phase, pairs in payload["sums_ns"].items()}
     probes = _probes(traced, folder / "probes")
     added_ns = _median_added_ns(*sums[Phase.DECODE]) / plan.n_gen
+    hits_of_one = probes.hits_per_step / plan.n_threads
     return EbpfCost(
         ratios={phase: paired_ratio(plain, with_probes) for phase, (plain, with_probes) in sums.items()},
         hits_per_step=probes.hits_per_step,
-        ns_per_hit=added_ns / (probes.hits_per_step / plan.n_threads),
+        ns_per_hit=added_ns / hits_of_one if hits_of_one >= _LEAST_HITS else None,
         load_ratio=probes.load_ratio,
         waiting_ratio=Contention.from_plain(payload["contention"]).waiting_ratio,
         n_lost=probes.n_lost,
@@ -79,8 +86,9 @@ def _probes(plan: LlamaPlan, folder: Path) -> _Probes:
     steps = [span for span in spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
     elapsed_ns = max(span.end_ns for span in steps) - min(span.start_ns for span in steps)
     run_time_ns = sum(each.run_time_ns for each in trace.probe_costs)
+    hits = sum(each.n_runs for each in trace.probe_costs if each.name not in _SCHEDULER_PROGRAMS)
     return _Probes(
-        hits_per_step=sum(each.n_runs for each in trace.probe_costs) / len(steps),
+        hits_per_step=hits / len(steps),
         load_ratio=run_time_ns / (elapsed_ns * len(USABLE_PROCESSORS)) if run_time_ns else None,
         n_lost=trace.n_lost,
     )

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from perfsuite.measure.ebpf import start_ebpf
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.tensor_layout import layout_of, mapped_layout_library, refuse_other_layout, tensor_layout
+from perfsuite.measure.engine_process import refuse_other_user
+from perfsuite.measure.tensor_layout import layout_of, mapped_layout_library, tensor_layout
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.recording import LOG_NAME, Origin, write_origin
@@ -44,6 +45,7 @@ def followed(pid: int, request: FollowRequest, folder: Path, command: Sequence[s
     MeasurementError
         The process is another user's or has no llama.cpp, its tensors look otherwise, or there is no helper.
     """
+    refuse_other_user(pid)  # before anything of that process is linked or run
     helper = find_helper(request.cache_dir)
     layout = _layout(pid, request)
     write_origin(folder, Origin(layout=layout, command=tuple(command)))
@@ -63,8 +65,5 @@ def followed(pid: int, request: FollowRequest, folder: Path, command: Sequence[s
 def _layout(pid: int, request: FollowRequest) -> TensorLayout:
     """Return what tensors look like in the process: as the engine's, or as the headers say that are its own."""
     if request.ggml_include is None:
-        layout = tensor_layout(request.engine, request.cache_dir)
-    else:
-        layout = layout_of(request.ggml_include, mapped_layout_library(pid), request.cache_dir)
-    refuse_other_layout(layout, pid)
-    return layout
+        return tensor_layout(request.engine, request.cache_dir)
+    return layout_of(request.ggml_include, mapped_layout_library(pid), request.cache_dir)

@@ -41,8 +41,8 @@ class RecorderAgreement:
 
     @property
     def is_same(self) -> bool:
-        """Whether every evaluation of the callback recorder is there, operator by operator."""
-        return self.n_evaluations > 0 and not self.n_callback_only and not self.n_different
+        """Whether both have the same evaluations, operator by operator."""
+        return self.n_evaluations > 0 and not (self.n_callback_only or self.n_ebpf_only or self.n_different)
 
 
 def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgreement:

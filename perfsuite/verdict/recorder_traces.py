@@ -84,7 +84,7 @@ def traced_by_both(plan: LlamaPlan, recorder: str, ebpf: EbpfPlan, folder: Path)
 
 def _engine_trace(plan: LlamaPlan, payload: Mapping[str, Any], recorder: str) -> EngineTrace:
     record = EngineRecord.from_plain(payload["engine"])
-    return recorded_trace(record, ENGINE_RECORDERS[recorder], command=plan_words(plan))
+    return recorded_trace(record, ENGINE_RECORDERS[recorder], pid=payload["pid"], command=plan_words(plan))
 
 
 def plan_words(plan: LlamaPlan) -> tuple[str, ...]:

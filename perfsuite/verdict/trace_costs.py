@@ -9,7 +9,12 @@ from perfsuite.verdict.graph_agreement import recorded_cost
 
 
 def traced_cost(operator: RecordedOperator) -> OpCost | None:
-    """Cost an operator by the convention of the expectation; None where it has no rule for it or its types."""
+    """Cost an operator by the convention of the expectation; None where it has no rule for it or its types.
+
+    Nor for fused attention: the convention counts the padded cache, of which the engine skips what is masked.
+    """
+    if operator.op == "FLASH_ATTN_EXT":
+        return None
     try:
         return recorded_cost(operator)
     except (PerfsuiteError, IndexError, ValueError):  # an operator that is unknown, or whose sources were not read

@@ -58,7 +58,10 @@ def measured_growth(positions: Sequence[int], times_ns: Sequence[int]) -> Measur
 
 
 def judge_growth(
-    positions: Sequence[int], times_ns: Sequence[int], expected_slope_ns: float | None, tolerance_ratio: float | None
+    positions: Sequence[int],
+    times_ns: Sequence[int],
+    expected_ns_per_position: float | None,
+    tolerance_ratio: float | None,
 ) -> Finding:
     """Judge the growth of a run.
 
@@ -70,7 +73,7 @@ def judge_growth(
     ----------
     positions, times_ns
         Of each step of decoding: the positions that attention takes as long as, and its time.
-    expected_slope_ns
+    expected_ns_per_position
         Time of a position; None where the device's ceilings are not known.
     tolerance_ratio
         How many times the expectation a position may cost; None where the profile sets none.
@@ -88,10 +91,10 @@ def judge_growth(
     if found.lower_ns > 0 and found.deviation_ratio > MOST_DEVIATION_RATIO:
         bent = f"{text}; {found.deviation_ratio:.0%} off the line, {MOST_DEVIATION_RATIO:.0%} at most expected"
         return Finding(outcome=Outcome.SLOW, reason=bent)
-    if expected_slope_ns is None or tolerance_ratio is None:
+    if expected_ns_per_position is None or tolerance_ratio is None:
         return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{text}; nothing is known of what it should be")
-    limit_ns = expected_slope_ns * tolerance_ratio
-    text += f", expected {format_ns(expected_slope_ns)} and {format_ns(limit_ns)} at most"
+    limit_ns = expected_ns_per_position * tolerance_ratio
+    text += f", expected {format_ns(expected_ns_per_position)} and {format_ns(limit_ns)} at most"
     if found.lower_ns > limit_ns:
         return Finding(outcome=Outcome.SLOW, reason=text)
     return Finding(outcome=Outcome.PASS if found.upper_ns <= limit_ns else Outcome.INCONCLUSIVE, reason=text)

@@ -39,13 +39,14 @@ def measured_lines(
 def judge_linearity(
     expected: LinearityExpectation,
     decode_ns: Mapping[tuple[str, int | None], float],
-    expected_slope_ns: float | None,
+    expected_ns_per_byte: float | None,
     tolerance_ratio: float | None,
 ) -> Finding:
     """Judge the products of a run.
 
     SLOW where the line explains less than `LEAST_R_SQUARED`, where a role is more than `MOST_DEVIATION_RATIO` above
-    it, or where a byte costs more than the bandwidth allows for times the tolerance. INVALID where no type of weights
+    it, or where a byte costs more than the bandwidth allows for times the tolerance. INCONCLUSIVE of a line where
+    nothing is known of what a byte should cost. INVALID where no type of weights
     has enough sizes among the products that were recorded.
 
     Parameters
@@ -54,7 +55,7 @@ def judge_linearity(
         The products and their weights.
     decode_ns
         Time of the operators of a step of decoding, by role and layer.
-    expected_slope_ns
+    expected_ns_per_byte
         Time of a byte of weights; None where the device's ceilings are not known.
     tolerance_ratio
         How many times the expectation a byte may cost; None where the profile sets none.
@@ -62,8 +63,10 @@ def judge_linearity(
     lines = measured_lines(expected, decode_ns)
     if not lines:
         return Finding(outcome=Outcome.INVALID, reason="too few products of decoding were recorded for a line")
-    limit_ns = None if expected_slope_ns is None or tolerance_ratio is None else expected_slope_ns * tolerance_ratio
-    findings = [_judged(line, expected_slope_ns, limit_ns) for line in lines]
+    limit_ns_per_byte = (
+        None if expected_ns_per_byte is None or tolerance_ratio is None else expected_ns_per_byte * tolerance_ratio
+    )
+    findings = [_judged(line, expected_ns_per_byte, limit_ns_per_byte) for line in lines]
     outcome = foremost(findings).outcome
     return Finding(outcome=outcome, reason="; ".join(each.reason for each in findings if each.outcome is outcome))
 
@@ -85,7 +88,7 @@ def _line(
         yield MeasuredLine(type=kind, fit=fit, deviations=tuple(sorted(off, key=lambda each: (-each[1], each[0]))))
 
 
-def _judged(line: MeasuredLine, expected_slope_ns: float | None, limit_ns: float | None) -> Finding:
+def _judged(line: MeasuredLine, expected_ns_per_byte: float | None, limit_ns_per_byte: float | None) -> Finding:
     fit, above = line.fit, [each for each in line.deviations if each[1] > MOST_DEVIATION_RATIO]
     rate = f"{1.0 / fit.slope:.1f} GB/s" if fit.slope > 0 else "no slope"
     r_squared = 0.0 if fit.r_squared is None else fit.r_squared
@@ -94,10 +97,10 @@ def _judged(line: MeasuredLine, expected_slope_ns: float | None, limit_ns: float
         return Finding(outcome=Outcome.SLOW, reason=f"{text}; above the line by too much: {_named(above)}")
     if r_squared < LEAST_R_SQUARED:
         return Finding(outcome=Outcome.SLOW, reason=f"{text}; no line, expected R² of {LEAST_R_SQUARED} and more")
-    if limit_ns is None or expected_slope_ns is None:
-        return Finding(outcome=Outcome.PASS, reason=text)
-    text += f", expected {1.0 / expected_slope_ns:.1f} GB/s and {1.0 / limit_ns:.1f} GB/s at least"
-    return Finding(outcome=Outcome.SLOW if fit.slope > limit_ns else Outcome.PASS, reason=text)
+    if limit_ns_per_byte is None or expected_ns_per_byte is None:
+        return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{text}; nothing is known of what a byte should cost")
+    text += f", expected {1.0 / expected_ns_per_byte:.1f} GB/s and {1.0 / limit_ns_per_byte:.1f} GB/s at least"
+    return Finding(outcome=Outcome.SLOW if fit.slope > limit_ns_per_byte else Outcome.PASS, reason=text)
 
 
 def _named(deviations: Sequence[tuple[str, float]]) -> str:

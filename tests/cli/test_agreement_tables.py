@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables
+from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables, plain_agreement
 from perfsuite.verdict.recorder_agreement import RecorderAgreement, ThreadAccount, TimesAgreement
 
 _TIMES = TimesAgreement(name="MUL_MAT", n_operators=422, ebpf_ns=2_020_000, callback_ns=2_000_000)
@@ -50,3 +50,11 @@ def test_times_and_threads_have_tables() -> None:
     assert ["MUL_MAT", "422", "2.02", "ms", "2.00", "ms", "1.0100"] in rows
     assert ["all", "422", "2.02", "ms", "2.00", "ms", "1.0100"] in rows
     assert rows[-1][-2:] == ["99.50", "%"]
+
+
+def test_json_has_what_the_tables_show() -> None:
+    """Ratios and whether they agree are among the keys, and the total has a name."""
+    plain = plain_agreement(_FOUND)
+    assert (plain["schema"], plain["is_same"]) == (1, True)
+    assert (plain["total"]["name"], plain["total"]["ratio"]) == ("all", 1.01)
+    assert plain["threads"][0]["accounted_ratio"] == 0.995

@@ -46,3 +46,41 @@ def test_help_names_every_way(capsys: Streams) -> None:
     ):
         assert way in told
     assert "after the program's own output" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--trace", "operator", "--recorder", "callback"], "--trace: nothing would be done with it; expected the rec"),
+        (["--trace-floor", "5"], "--trace-floor: nothing would be done with it; expected --trace beside it"),
+        (["--buffer", "perf"], "--buffer: nothing"),
+        (
+            ["--trace", "operator", "--counters", "cycles"],
+            "--counters: nothing would be done with it; expected --trace=c",
+        ),
+        (["--duration", "3"], "--duration: nothing would be done with it; expected --pid beside it"),
+        (["--ggml-include", "/usr/include"], "--ggml-include: nothing"),
+        (
+            ["--opencl-platform", "Intel"],
+            "--opencl-platform: nothing would be done with it; expected --recorder=opencl",
+        ),
+    ],
+)
+def test_options_that_nothing_would_be_done_with_are_refused(
+    arguments: list[str], message: str, refused: Refused
+) -> None:
+    """Whoever asks for something and would not get it is told what it takes."""
+    assert message in refused(["trace", "--model", "smollm2-135m-q8_0", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--memory-limit", "900M", "--pid", "1"], "--memory-limit: nothing would be done with it; expected --model"),
+        (["--duration", "3", "--", "ls"], "--duration: nothing"),
+        (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is no folder; expected that of ggml.h"),
+    ],
+)
+def test_a_program_has_options_of_its_own(arguments: list[str], message: str, refused: Refused) -> None:
+    """What is of the suite's own runs, or needs a folder that is not there, is told before the program runs."""
+    assert message in refused(["trace", *arguments])

@@ -8,20 +8,35 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.trace_file import write_trace
-from perfsuite.testing.engine_traces import small_trace
+from perfsuite.testing.engine_traces import engine_trace, event, small_trace
 from perfsuite.trace.recording import TRACE_NAME
 
 from .conftest import Refused, Streams
 
 
+def store(folder: str, trace: EngineTrace) -> None:
+    """Make the folder of a recording."""
+    Path(folder).mkdir()
+    write_trace(Path(folder) / TRACE_NAME, trace)
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> str:
     """Return the folder of a recording of three tokens."""
-    folder = tmp_path / "run"
-    folder.mkdir()
-    write_trace(folder / TRACE_NAME, small_trace(3))
-    return str(folder)
+    folder = str(tmp_path / "run")
+    store(folder, small_trace(3))
+    return folder
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> str:
+    """Return the folder of a recording of one product, on a device."""
+    folder, place = str(tmp_path / "device"), {"iteration": 0, "evaluation": 0, "graph": 0, "node": 1}
+    kernel = event(EventKind.KERNEL, 0, 5_000, value=0, **place)
+    store(folder, engine_trace([kernel], kernels=("gemv",), recorder=TraceRecorder.OPENCL))
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -64,10 +79,28 @@ def test_two_runs_are_drawn_side_by_side(run: str, tmp_path: Path, capsys: Strea
     assert capsys.readouterr().out
 
 
-def test_a_run_against_one_on_a_device_tells_who_is_faster(run: str, capsys: Streams) -> None:
+def test_a_run_against_one_on_a_device_tells_who_is_faster(run: str, device: str, capsys: Streams) -> None:
     """Both are compared by dimension, as a table or as JSON."""
-    assert main(["trace", "view", "statistics", run, "--against", run, "--json"]) == 0
-    assert isinstance(json.loads(capsys.readouterr().out), dict)
+    assert main(["trace", "view", "statistics", run, "--against", device, "--json"]) == 0
+    (product,) = json.loads(capsys.readouterr().out)["operators"]
+    assert (product["op"], product["dimensions"][0]["device_ns"]) == ("MUL_MAT", 5_000.0)
+
+
+def test_the_sides_of_a_comparison_are_not_mixed_up(run: str, device: str, refused: Refused) -> None:
+    """The device's run is the one behind --against, and a run of the processor has no place there."""
+    assert f"{device}: is of a device; expected the processor's run" in refused(
+        ["trace", "view", "statistics", device, "--against", run]
+    )
+    assert f"--against={run}: is of the ebpf recorder; expected one of opencl" in refused(
+        ["trace", "view", "statistics", run, "--against", run]
+    )
+
+
+def test_runs_without_a_common_operator_are_one_line(tmp_path: Path, device: str, refused: Refused) -> None:
+    """An empty table would say nothing."""
+    other = str(tmp_path / "tokens")
+    store(other, engine_trace(graphs=()))
+    assert f"shares no operator with {other}" in refused(["trace", "view", "statistics", other, "--against", device])
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ def test_a_level_brings_what_it_is_of_no_use_without() -> None:
 
 
 def test_threads_alone_record_no_operator() -> None:
-    """What the scheduler does is told apart from what the engine does."""
-    assert parse_levels("threads", "--trace") == TraceLevel.THREADS
+    """What the scheduler does is told apart from what the engine does, but for the tokens that give it a place."""
+    assert parse_levels("threads", "--trace") == TraceLevel.THREADS | TraceLevel.TOKEN
 
 
 def test_all_words_together_are_all_levels() -> None:

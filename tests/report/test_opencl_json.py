@@ -14,7 +14,7 @@ from ..synthetic_opencl import DEVICE, EPOCH_NS, drifting, queue, steady_command
 
 
 def test_every_figure_is_there_by_a_key_with_its_unit() -> None:
-    """The keys are those that docs/tracing.md lists, and the values those of the trace."""
+    """The keys are those that docs/opencl-tracing.md lists, and the values those of the trace."""
     commands = steady_commands(3, int)
     commands[2]["type"], commands[2]["name"], commands[2]["start_ns"] = CommandType.FILL, 0, 0
     points = [timer_point(EPOCH_NS + at, int, before_ns=0, after_ns=0) for at in range(0, 300_001, 1000)]

@@ -91,6 +91,14 @@ def test_phases_and_tokens_are_the_drivers_spans() -> None:
     ]
 
 
+def test_a_graph_lasts_until_its_last_operator() -> None:
+    """The preload recorder sees no end of a graph but those of its operators on each thread."""
+    evaluations = tuple(replace(each, ends_ns=()) for each in record().evaluations)
+    starts = (start(0, 0, 120, 150), start(3, 0, 151, 170), start(0, 1, 121, 150), start(3, 1, 151, 175))
+    trace = traced(record(evaluations=evaluations, thread_starts=starts), TraceRecorder.PRELOAD)
+    assert rows(trace.of(EventKind.GRAPH), "start_ns", "end_ns") == [(110, 175), (310, NOTHING)]
+
+
 def test_with_the_callback_recorder_an_operator_follows_the_one_before() -> None:
     """An operator begins where the one before it ended, the first at its entry or at the launch of its graph."""
     trace = traced(record())

@@ -53,6 +53,20 @@ def test_a_recording_that_was_never_finished_is_read_from_its_log(recorded: Path
     assert (recorded / LOG_NAME).exists()
 
 
+def test_a_trace_that_was_not_written_to_its_end_is_read_from_its_log(recorded: Path) -> None:
+    """A disk that was full while the trace was written leaves the whole log beside what there is of the trace."""
+    log = (recorded / LOG_NAME).read_bytes()
+    origin = (recorded / ORIGIN_NAME).read_bytes()
+    whole = finish_recording(recorded)
+    trace = (recorded / TRACE_NAME).read_bytes()
+    (recorded / TRACE_NAME).write_bytes(trace[: len(trace) // 2])
+    (recorded / LOG_NAME).write_bytes(log)
+    (recorded / ORIGIN_NAME).write_bytes(origin)
+    read = read_recording(recorded)
+    assert read.cut is None
+    assert read.events.tolist() == whole.events.tolist()
+
+
 def test_a_log_that_cannot_be_read_stays(recorded: Path) -> None:
     """Nothing is thrown away that somebody might still make sense of."""
     (recorded / LOG_NAME).write_bytes(b"something else" * 100)

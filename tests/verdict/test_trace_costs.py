@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from perfsuite.testing.engine_traces import node, tensor
 from perfsuite.trace.statistics.traced_operators import traced_operators
+from perfsuite.verdict.graph_agreement import recorded_cost
 from perfsuite.verdict.trace_costs import traced_cost
 
-from ..synthetic_statistics import product
+from ..synthetic_statistics import attention, product
 
 
 def test_a_product_costs_what_the_convention_says() -> None:
@@ -27,3 +28,10 @@ def test_what_has_no_rule_has_no_cost() -> None:
         node("FLASH_ATTN_EXT", tensor("a"), tensor("b")),
     ]
     assert [traced_cost(operator) for operator in traced_operators(unknown)] == [None, None, None]
+
+
+def test_fused_attention_has_no_rate() -> None:
+    """Masked positions are skipped, and no trace tells how many of the padded cache they are."""
+    (operator,) = traced_operators([attention(256)])
+    assert recorded_cost(operator).flops > 0
+    assert traced_cost(operator) is None

@@ -73,9 +73,9 @@ def test_no_line_at_all_is_slow() -> None:
     assert finding.outcome is Outcome.SLOW
 
 
-def test_without_a_forecast_the_line_is_still_judged() -> None:
-    """Linearity needs no ceilings."""
-    assert judged(expected_ns=None).outcome is Outcome.PASS
+def test_without_a_forecast_a_line_decides_nothing() -> None:
+    """That there is a line is not that it is the right one; that there is none shows without any ceiling."""
+    assert judged(expected_ns=None).outcome is Outcome.INCONCLUSIVE
     assert judged({"ffn_out": 3.0}, expected_ns=None).outcome is Outcome.SLOW
 
 

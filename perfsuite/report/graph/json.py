@@ -1,33 +1,22 @@
-"""A graph of operators as JSON values; docs/tracing.md describes the keys."""
+"""A graph of operators as JSON values; docs/trace-format.md describes the keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.records.json_file import write_json
 from perfsuite.report.graph.roles import role_totals
 from perfsuite.report.graph.view import GraphView, layers_of
 from perfsuite.trace.graph.operators import GraphOperator, OperatorGraph
 from perfsuite.trace.graph.paths import Siblings
 
-
-def write_graph_json(views: Sequence[GraphView], path: Path) -> None:
-    """Write graphs as JSON.
-
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
-    """
-    write_json(path, plain_graphs(views), PerfsuiteError)
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
 
 
 def plain_graphs(views: Sequence[GraphView]) -> dict[str, Any]:
     """Return graphs in the order in which they were asked for."""
-    return {"graphs": [plain_graph(view) for view in views]}
+    return {"schema": SCHEMA, "graphs": [plain_graph(view) for view in views]}
 
 
 def plain_graph(view: GraphView) -> dict[str, Any]:
@@ -40,6 +29,7 @@ def plain_graph(view: GraphView) -> dict[str, Any]:
         "graph": graph.number,
         "n_tokens": graph.n_tokens,
         "n_evaluations": graph.n_evaluations,
+        "n_of_call": graph.n_of_call,
         "edges_by": "address" if graph.by_address else "name",
         "serial_ns": graph.serial_ns if graph.gain_ratio else None,
         "critical_ns": graph.critical_ns if graph.gain_ratio else None,

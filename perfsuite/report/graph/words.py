@@ -13,6 +13,8 @@ def graph_words(view: GraphView) -> Iterator[str]:
     """Yield what the graph is, what it could gain, and what is left out of the picture."""
     graph = view.graph
     yield f"{_what(graph)}, {format_count(len(graph.operators), 'operator')}{_where(graph)}{_how_often(graph)}"
+    if graph.n_of_call > 1:
+        yield f"a part: one of {graph.n_of_call} graphs that a call of llama_decode computes"
     if graph.gain_ratio is None:
         yield "times are not known"
     else:

@@ -33,12 +33,18 @@ def token_lines(tokens: TokenStatistics) -> Iterator[str]:
     if tokens.line is None:
         return
     first, last = (int(steps.context[decode].min()), int(steps.context[decode].max()))
-    yield (
-        f"a step takes {format_ns(tokens.line.at(first))} at {first} positions and {format_ns(tokens.line.at(last))} "
-        f"at {last}: {format_ns(tokens.line.slope_ns)} a position, ± {format_ns(tokens.line.slope_error_ns)}"
-    )
+    error = f"± {format_ns(tokens.line.slope_error_ns)}"
+    if tokens.line.slope_ns:
+        yield (
+            f"a step takes {format_ns(tokens.line.at(first))} at {first} positions and "
+            f"{format_ns(tokens.line.at(last))} at {last}: {format_ns(tokens.line.slope_ns)} a position, {error}"
+        )
+    else:
+        yield f"a step takes {format_ns(tokens.line.at(last))} at {first} to {last} positions, {error} a position"
     share = tokens.attention_share_ratio
-    if share is None:
+    if not tokens.growth:
+        yield "which operators grow is not known: none were recorded"
+    elif share is None:
         yield "no operator grows beyond its error"
     else:
         yield f"operators grow by {format_ns(tokens.growth_ns)} a position, of which attention carries {share:.0%}"
@@ -141,10 +147,11 @@ def crossover_table(found: Sequence[Crossover]) -> Table:
 
 
 def statistics_tables(statistics: TraceStatistics, n_top: int) -> Iterator[str | Table]:
-    """Yield the lines and tables of a trace, those left out that it tells nothing for."""
+    """Yield the lines and tables of a trace, those left out that it tells nothing for, and what they lack."""
     yield from token_lines(statistics.tokens)
     if statistics.tokens.attention_share_ratio is not None:
         yield growth_table(statistics.tokens, n_top)
+    yield from _missing_lines(statistics)
     for phase in dict.fromkeys(each.phase for each in statistics.operators):
         yield ""
         yield operator_table(statistics.operators, phase, n_top)
@@ -159,6 +166,14 @@ def statistics_tables(statistics: TraceStatistics, n_top: int) -> Iterator[str |
         yield expert_table(statistics, n_top)
     for problem in (*([f"it breaks off: {statistics.cut}"] if statistics.cut else ()), *statistics.problems):
         yield f"Not to be trusted: {problem}"
+
+
+def _missing_lines(statistics: TraceStatistics) -> Iterator[str]:
+    """Say what cannot be told for want of operators, or of their own times on each thread."""
+    if statistics.n_events and not statistics.operators:
+        yield "operators: none were recorded"
+    elif statistics.operators and not statistics.threads:
+        yield "threads: not told, the recorder did not see when operators began and ended on each of them"
 
 
 def _faster(found: Crossover) -> str:

@@ -1,4 +1,4 @@
-"""What a timeline comes to as JSON values; docs/tracing.md describes the keys."""
+"""What a timeline comes to as JSON values; docs/trace-format.md describes the keys."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from perfsuite.records.engine_trace import NOTHING, TracedThread
 from perfsuite.report.timeline.summary import ThreadTimes, TimelineSummary
 from perfsuite.trace.timeline.preemption import HeldUpOperator, Preemption
 
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
+
 
 def plain_timeline(summary: TimelineSummary) -> dict[str, Any]:
     """Return a summary, with all its pre-emptions."""
     return {
+        "schema": SCHEMA,
         "recorder": summary.recorder,
         "n_events": summary.n_events,
         "n_lost": summary.n_lost,
         "span_ns": summary.span_ns,
         "n_by_kind": dict(summary.n_by_kind),
         "has_states": summary.has_states,
+        "has_waiting": summary.has_waiting,
         "cut": summary.cut,
         "problems": list(summary.problems),
         "threads": [_thread_times(each) for each in summary.threads],

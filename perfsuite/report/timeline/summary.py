@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfsuite.records.engine_trace import EngineTrace, EventKind, Events, ThreadState, TracedThread
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, Events, ThreadState, TracedThread
 from perfsuite.trace.timeline.preemption import HeldUpOperator, Preemption, held_up_operators, preemptions
 
 
@@ -40,6 +40,8 @@ class TimelineSummary:
     preemptions: tuple[Preemption, ...]
     held_up: tuple[HeldUpOperator, ...]
     has_states: bool
+    #: Whether times of operators have waiting in them: some starts or ends are those of a neighbour.
+    has_waiting: bool
     cut: str | None
     problems: tuple[str, ...]
 
@@ -68,6 +70,7 @@ def timeline_summary(trace: EngineTrace) -> TimelineSummary:
         preemptions=found,
         held_up=held_up_operators(found),
         has_states=bool(len(states)),
+        has_waiting=bool((operators["flags"] & (EventFlag.START_DERIVED | EventFlag.END_DERIVED)).any()),
         cut=trace.cut,
         problems=trace.problems,
     )

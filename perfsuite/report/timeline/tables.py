@@ -28,6 +28,8 @@ def timeline_lines(summary: TimelineSummary) -> Iterator[str]:
     if summary.cut is not None:
         yield printable(f"the trace breaks off: {summary.cut}")
     yield from (printable(each) for each in summary.problems)
+    if summary.has_waiting:
+        yield "the time in operators has waiting for other threads in it: not every start and end was recorded"
     yield _preemption_line(summary)
 
 

@@ -3,9 +3,11 @@
     tensor           (elements - 1) strides apart, and one element (a block of a quantised row)
     GET_ROWS         reads as many rows of the table as it returns
     SET_ROWS         writes as many rows as it is given; the table behind them stays where it is
-    MUL_MAT_ID       reads at most as many experts' matrices as ids are chosen
+    MUL_MAT_ID       reads of E experts' matrices, of which n tokens choose u each, E (1 - (1 - u / E)^n): the
+                     different ones, were all as likely
+    FLASH_ATTN_EXT   is not known: the cache is padded, and masked positions are skipped
 
-*Source*: ggml.c of llama.cpp, ``ggml_nbytes``.
+*Source*: ggml.c of llama.cpp, ``ggml_nbytes``; ggml-cpu/ops.cpp, ``ggml_compute_forward_flash_attn_ext``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ def tensor_bytes(tensor: TracedTensor) -> int | None:
 
 
 def operator_bytes(node: TracedNode) -> int | None:
-    """Return what one computation of an operator moves at least once; None where a type's size is not known."""
+    """Return what one computation of an operator moves at least once; None where that is not known."""
+    if node.op == "FLASH_ATTN_EXT":
+        return None
     sizes = [_result_bytes(node), *(_source_bytes(node, place) for place in range(len(node.sources)))]
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
@@ -48,9 +52,10 @@ def _source_bytes(node: TracedNode, place: int) -> int | None:
     if node.op == "SET_ROWS" and place > 1:
         return 0
     if node.op == "MUL_MAT_ID" and place == 0 and len(node.sources) > 2:
-        whole = tensor_bytes(source)
-        n_chosen = min(source.ne[2], prod(node.sources[2].ne))
-        return None if whole is None else whole * n_chosen // source.ne[2]
+        whole, n_experts = tensor_bytes(source), source.ne[2]
+        n_used, n_tokens = node.sources[2].ne[:2]
+        read_ratio = 1.0 - (1.0 - min(1.0, n_used / max(1, n_experts))) ** n_tokens
+        return None if whole is None else round(n_experts * read_ratio) * (whole // max(1, n_experts))
     return tensor_bytes(source)
 
 

@@ -36,7 +36,8 @@ def choose_graph(trace: EngineTrace, runs: OperatorRuns, wanted: str | int | Non
     else:
         chosen = [each for each in candidates if str(each) == str(wanted)]
     if not chosen:
-        raise PerfsuiteError(f"graph {wanted!r}: {_there_are(trace, counts)}")
+        asked = "graph" if wanted is None else f"graph {wanted!r}"
+        raise PerfsuiteError(f"{asked}: {_there_are(trace, counts)}")
     return max(chosen, key=lambda each: (counts[each], -each))
 
 
@@ -55,7 +56,7 @@ def _phase(trace: EngineTrace, number: int) -> str | None:
 
 def _there_are(trace: EngineTrace, counts: list[int]) -> str:
     if not trace.graphs:
-        return "the trace has none; record it with the level 'structure'"
+        return "the trace has none; record it with the level 'operator'"
     told = (
         f"{number} ({_phase(trace, number) or 'no product of matrices'}, {format_count(len(graph), 'operator')}, "
         f"{format_count(counts[number], 'evaluation')})"

@@ -1,8 +1,9 @@
 """Who computes what an operator reads: edges between the operators of a graph, by their sources' addresses.
 
 A source comes from the last earlier operator that wrote the memory that it is, or is a view of; where several have
-written to it by turns and none of them has read it, as keys and values go into a cache, from all of them. A source that
-no operator has written is a constant: a weight, an input, a cache as the last step left it.
+written to it by turns and none of them has read it, as keys and values go into a cache, from all of them. One that
+writes in place, over what it reads, waits for all that read it before, too. A source that no operator has written is a
+constant: a weight, an input, a cache as the last step left it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Constants:
 class Sources:
     """Where the sources of a graph's operators come from."""
 
-    #: Positions of the operator that writes and of the one that reads, in order, each pair once.
+    #: Positions of the operator that writes and of the one that reads, or that reads and that writes over it, in order,
+    #: each pair once.
     edges: tuple[tuple[int, int], ...]
     constants: Constants
     #: False where the recorder did not read addresses, and names had to do.
@@ -45,6 +47,7 @@ def sources_of(graph: Sequence[TracedNode]) -> Sources:
     """Find where each source of a graph comes from."""
     by_address = any(source.root is not None for node in graph for source in node.sources)
     writers: dict[object, tuple[int, ...]] = {}
+    readers: dict[object, list[int]] = {}
     edges: dict[tuple[int, int], None] = {}
     constants: dict[object, TracedTensor] = {}
     for position, node in enumerate(graph):
@@ -56,16 +59,28 @@ def sources_of(graph: Sequence[TracedNode]) -> Sources:
                 edges[writer, position] = None
             if key not in writers:
                 _keep_largest(constants, key, source)
-        _write(writers, node, position, by_address)
+            readers.setdefault(key, []).append(position)
+        for reader in _write(writers, readers, node, position, by_address):
+            edges[reader, position] = None
     return Sources(edges=tuple(edges), constants=_counted(constants), by_address=by_address)
 
 
-def _write(writers: dict[object, tuple[int, ...]], node: TracedNode, position: int, by_address: bool) -> None:
+def _write(
+    writers: dict[object, tuple[int, ...]],
+    readers: dict[object, list[int]],
+    node: TracedNode,
+    position: int,
+    by_address: bool,
+) -> Sequence[int]:
+    """Note a writer; return the readers whose source it writes over."""
     key = _key(node.tensor, by_address)
     if key is None:
-        return
-    has_read = any(_key(source, by_address) == key for source in node.sources)
-    writers[key] = (position,) if has_read else (*writers.get(key, ()), position)
+        return ()
+    if not any(_key(source, by_address) == key for source in node.sources):
+        writers[key] = (*writers.get(key, ()), position)
+        return ()
+    writers[key] = (position,)
+    return [each for each in readers.pop(key, ()) if each != position]
 
 
 def _key(tensor: TracedTensor, by_address: bool) -> object:

@@ -56,6 +56,8 @@ class OperatorGraph:
     number: int
     n_tokens: int | None
     n_evaluations: int
+    #: Graphs that a call of llama_decode computes, this one included, as a median of its calls.
+    n_of_call: int
     operators: tuple[GraphOperator, ...]
     edges: tuple[tuple[int, int], ...]
     #: False where edges had to be found by names.
@@ -135,6 +137,7 @@ def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> Ope
         number=number,
         n_tokens=n_tokens_of(nodes),
         n_evaluations=max((each.n_evaluations for each in times.values()), default=0),
+        n_of_call=_graphs_of_call(runs, number),
         operators=tuple(
             _operator(node, role.role, role.layer, backend, times.get(position), len(trace.counter_names))
             for position, (node, role) in enumerate(zip(nodes, roles, strict=True))
@@ -145,6 +148,13 @@ def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> Ope
         counter_names=trace.counter_names,
         wall_ns=wall_ns,
     )
+
+
+def _graphs_of_call(runs: OperatorRuns, number: int) -> int:
+    calls = np.unique(runs.step[runs.graph == number])
+    pairs = np.unique(np.stack([runs.step, runs.evaluation]), axis=1)
+    counts = np.unique(pairs[0][np.isin(pairs[0], calls)], return_counts=True)[1]
+    return int(np.median(counts)) if len(counts) else 1
 
 
 def _where_computed(trace: EngineTrace) -> EngineTrace:

@@ -94,11 +94,12 @@ def operator_runs(trace: EngineTrace) -> OperatorRuns:
 
 
 def operator_events(trace: EngineTrace, kind: EventKind) -> Ints:
-    """Return the positions of the events of known operators that have both their ends within the trace."""
+    """Return the positions of the events of known operators, on a thread or a device, that lie whole in the trace."""
     events = trace.events
     is_whole = (events["end_ns"] != NOTHING) & (events["flags"] & EventFlag.CUT == 0)
     is_known = (events["node"] != NOTHING) & (events["graph"] != NOTHING)
-    return np.flatnonzero((events["kind"] == kind) & is_whole & is_known)
+    has_thread = (events["thread"] != NOTHING) | (kind == EventKind.KERNEL)
+    return np.flatnonzero((events["kind"] == kind) & is_whole & is_known & has_thread)
 
 
 def _evaluations(trace: EngineTrace, at: Ints) -> Ints:

@@ -6,8 +6,9 @@ Of a role whose runs r keep the thread t busy for b_rt, n threads in all:
 
 A thread that is pre-empted in a few runs therefore does not show.
 
-This needs the threads' own ends. Where a recorder derives them from the thread's next operator, waiting is in them, and
-all threads seem busy alike; then nothing is told.
+This needs the threads' own starts and ends. Where a recorder derives either from the operator before or behind,
+waiting is in the time, and threads seem busy throughout; then nothing is told. Nor is it of a device's trace, whose
+operators are the host's enqueueing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, TraceRecorder
 from perfsuite.records.events import Phase
 from perfsuite.trace.statistics.operator_runs import Ints, OperatorRuns, operator_events
 from perfsuite.trace.statistics.operator_table import OperatorTable
@@ -24,8 +25,9 @@ from perfsuite.trace.statistics.operator_table import OperatorTable
 #: A role runs on one thread where the others are busy for less than this part of that one's time, on average.
 _IDLE_RATIO = 0.2
 
-#: Where more ends than these are derived, the times of threads tell nothing.
+#: Where more times than these are derived, those of threads tell nothing.
 _MOST_DERIVED_RATIO = 0.01
+_DERIVED = EventFlag.START_DERIVED | EventFlag.END_DERIVED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +75,11 @@ class RoleBalance:
 
 
 def thread_shares(trace: EngineTrace) -> tuple[ThreadShare, ...]:
-    """Return the threads that computed operators, the busiest first; none where ends are derived."""
+    """Return the threads that computed operators, the busiest first; none where their own times are not known."""
     at = operator_events(trace, EventKind.OPERATOR)
     events = trace.events
-    is_derived = events["flags"][at] & EventFlag.END_DERIVED != 0
-    if not at.size or is_derived.mean() > _MOST_DERIVED_RATIO:
+    is_derived = events["flags"][at] & _DERIVED != 0
+    if trace.recorder is TraceRecorder.OPENCL or not at.size or is_derived.mean() > _MOST_DERIVED_RATIO:
         return ()
     thread, evaluation = events["thread"][at], events["evaluation"][at]
     start_ns, end_ns = events["start_ns"][at], events["end_ns"][at]

@@ -13,8 +13,8 @@ from perfsuite.records.engine_trace import (
     ThreadState,
     TracedNode,
     TracedThread,
-    TraceLevel,
 )
+from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.timeline.lanes import Ints
 from perfsuite.trace.timeline.tracks import Label, printable
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perfsuite.records.engine_trace import EventKind
 from perfsuite.report.graph.view import graph_view
 from perfsuite.report.graph.words import graph_words
-from perfsuite.testing.engine_traces import engine_trace, node, small_graph, small_trace, tensor
+from perfsuite.testing.engine_traces import engine_trace, event, node, small_graph, small_trace, tensor
 
 
 def test_a_graph_is_told_in_words() -> None:
@@ -17,6 +18,16 @@ def test_a_graph_is_told_in_words() -> None:
         "from the first entry to the last return 55.0 µs",
         "not drawn: 3 weights of 32.2 KiB, 1 other constant",
     ]
+
+
+def test_a_part_of_a_call_is_called_one() -> None:
+    """Where a recorder cuts graphs, or a prompt needs several, none of them is all that a call computes."""
+    events = [
+        event(EventKind.OPERATOR, at, at + 10, thread=0, iteration=at // 40, evaluation=at // 20, graph=0, node=0)
+        for at in range(0, 120, 20)
+    ]
+    words = list(graph_words(graph_view(engine_trace(events))))
+    assert words[1] == "a part: one of 2 graphs that a call of llama_decode computes"
 
 
 def test_what_is_not_known_is_said() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 from rich.console import Console
 
-from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind
 from perfsuite.records.events import Phase
 from perfsuite.report.statistics.tables import crossover_table, operator_table, statistics_tables
-from perfsuite.testing.engine_traces import engine_trace
+from perfsuite.testing.engine_traces import engine_trace, event
 from perfsuite.trace.statistics.crossover import Crossover, Winner
 from perfsuite.trace.statistics.line_fit import fit_line
 from perfsuite.trace.statistics.statistics_view import trace_statistics
@@ -64,6 +65,24 @@ def test_experts_and_problems_are_told() -> None:
 def test_a_trace_without_anything_is_one_line() -> None:
     """Nothing recorded shows no empty tables."""
     assert printed(engine_trace(graphs=())).strip() == "0 steps of decoding, 0 steps of more tokens"
+
+
+def test_a_slope_within_its_error_is_none() -> None:
+    """A level series has one time and an error, and tokens without operators say nothing of what grows."""
+    steps = [
+        event(EventKind.TOKEN, 100 * at, 100 * at + time_ns, value=1, thread=0, iteration=at)
+        for at, time_ns in enumerate((50, 58, 53, 57, 58, 51, 52, 56, 54))
+    ]
+    lines = printed(engine_trace(steps, graphs=())).splitlines()
+    assert re.fullmatch(r"a step takes 54\.0 ns at 1 to 9 positions, ± \d\.\d+ ns a position", lines[1])
+    assert lines[2:] == ["which operators grow is not known: none were recorded", "operators: none were recorded"]
+
+
+def test_threads_without_times_of_their_own_are_not_told() -> None:
+    """Derived ends leave no table of threads, and the reason in its place."""
+    events = step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED)
+    assert "threads: not told, the recorder did not see" in printed(engine_trace(events, graphs=(GRAPH,)))
+    assert "threads: not told" not in printed(law_trace(GRAPH, 3, law))
 
 
 def test_counters_get_columns_where_they_are() -> None:

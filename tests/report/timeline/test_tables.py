@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from perfsuite.records.engine_trace import EngineTrace, EventKind, ThreadState
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, ThreadState
 from perfsuite.report.timeline.summary import timeline_summary
 from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
 from perfsuite.testing.engine_traces import engine_trace, event, node, small_trace, tensor
@@ -45,6 +45,14 @@ def test_a_delayed_operator_is_named() -> None:
     assert row == ["MUL_MAT", "ffn_up-7", "1", "40.0", "µs", "40.0", "µs", "40.0", "µs", "4712", "4711"]
     last = told.splitlines()[-1].split()
     assert last == ["MUL_MAT", "ffn_up-7", "llama-cli", "4712", "1", "3", "40.0", "µs", "another", "program"]
+
+
+def test_waiting_in_the_time_of_operators_is_told() -> None:
+    """Times that begin or end with a neighbour are no work alone."""
+    told = "the time in operators has waiting for other threads in it: not every start and end was recorded"
+    assert told not in list(timeline_lines(timeline_summary(small_trace(1))))
+    derived = event(EventKind.OPERATOR, 0, 9, thread=0, evaluation=0, graph=0, node=0, flags=EventFlag.START_DERIVED)
+    assert told in list(timeline_lines(timeline_summary(engine_trace([derived]))))
 
 
 def test_the_lines_say_what_pre_emption_came_to() -> None:

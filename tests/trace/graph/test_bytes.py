@@ -73,6 +73,19 @@ def test_experts_that_nobody_chose_are_not_read() -> None:
         assert operator_bytes(product) == n_read * 64 * 32 // 32 * 34 + 256 + 16 + 512
 
 
+def test_a_prompt_reads_the_different_experts() -> None:
+    """16 tokens of 4 experts each choose 64 of 60, of which 60 (1 - (56/60)^16) = 40 differ."""
+    experts, chosen = quantized("w", (64, 32, 60)), tensor("ids", (4, 16), type="i32")
+    product = node("MUL_MAT_ID", tensor("y", (32, 4, 16)), experts, tensor("x", (64, 1, 16)), chosen)
+    assert operator_bytes(product) == 40 * 64 * 32 // 32 * 34 + 16 * (256 + 16 + 512)
+
+
+def test_what_fused_attention_reads_is_not_known() -> None:
+    """A step at 20 positions skips most of a cache of 256, and nothing in the graph says so."""
+    cache = tensor("cache_k_l0", (64, 256), type="f16", element_bytes=2)
+    assert operator_bytes(node("FLASH_ATTN_EXT", tensor("y", (64,)), tensor("q", (64,)), cache, cache)) is None
+
+
 def test_one_unknown_type_makes_the_sum_unknown() -> None:
     """A sum without one of its parts would be too small."""
     assert operator_bytes(node("ADD", tensor("y"), tensor("x", type="new"))) is None

@@ -60,7 +60,7 @@ def test_a_graph_that_there_is_not_is_told(wanted: str | int) -> None:
 
 
 def test_a_trace_without_graphs_says_what_it_lacks() -> None:
-    """Structure has to be recorded."""
+    """Operators have to be recorded; no graph was asked for, so none is named."""
     empty = engine_trace([], graphs=())
-    with pytest.raises(PerfsuiteError, match="the trace has none; record it with the level 'structure'"):
+    with pytest.raises(PerfsuiteError, match=r"^graph: the trace has none; record it with the level 'operator'"):
         choose_graph(empty, operator_runs(empty))

@@ -43,6 +43,18 @@ def test_the_last_writer_counts() -> None:
     assert sources_of(graph).edges == ((0, 1), (1, 2))
 
 
+def test_what_is_written_over_was_read_before() -> None:
+    """An operator in place waits for all that read what it writes over, so it runs beside none of them."""
+    made = tensor("x")
+    graph = (
+        node("ADD", made),
+        node("MUL", tensor("y"), made),
+        node("SCALE", made, made),
+        node("ADD", tensor("z"), made),
+    )
+    assert sources_of(graph).edges == ((0, 1), (0, 2), (1, 2), (2, 3))
+
+
 def test_all_writers_of_parts_count() -> None:
     """A cache that two operators write without reading it comes from both; before them it is a constant."""
     cache = tensor("cache_k_l0", (64, 256))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from perfsuite.records.engine_trace import EngineTrace, EventFlag
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, TraceRecorder
 from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, engine_trace, small_graph, small_trace
 from perfsuite.trace.statistics.operator_runs import operator_runs
 from perfsuite.trace.statistics.operator_table import operator_table
@@ -49,6 +51,17 @@ def test_derived_ends_tell_no_balance() -> None:
     trace = engine_trace(events, graphs=(GRAPH,))
     assert (balances(trace), thread_shares(trace)) == ({}, ())
     assert least_thread_time(operator_runs(trace)) == 0
+
+
+def test_derived_starts_tell_no_shares() -> None:
+    """Where an operator begins with the end of the one before it the thread never seems to wait."""
+    events = [each for step in range(10) for each in step_events(step, law, 2, flags=EventFlag.START_DERIVED)]
+    assert thread_shares(engine_trace(events, graphs=(GRAPH,), recorder=TraceRecorder.CALLBACK)) == ()
+
+
+def test_enqueueing_is_no_work_of_a_thread() -> None:
+    """The operators of a device's trace are the host's enqueueing, which says nothing of who computes."""
+    assert thread_shares(replace(law_trace(GRAPH, 3, law), recorder=TraceRecorder.OPENCL)) == ()
 
 
 def test_one_thread_has_nothing_to_balance() -> None:

@@ -26,6 +26,15 @@ def test_a_fused_norm_without_a_name_is_called_by_its_weight() -> None:
     assert [(each.role, each.layer) for each in traced_operators(graph)] == [("ffn_norm", 3), ("result_norm", None)]
 
 
+def test_operators_whose_sources_were_not_read_are_called_by_what_they_do() -> None:
+    """Products and lookups without a source or a name are still operators."""
+    graph = [node("MUL_MAT", tensor("node_1")), node("GET_ROWS", tensor("node_2"))]
+    assert [(each.role, each.op) for each in traced_operators(graph)] == [
+        ("mul_mat", "MUL_MAT"),
+        ("get_rows", "GET_ROWS"),
+    ]
+
+
 def test_a_graph_tells_its_tokens_and_positions() -> None:
     """Tokens are the columns of products, positions those that attention reads; without either they are not known."""
     graph = (product("Qcur", 64, 64, n_tokens=5), attention(512, n_tokens=5))

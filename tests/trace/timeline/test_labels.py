@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.records.engine_trace import EventKind, ThreadState, TracedThread, TraceLevel
+from perfsuite.records.engine_trace import EventKind, ThreadState, TracedThread
+from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import engine_trace, event, node, tensor
 from perfsuite.trace.timeline.labels import (
     Labelled,
