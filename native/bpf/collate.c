@@ -25,8 +25,8 @@ bool ps_collate(ps_collation *c, const void *record, size_t n_bytes) {
     if (!has_room) {
         return false;
     }
-    memcpy(c->bytes + c->n_bytes, record, n_bytes);
-    c->held[c->n_held++] = (ps_held){.ns = ((const ps_bpf_record *)record)->ns, .at = c->n_bytes};
+    memcpy(c->bytes + c->n_bytes, record, n_bytes); /* may lie where no 8 bytes are aligned; the copy does not */
+    c->held[c->n_held++] = (ps_held){.ns = ((const ps_bpf_record *)(c->bytes + c->n_bytes))->ns, .at = c->n_bytes};
     c->n_bytes += n_bytes;
     return true;
 }

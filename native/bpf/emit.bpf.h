@@ -18,6 +18,7 @@ const volatile ps_bpf_settings settings;
 uint32_t levels;        /* what is recorded now */
 uint64_t counter_epoch; /* goes up whenever counting begins anew */
 uint64_t lost;          /* events that found no room */
+uint32_t has_left;      /* the target has executed another program, which is none of ours */
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -57,6 +58,8 @@ static __always_inline ps_bpf_record record_of(uint16_t kind, uint64_t subject, 
 }
 
 /* A probe is set for the memory of the target, which another process may share. */
-static __always_inline bool is_target(void) { return (int32_t)(bpf_get_current_pid_tgid() >> 32) == settings.tgid; }
+static __always_inline bool is_target(void) {
+    return !has_left && (int32_t)(bpf_get_current_pid_tgid() >> 32) == settings.tgid;
+}
 
 #endif

@@ -11,10 +11,14 @@ enum { PS_LOG_BUFFER_BYTES = 1 << 18 };
 
 typedef struct ps_log_out {
     int fd;
-    int error; /* errno of the write that failed; 0 while all is well */
+    bool may_block; /* it is no file but has a reader */
+    int limit_ms;   /* how long to wait for that reader */
+    int error;      /* errno of the write that failed; 0 while all is well */
     uint32_t n_buffered;
     char buffer[PS_LOG_BUFFER_BYTES];
 } ps_log_out;
+
+void ps_log_open(ps_log_out *out, int fd, int limit_ms);
 
 bool ps_log_write(ps_log_out *out, const void *bytes, uint32_t n_bytes);
 

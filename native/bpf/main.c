@@ -20,10 +20,15 @@ static int fail(const ps_problem *problem) {
     return EXIT_FAILURE;
 }
 
-/* Before Linux 5.11 the kernel counts its maps as locked memory. */
-static void raise_memory_limit(void) {
+/* Before Linux 5.11 the kernel counts its maps as locked memory; a counter is a file on each processor. */
+static void raise_limits(void) {
+    struct rlimit files;
     struct rlimit unlimited = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
     setrlimit(RLIMIT_MEMLOCK, &unlimited);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
 }
 
 /* All that may take more than the two capabilities: a target of root's own can be read by a process alone that may do
@@ -47,11 +52,13 @@ static bool run(ps_options *options, ps_problem *problem) {
     if (works && options->with_statistics) {
         ps_enable_run_statistics();
     }
-    raise_memory_limit();
+    raise_limits();
     works = works && ps_drop_privileges(problem);
     int n_cpus = libbpf_num_possible_cpus();
+    works = works && (n_cpus > 0 || ps_fail(problem, "the number of processors cannot be told"));
     int *fds = works ? ps_open_counters(options, n_cpus) : NULL;
-    works = works && fds && ps_probes_load(&session->probes, options, n_cpus, fds, problem) &&
+    works = works && (fds || ps_fail(problem, "no memory")) &&
+            ps_probes_load(&session->probes, options, n_cpus, fds, problem) &&
             ps_session_run(session, problem);
     free(fds);
     free(session);
@@ -73,7 +80,7 @@ int main(int argc, char **argv) {
         return fail(&problem);
     }
     if (options.action == PS_CHECK) {
-        raise_memory_limit();
+        raise_limits();
         return ps_drop_privileges(&problem) && ps_probes_check(&problem) ? EXIT_SUCCESS : fail(&problem);
     }
     return run(&options, &problem) ? EXIT_SUCCESS : fail(&problem);

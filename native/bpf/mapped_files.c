@@ -118,6 +118,7 @@ bool ps_find_functions(int32_t pid, ps_function *functions, int n_functions, ps_
     }
     snprintf(path, sizeof(path), "/proc/%" PRId32 "/maps", pid);
     for (int pass = 0; pass < 2; pass++) {
+        errno = 0;
         FILE *maps = fopen(path, "re");
         ps_mapping mapping;
         bool is_read = false;
@@ -134,7 +135,7 @@ bool ps_find_functions(int32_t pid, ps_function *functions, int n_functions, ps_
         if (!is_read) {
             return ps_fail(problem, "process %" PRId32 ": its mappings cannot be read (%s); it may have privileges of "
                                     "its own, or have ended",
-                           pid, strerror(reason));
+                           pid, reason ? strerror(reason) : "there are none");
         }
     }
     return true;

@@ -2,6 +2,7 @@
 #include "privileges.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdint.h>
@@ -40,7 +41,18 @@ static void close_inherited(void) {
     }
 }
 
+/* What is opened later may not take the place of a stream that was closed; nothing is read from there, and no write
+ * works. */
+static void keep_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) {
+            _exit(EXIT_FAILURE);
+        }
+    }
+}
+
 void ps_leave_inheritance(void) {
+    keep_streams();
     close_inherited();
     clearenv();
     enum { MAX_CPUS = 8192 };
@@ -87,16 +99,17 @@ bool ps_check_machine(ps_problem *problem) {
 bool ps_drop_privileges(ps_problem *problem) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct sets[2] = {0};
+    /* The bounding set takes CAP_SETPCAP; without it nothing can be gained but by exec, which no_new_privs rules out. */
     for (int i = 0; i < 64; i++) {
         if (!(KEPT >> i & 1)) {
-            prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* takes CAP_SETPCAP; without it nothing can be gained but by exec, */
+            prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
         }
     }
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     for (int i = 0; i < 2; i++) {
         sets[i].permitted = sets[i].effective = (uint32_t)(KEPT >> 32 * i);
     }
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || /* ... which this rules out */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         syscall(SYS_capset, &header, sets) != 0 || !get_capabilities(sets)) {
         return ps_fail(problem, "privileges cannot be dropped (%s)", strerror(errno));
     }

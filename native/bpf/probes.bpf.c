@@ -135,7 +135,7 @@ static __always_inline int64_t state_of(struct task_struct *task) {
 SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool is_preempted, struct task_struct *previous, struct task_struct *next) {
     bool was_target = previous->tgid == settings.tgid, is_next = next->tgid == settings.tgid;
-    if (!was_target && !is_next) {
+    if (has_left || (!was_target && !is_next)) {
         return 0;
     }
     if (settings.n_counters && levels & PS_BPF_COUNTERS) {
@@ -165,10 +165,20 @@ int BPF_PROG(switched, bool is_preempted, struct task_struct *previous, struct t
 
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(woken, struct task_struct *task) {
-    if (task->tgid == settings.tgid) {
+    if (!has_left && task->tgid == settings.tgid) {
         ps_bpf_record record = record_of(PS_BPF_WOKEN, (uint32_t)bpf_get_current_pid_tgid(), 0);
         record.tid = task->pid;
         emit(ctx, &record, sizeof(record));
+    }
+    return 0;
+}
+
+/* The next program may have another user's privileges; nothing of it is recorded, from its first instruction on. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(executed, struct task_struct *task) {
+    (void)ctx;
+    if (task->tgid == settings.tgid) {
+        has_left = 1;
     }
     return 0;
 }

@@ -112,6 +112,20 @@ static void prepare_programs(ps_probes *probes) {
     }
 }
 
+static bool fail_to_attach(const char *program, ps_problem *problem) {
+    if (errno == EOPNOTSUPP) {
+        return ps_fail(problem, "this kernel lets no process without CAP_SYS_ADMIN set probes: it takes Linux 6.6 or "
+                                "newer, or one that does not restrict them");
+    }
+    return ps_fail(problem, "%s: cannot be attached (%s) %s", program, strerror(errno), last_warning);
+}
+
+/* From before anything is attached, and at all levels. */
+static bool watch_for_exec(struct probes *skeleton, ps_problem *problem) {
+    skeleton->links.executed = bpf_program__attach(skeleton->progs.executed);
+    return skeleton->links.executed || fail_to_attach("executed", problem);
+}
+
 bool ps_probes_load(ps_probes *probes, const ps_options *options, int n_cpus, const int *counter_fds,
                     ps_problem *problem) {
     uint32_t n_entries = (uint32_t)n_cpus * options->n_counters;
@@ -133,7 +147,7 @@ bool ps_probes_load(ps_probes *probes, const ps_options *options, int n_cpus, co
     if (probes__load(skeleton) != 0) {
         return ps_fail(problem, "the kernel refuses the programs (%s): %s", strerror(errno), last_warning);
     }
-    return give_counters(probes, n_entries, counter_fds, problem);
+    return watch_for_exec(skeleton, problem) && give_counters(probes, n_entries, counter_fds, problem);
 }
 
 static bool check_function(const ps_function *function, ps_problem *problem) {
@@ -155,14 +169,6 @@ static bool attach_to(ps_probes *probes, struct bpf_program *program, const atta
     }
     const ps_function *function = &probes->functions[at->function];
     return ps_attach_uprobe(attached, probes->way, program, probes->pid, function, at->is_at_return);
-}
-
-static bool fail_to_attach(const char *program, ps_problem *problem) {
-    if (errno == EOPNOTSUPP) {
-        return ps_fail(problem, "this kernel lets no process without CAP_SYS_ADMIN set probes: it takes Linux 6.6 or "
-                                "newer, or one that does not restrict them");
-    }
-    return ps_fail(problem, "%s: cannot be attached (%s) %s", program, strerror(errno), last_warning);
 }
 
 static bool attach(ps_probes *probes, int i, ps_problem *problem) {
@@ -206,6 +212,10 @@ int ps_probes_program(const ps_probes *probes, int i, char *name, size_t n_bytes
 
 uint64_t ps_probes_lost(const ps_probes *probes) {
     return __atomic_load_n(&probes->skeleton->bss->lost, __ATOMIC_RELAXED);
+}
+
+bool ps_probes_target_left(const ps_probes *probes) {
+    return __atomic_load_n(&probes->skeleton->bss->has_left, __ATOMIC_RELAXED);
 }
 
 int ps_probes_ring_fd(const ps_probes *probes) { return bpf_map__fd(probes->skeleton->maps.ring); }

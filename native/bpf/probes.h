@@ -36,6 +36,9 @@ int ps_probes_program(const ps_probes *probes, int i, char *name, size_t n_bytes
 /* Events that have found no room so far. */
 uint64_t ps_probes_lost(const ps_probes *probes);
 
+/* Whether the target has executed another program in its place; nothing is recorded from then on. */
+bool ps_probes_target_left(const ps_probes *probes);
+
 int ps_probes_ring_fd(const ps_probes *probes);
 int ps_probes_pages_fd(const ps_probes *probes);
 

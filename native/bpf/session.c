@@ -12,7 +12,7 @@
 
 #include "run_statistics.h"
 
-enum { BUSY_WAIT_MS = 2, USER_CHECK_NS = 1000000000 };
+enum { BUSY_WAIT_MS = 2, OUTPUT_LIMIT_MS = 10000, USER_CHECK_NS = 1000000000 };
 
 typedef enum ps_going { PS_GO_ON = 0, PS_END_TOLD = PS_BPF_ENDED_TOLD, PS_END_TARGET = PS_BPF_ENDED_WITH_TARGET } ps_going;
 
@@ -182,11 +182,15 @@ static bool begin(ps_session *s, ps_problem *problem) {
         !ps_probes_set_levels(&s->probes, levels, problem)) {
         return false;
     }
-    /* The number may have gone to another process while the probes were attached; nothing of that is written. */
+    /* The number may have gone to another process while the probes were attached, or the process to another user's
+     * program; nothing of that is written. */
+    if (!ps_check_user(&s->target, problem)) {
+        return false;
+    }
     if (!ps_is_alive(&s->target)) {
         return ps_fail(problem, "process %d: ended before it could be recorded", s->target.pid);
     }
-    s->out.fd = STDOUT_FILENO;
+    ps_log_open(&s->out, STDOUT_FILENO, OUTPUT_LIMIT_MS);
     write_header(s);
     return ps_log_flush(&s->out) || ps_fail(problem, "the log cannot be written (%s)", strerror(s->out.error));
 }
@@ -199,6 +203,7 @@ static int open_signals(void) {
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -217,9 +222,16 @@ static ps_going wait_for_news(ps_session *s, int signals, int timeout_ms) {
     return watched[1].revents ? PS_END_TARGET : PS_GO_ON;
 }
 
-/* A program of another user may have taken the process's place. */
+static void follow_exec(ps_session *s, ps_going *going) {
+    if (ps_probes_target_left(&s->probes)) {
+        fprintf(stderr, "note: process %d has executed another program; the recording ends there\n", s->target.pid);
+        *going = PS_END_TARGET;
+    }
+}
+
+/* The process may have become another user's without executing anything. */
 static bool check_user_again(ps_session *s, ps_problem *problem) {
-    if (ps_now_ns() - s->checked_user_ns < USER_CHECK_NS) {
+    if (ps_probes_target_left(&s->probes) || ps_now_ns() - s->checked_user_ns < USER_CHECK_NS) {
         return true;
     }
     s->checked_user_ns = ps_now_ns();
@@ -237,6 +249,7 @@ static bool record(ps_session *s, int signals, ps_going *going, ps_problem *prob
     while (*going == PS_GO_ON) {
         bool is_busy = s->buffers.drained_bytes > s->buffers.capacity_bytes / 8;
         *going = wait_for_news(s, signals, is_busy ? BUSY_WAIT_MS : (int)s->options->drain_ms);
+        follow_exec(s, going);
         if (!check_user_again(s, problem) || !drain(s, false, problem) || !follow_floor(s, problem)) {
             return false;
         }

@@ -24,8 +24,8 @@ typedef struct ps_session {
     int64_t checked_user_ns;
 } ps_session;
 
-/* Attaches, says `ready` on standard error, and records until told to end, until the target has ended, or until the
- * log can be written no more. False with the reason where it could not begin or had to break off. */
+/* Attaches, says `ready` on standard error, and records until told to end, until the target has ended or executed
+ * another program, or until the log can be written no more. False with the reason where it could not begin or had to break off. */
 bool ps_session_run(ps_session *session, ps_problem *problem);
 
 #endif

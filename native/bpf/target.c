@@ -27,8 +27,8 @@ bool ps_open_target(int32_t pid, ps_target *target, ps_problem *problem) {
     target->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (target->pidfd < 0) {
         return ps_fail(problem, errno == ESRCH ? "process %" PRId32 ": there is none"
-                                : errno == EINVAL ? "process %" PRId32 ": a thread, not a process"
-                                                  : "process %" PRId32 ": no pidfd; Linux 5.8 or newer is needed",
+                                : errno == ENOSYS ? "process %" PRId32 ": no pidfd; Linux 5.8 or newer is needed"
+                                                  : "process %" PRId32 ": a thread, not a process",
                        pid);
     }
     return ps_check_user(target, problem);

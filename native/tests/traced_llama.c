@@ -1,10 +1,11 @@
 /* A program that runs llama.cpp and knows nothing of any recorder: `traced_llama MODEL THREADS` loads a model, says
  * `ready`, and for each line on its input decodes: `N` tokens one by one, or with `p` before it a prompt of N tokens.
- * It forgets what came before where that would not fit into the context.
+ * `x` executes the program anew in its place.  It forgets what came before where that would not fit into the context.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "llama.h"
 
@@ -59,6 +60,9 @@ int main(int argc, char **argv) {
     printf("ready\n");
     fflush(stdout);
     while (fgets(line, sizeof(line), stdin)) {
+        if (line[0] == 'x') {
+            execv("/proc/self/exe", argv);
+        }
         if (follow(context, line)) {
             return EXIT_FAILURE;
         }

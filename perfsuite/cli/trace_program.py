@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from perfsuite.cli.trace_told import recording_folder, tell
-from perfsuite.errors import MeasurementError
+from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine_process import await_engine, is_alive
 from perfsuite.measure.launch import environment_engine
@@ -42,15 +42,15 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
     """
     request = follow_request(options)
     find_helper(request.cache_dir)  # before the program runs for nothing
-    folder = recording_folder(options.output)
-    sys.stdout.flush()
-    exit_code = run_traced(program, {}, lambda pid: _followed_once_loaded(pid, request, folder, program))
-    if not (folder / LOG_NAME).exists():
-        raise MeasurementError(
-            f"{program[0]}: ended without having llama.cpp as shared libraries; a program that starts another one is "
-            "not followed into it: start that one itself, or name it by --pid"
-        )
-    tell(options, finish_recording(folder), folder)
+    with recording_folder(options.output) as folder:
+        sys.stdout.flush()
+        exit_code = run_traced(program, {}, lambda pid: _followed_once_loaded(pid, request, folder, program))
+        if not (folder / LOG_NAME).exists():
+            raise MeasurementError(
+                f"{program[0]}: ended without having llama.cpp as shared libraries; a program that starts another one "
+                "is not followed into it: start that one itself, or name it by --pid"
+            )
+        tell(options, finish_recording(folder), folder)
     return exit_code
 
 
@@ -63,9 +63,13 @@ def _followed_once_loaded(pid: int, request: FollowRequest, folder: Path, progra
     os.kill(pid, signal.SIGSTOP)
     try:
         with followed(pid, request, folder, program) as recording:
-            tell_notes(recording)
+            n_told = tell_notes(recording)
             os.kill(pid, signal.SIGCONT)
             yield
+        tell_notes(recording, n_told)
+    except PerfsuiteError as error:
+        print(f"trace: process {pid} runs on and is not followed: {error}", file=sys.stderr, flush=True)
+        raise
     finally:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
@@ -80,26 +84,32 @@ def trace_pid(options: argparse.Namespace) -> int:
         eBPF cannot be used here, or the process is another user's, or has no llama.cpp as it was built here.
     """
     request = follow_request(options)
-    await_engine(options.pid, limit_s=_LOAD_LIMIT_S)
-    folder = recording_folder(options.output)
-    with followed(options.pid, request, folder) as recording:
-        tell_notes(recording)
-        print(f"trace: process {options.pid} is followed; Ctrl-C ends that", file=sys.stderr, flush=True)
-        with suppress(KeyboardInterrupt):
-            _await_end(options.pid, options.duration)
-    tell(options, finish_recording(folder), folder)
+    if not await_engine(options.pid, limit_s=_LOAD_LIMIT_S):
+        raise MeasurementError(f"process {options.pid}: is not there, or has ended")
+    with recording_folder(options.output) as folder:
+        with followed(options.pid, request, folder) as recording:
+            n_told = tell_notes(recording)
+            print(f"trace: process {options.pid} is followed; Ctrl-C ends that", file=sys.stderr, flush=True)
+            with suppress(KeyboardInterrupt):
+                _await_end(options.pid, recording, options.duration)
+        tell_notes(recording, n_told)
+        tell(options, finish_recording(folder), folder)
     return 0
 
 
-def tell_notes(recording: EbpfRecording) -> None:
-    """Say what the recorder leaves out, such as counters that the machine lacks."""
-    for note in recording.notes():
+def tell_notes(recording: EbpfRecording, n_told: int = 0) -> int:
+    """Say what the recorder leaves out, such as counters that the machine lacks; return how many notes are told now."""
+    notes = recording.notes()
+    for note in notes[n_told:]:
         print(f"trace: {note}", file=sys.stderr)
+    return len(notes)
 
 
-def _await_end(pid: int, duration_s: float | None) -> None:
+def _await_end(pid: int, recording: EbpfRecording, duration_s: float | None) -> None:
     began_s = time.monotonic()
-    while is_alive(pid) and (duration_s is None or time.monotonic() - began_s < duration_s):
+    while (
+        is_alive(pid) and not recording.has_ended() and (duration_s is None or time.monotonic() - began_s < duration_s)
+    ):
         time.sleep(_POLL_S)
 
 
@@ -115,7 +125,7 @@ def follow_request(options: argparse.Namespace) -> FollowRequest:
         levels=parse_levels(options.trace or DEFAULT_LEVELS, "--trace"),
         engine=environment_engine(),
         cache_dir=Path(platformdirs.user_cache_dir("perfsuite")),
-        buffer=options.buffer,
+        buffer=options.buffer or "ring",
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),
         ggml_include=options.ggml_include,

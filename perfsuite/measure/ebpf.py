@@ -209,7 +209,13 @@ def _stream(stream: IO[bytes] | None) -> IO[bytes]:
 def _start(command: Sequence[str], log_path: Path) -> subprocess.Popen[bytes]:
     try:
         with log_path.open("wb") as log:
-            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.PIPE)
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.PIPE,
+                start_new_session=True,  # a terminal's Ctrl-C is for the program, which may go on after it
+            )
     except OSError as error:
         where = error.filename or command[0]
         raise MeasurementError(f"eBPF recorder: {where}: cannot be started ({error.strerror})") from None

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from perfsuite.errors import MeasurementError, NativeBuildError, PerfsuiteError
 from perfsuite.measure.ebpf_build import HELPER_NAME, KERNEL_TYPES, build_helper
+from perfsuite.measure.trusted_place import others_can_write
 from perfsuite.measure.uprobes import PMU_TYPE
 
 #: Where the helper is installed.
@@ -45,8 +46,19 @@ def find_helper(cache_dir: Path, *, folder: Path = HELPER_FOLDER) -> Path:
     if problem is None:
         return path
     if os.geteuid() == 0:
-        return build_helper(cache_dir)
+        return _own_helper(cache_dir)
     raise MeasurementError(f"{problem}; root installs it: {INSTALL_COMMAND}")
+
+
+def _own_helper(cache_dir: Path) -> Path:
+    """Build root's helper, unless somebody else could put another in its place, as under a sudo that keeps HOME."""
+    path = build_helper(cache_dir)
+    if place := others_can_write(path.resolve()):
+        raise MeasurementError(
+            f"{place}: others than root can write there, and root would run what they put there; "
+            f"install the helper: {INSTALL_COMMAND}"
+        )
+    return path
 
 
 def ebpf_obstacle(cache_dir: Path, *, folder: Path = HELPER_FOLDER) -> str | None:

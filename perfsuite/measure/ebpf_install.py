@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import struct
 import tempfile
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.ebpf_build import HELPER_NAME, build_helper
 from perfsuite.measure.ebpf_helper import HELPER_FOLDER, INSTALL_COMMAND
 from perfsuite.measure.native import source_root
+from perfsuite.measure.trusted_place import others_can_write
 
 CAPABILITIES_ATTRIBUTE = "security.capability"
 
@@ -64,19 +64,6 @@ def helper_capabilities() -> bytes:
     """Return CAP_BPF and CAP_PERFMON, permitted and effective, as the attribute of a file."""
     wanted = 1 << _CAP_BPF | 1 << _CAP_PERFMON
     return struct.pack("<5I", _REVISION_2 | _EFFECTIVE, wanted & 0xFFFFFFFF, 0, wanted >> 32, 0)
-
-
-def others_can_write(path: Path) -> Path | None:
-    """Return the first of a path and the folders above it that somebody other than root can write; None: only root.
-
-    A folder with the sticky bit, such as ``/tmp``, keeps others from what root has in it.
-    """
-    for place in (path, *path.parents):
-        status = place.stat()
-        is_shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
-        if status.st_uid != 0 or is_shared:
-            return place
-    return None
 
 
 def _make_folder(folder: Path) -> None:

@@ -36,7 +36,7 @@ def ebpf_recorded(plan: LlamaPlan) -> Iterator[list[str]]:
 
 
 def start_recording(plan: LlamaPlan, ebpf: EbpfPlan) -> EbpfRecording:
-    """Attach the helper to this process; what it may not find is known by now, so that it is attached at once.
+    """Attach the helper to this process.
 
     Raises
     ------
@@ -44,10 +44,9 @@ def start_recording(plan: LlamaPlan, ebpf: EbpfPlan) -> EbpfRecording:
         The helper cannot attach, or another build of llama.cpp than the plan's is mapped.
     """
     from perfsuite.measure.ebpf import start_ebpf  # few runs are traced
-    from perfsuite.measure.tensor_layout import refuse_other_layout, tensor_layout
+    from perfsuite.measure.tensor_layout import tensor_layout
 
     layout = tensor_layout(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
-    refuse_other_layout(layout, os.getpid())
     return start_ebpf(
         os.getpid(),
         TraceLevel(ebpf.levels),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -29,6 +30,23 @@ def mapped_files(pid: int) -> tuple[Path, ...]:
         raise MeasurementError(f"process {pid}: is not there, or has ended") from None
     fields = (line.split(maxsplit=5) for line in lines)
     return tuple(dict.fromkeys(Path(each[5]) for each in fields if len(each) > 5 and each[5].startswith("/")))
+
+
+def refuse_other_user(pid: int) -> None:
+    """Raise unless a process is this user's own, whatever else this user may do.
+
+    Raises
+    ------
+    MeasurementError
+        There is no such process, or one of its user ids is another's.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        raise MeasurementError(f"process {pid}: is not there, or has ended") from None
+    ids = next((line.split()[1:] for line in lines if line.startswith("Uid:")), [])
+    if set(ids) != {str(os.getuid())}:
+        raise MeasurementError(f"process {pid}: belongs to another user; trace it as that user")
 
 
 def missing_library(pid: int) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.engine_process import mapped_files
 from perfsuite.measure.native import build_program, source_root
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.whole_file import write_whole_bytes
@@ -18,6 +19,8 @@ LAYOUT_LIBRARY = "libggml-base"
 
 _SOURCE = "bpf/layout/tensor_layout.c"
 _LIMIT_S = 60
+#: What the kernel puts behind the path of a mapped file that is no longer there.
+_DELETED = " (deleted)"
 
 
 def tensor_layout(engine: Engine, cache_dir: Path) -> TensorLayout:
@@ -56,8 +59,6 @@ def refuse_other_layout(layout: TensorLayout, pid: int) -> None:
         It maps none, or another.
     """
     mapped = _mapped_libraries(pid)
-    if not mapped:
-        raise EngineError(f"process {pid}: maps no {LAYOUT_LIBRARY}; no llama.cpp is loaded in it, or not as a library")
     for path in mapped:
         build_id = library_build_id(Path(f"/proc/{pid}/root{path}"))
         if build_id != layout.build_id:
@@ -75,24 +76,25 @@ def mapped_layout_library(pid: int) -> Path:
     EngineError
         It maps none.
     """
-    mapped = _mapped_libraries(pid)
-    if not mapped:
+    return Path(f"/proc/{pid}/root{_mapped_libraries(pid)[0]}")
+
+
+def _mapped_libraries(pid: int) -> tuple[Path, ...]:
+    """Return the libggml-base that a process maps, of which there may be several; raises where there is none."""
+    found = tuple(path for path in mapped_files(pid) if path.name.split(".so")[0] == LAYOUT_LIBRARY)
+    if not found:
         raise EngineError(f"process {pid}: maps no {LAYOUT_LIBRARY}; no llama.cpp is loaded in it, or not as a library")
-    return Path(f"/proc/{pid}/root{mapped[0]}")
-
-
-def _mapped_libraries(pid: int) -> tuple[str, ...]:
-    try:
-        maps = Path(f"/proc/{pid}/maps").read_text()
-    except OSError as error:
-        raise EngineError(f"process {pid}: its mappings cannot be read ({error.strerror})") from None
-    paths = (line.split(maxsplit=5)[5] for line in maps.splitlines() if "/" in line)
-    return tuple(dict.fromkeys(path for path in paths if Path(path).name.split(".so")[0] == LAYOUT_LIBRARY))
+    if replaced := next((path for path in found if path.name.endswith(_DELETED)), None):
+        raise EngineError(
+            f"process {pid}: {str(replaced).removesuffix(_DELETED)} was replaced after the process loaded it; "
+            "start that program anew"
+        )
+    return found
 
 
 def _ask(include_dir: Path, library: Path, cache_dir: Path) -> str:
     root = source_root(_SOURCE)
-    links = (str(library.resolve()), f"-Wl,--disable-new-dtags,-rpath,{library.resolve().parent}")
+    links = (str(library), f"-Wl,--disable-new-dtags,-rpath,{library.parent}")
     program = build_program(
         "tensor-layout",
         [root / _SOURCE],

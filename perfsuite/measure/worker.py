@@ -87,6 +87,7 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
         "ebpf_notes": ebpf_notes,
+        "pid": os.getpid(),
     }
 
 

@@ -90,6 +90,8 @@ def read_recording(path: Path) -> EngineTrace:
     """
     if path.is_file():
         return read_trace(path)
+    if (path / LOG_NAME).exists() and (path / ORIGIN_NAME).exists():  # a trace beside it was not written to its end
+        return _from_log(path)
     if (path / TRACE_NAME).exists():
         return read_trace(path / TRACE_NAME)
     if (path / LOG_NAME).exists():

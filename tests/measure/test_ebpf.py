@@ -331,6 +331,27 @@ def test_it_ends_with_what_it_records(target: TracedLlama, requires_ebpf: Path, 
     assert count(log, BpfKind.TOKEN_BEGIN) == 2
 
 
+def test_it_ends_with_the_program_that_it_records(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """Nothing is recorded of a program that is executed in its place: that may have another user's privileges."""
+    with start_ebpf(
+        target.pid, TraceLevel.TOKEN | TraceLevel.THREADS, None, requires_ebpf, tmp_path / "log"
+    ) as recording:
+        target.decode(2)
+        target.execute_anew()
+        target.decode(1)
+        notes = recording.finish().notes
+    assert notes == (f"process {target.pid} has executed another program; the recording ends there",)
+    log = read_bpf_log(tmp_path / "log")
+    assert ended(log)[0] is EndReason.WITH_TARGET
+    assert count(log, BpfKind.TOKEN_BEGIN) == count(log, BpfKind.TOKEN_END) == 2
+
+
+def test_a_terminals_signals_do_not_end_it(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+    """It is of a session of its own: a program may go on after Ctrl-C, as a chat does."""
+    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+        assert os.getsid(recording.helper_pid) == recording.helper_pid
+
+
 def test_a_signal_ends_it_in_order(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
     """SIGTERM has it finish the log, and the target goes on."""
     with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
@@ -377,6 +398,28 @@ def test_a_reader_that_goes_ends_it_with_the_reason(target: TracedLlama, require
     target.decode(2)
     with pytest.raises(MeasurementError, match=r"the log cannot be written \(Broken pipe\)"):
         recording.finish()
+
+
+@pytest.mark.parametrize(
+    ("shell", "error"),
+    [
+        ("exec {} <&-", ""),  # its input is at its end
+        ("exec {} >&-", "error: the log cannot be written (Bad file descriptor)\n"),
+        ("ulimit -f 0; exec {}", "error: the log cannot be written (File too large)\n"),
+        ("ulimit -Sn 16; exec {}", ""),  # it may have as many as the user
+    ],
+)
+def test_what_it_inherits_does_not_break_it(
+    target: TracedLlama, requires_ebpf: Path, tmp_path: Path, shell: str, error: str
+) -> None:
+    """With streams that are closed and small limits it works or says why not, and never waits for what cannot come."""
+    command = shell.format(f'"{requires_ebpf}" --pid {target.pid} --levels 1')
+    with (tmp_path / "log").open("wb") as log:
+        done = subprocess.run(
+            ["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.PIPE, timeout=LIMIT_S
+        )
+    assert done.stderr.decode() == (error or "ready\n")
+    assert done.returncode == bool(error)
 
 
 def test_the_kernels_own_statistics_are_told(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_root_builds_its_own(installed: Path, tmp_path: Path, monkeypatch: pytes
     (installed / "perfsuite-bpf").unlink()
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(module, "build_helper", lambda cache_dir: cache_dir / "built")
+    monkeypatch.setattr(module, "others_can_write", lambda path: None)
     assert find_helper(tmp_path, folder=installed) == tmp_path / "built"
 
     def fail(_: Path) -> Path:
@@ -100,6 +101,18 @@ def test_root_builds_its_own(installed: Path, tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(module, "build_helper", fail)
     assert ebpf_obstacle(tmp_path, folder=installed) == "no clang"
+
+
+def test_root_runs_nothing_that_others_could_have_put_there(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache in somebody else's home, as under sudo, is no place for a program that root runs."""
+    (installed / "perfsuite-bpf").unlink()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(module, "build_helper", lambda cache_dir: cache_dir / "built")
+    monkeypatch.setattr(module, "others_can_write", lambda path: path.parent)
+    with pytest.raises(MeasurementError, match="others than root can write there.*install-helper"):
+        find_helper(tmp_path, folder=installed)
 
 
 def test_what_the_check_says_is_told(installed: Path, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from perfsuite.measure.ebpf_install import (
     CAPABILITIES_ATTRIBUTE,
     helper_capabilities,
     install_helper,
-    others_can_write,
 )
 
 
@@ -107,16 +106,3 @@ def test_it_takes_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MeasurementError, match="takes root; run sudo perfsuite trace install-helper"):
         install_helper(tmp_path / "libexec")
     assert not (tmp_path / "libexec").exists()
-
-
-def test_who_else_can_write_is_found(tmp_path: Path) -> None:
-    """A shared folder counts wherever it is above a path, but one with the sticky bit does not."""
-    if os.geteuid() != 0:
-        pytest.skip("it takes root to have folders of root's own")
-    inner = tmp_path / "a" / "b"
-    inner.mkdir(parents=True)
-    assert others_can_write(inner) is None
-    (tmp_path / "a").chmod(0o775)
-    assert others_can_write(inner) == tmp_path / "a"
-    (tmp_path / "a").chmod(0o1777)
-    assert others_can_write(inner) is None

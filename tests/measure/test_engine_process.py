@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.engine_process import await_engine, is_alive, mapped_files, missing_library
+from perfsuite.measure.engine_process import await_engine, is_alive, mapped_files, missing_library, refuse_other_user
 
 #: Maps the files that it is given after a pause, and stays.
 _MAPPER = """
@@ -90,3 +90,22 @@ def test_a_process_of_another_user_is_told_as_such() -> None:
     if "Permission denied" in done.stderr or "ModuleNotFoundError" in done.stderr:
         pytest.skip("this interpreter cannot be read by others")
     assert "belongs to another user" in done.stderr
+
+
+def test_a_process_of_another_user_is_refused_by_name() -> None:
+    """Not even root follows a process of somebody else's: it would run what that user has made."""
+    refuse_other_user(os.getpid())
+    with pytest.raises(MeasurementError, match="process 999999999: is not there"):
+        refuse_other_user(999999999)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="takes root, to become somebody else")
+def test_root_is_refused_another_users_process() -> None:
+    """All four user ids count."""
+    process = subprocess.Popen(["sleep", "60"], user=65534, group=65534, extra_groups=[])
+    try:
+        with pytest.raises(MeasurementError, match="belongs to another user; trace it as that user"):
+            refuse_other_user(process.pid)
+    finally:
+        process.kill()
+        process.wait(20)

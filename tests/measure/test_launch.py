@@ -62,13 +62,10 @@ def test_every_phase_is_timed_at_its_tokens(small_plan: LlamaPlan, n_depth: int)
     assert len(record.evaluations) == 1 + small_plan.n_gen
 
 
-def test_preload_records_the_starts_of_every_thread(small_plan: LlamaPlan) -> None:
-    """On both threads the nodes that start are the timed ones that are not fused, in their order, graph by graph."""
+def test_preload_records_every_operator_of_every_thread(small_plan: LlamaPlan) -> None:
+    """On both threads the nodes that start are the timed ones, in their order, graph by graph, and each has an end."""
     record = record_of(small_plan, recorder="preload", n_threads=2)
-    entered = [
-        [at for at, node in enumerate(graph) if node.timed and not any(next_.fused for next_ in graph[at + 1 : at + 2])]
-        for graph in record.graphs
-    ]
+    entered = [[at for at, node in enumerate(graph) if node.timed] for graph in record.graphs]
     expected = [(each.graph, node) for each in record.evaluations for node in entered[each.graph]]
     assert len(record.evaluations) == 1 + small_plan.n_gen
     assert record.n_dropped == 0
@@ -76,6 +73,7 @@ def test_preload_records_the_starts_of_every_thread(small_plan: LlamaPlan) -> No
         starts = [start for start in record.thread_starts if start.thread == thread]
         assert [(start.graph, start.node) for start in starts] == expected
         assert [start.start_ns for start in starts] == sorted(start.start_ns for start in starts)
+        assert all(start.end_ns is not None and start.end_ns >= start.start_ns for start in starts)
 
 
 def test_preload_records_long_generations(small_plan: LlamaPlan) -> None:

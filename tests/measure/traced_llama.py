@@ -57,16 +57,20 @@ class TracedLlama:
         """Decode a prompt."""
         self._ask(f"p{n_tokens}")
 
+    def execute_anew(self) -> None:
+        """Put another program in its place: the same from its beginning."""
+        self._ask("x", "ready")
+
     def kill(self) -> None:
         """End it at once."""
         self._process.kill()
         self._process.communicate(timeout=60)
 
-    def _ask(self, line: str) -> None:
+    def _ask(self, line: str, answer: str = "done") -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        self._answer("done")
+        self._answer(answer)
 
     def _answer(self, expected: str) -> None:
         assert self._process.stdout is not None
