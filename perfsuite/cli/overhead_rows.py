@@ -156,15 +156,8 @@ def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase) -> O
         *([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
     )
     waiting = [Contention.from_plain(payload["contention"]).waiting_ratio for payload in payloads]
-    return OverheadRow(
-        recorder=recorder,
-        phase=phase.value,
-        median_ratio=ratio.median_ratio,
-        lower_ratio=ratio.lower_ratio,
-        upper_ratio=ratio.upper_ratio,
-        pairs=ratio.n_pairs,
-        waiting_ratio=max((each for each in waiting if each is not None), default=None),
-    )
+    worst = max((each for each in waiting if each is not None), default=None)
+    return replace(_process_row(recorder, phase, ratio), waiting_ratio=worst)
 
 
 def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:

@@ -111,7 +111,7 @@ def test_root_runs_nothing_that_others_could_have_put_there(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(module, "build_helper", lambda cache_dir: cache_dir / "built")
     monkeypatch.setattr(module, "others_can_write", lambda path: path.parent)
-    with pytest.raises(MeasurementError, match="others than root can write there.*install-helper"):
+    with pytest.raises(MeasurementError, match=r"others than root can write there.*install-helper"):
         find_helper(tmp_path, folder=installed)
 
 
