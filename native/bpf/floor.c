@@ -16,9 +16,9 @@ static const uint32_t STAGES[PS_FLOOR_STAGES] = {
     PS_BPF_GRAPH,
 };
 
-void ps_floor_begin(ps_floor *floor, uint64_t floor_milli_tokens, uint32_t levels) {
+void ps_floor_begin(ps_floor *floor, uint64_t floor_milli_tokens_per_s, uint32_t levels) {
     memset(floor, 0, sizeof(*floor));
-    floor->floor_milli_tokens = floor_milli_tokens;
+    floor->floor_milli_tokens_per_s = floor_milli_tokens_per_s;
     for (int i = 0; i < PS_FLOOR_STAGES; i++) {
         floor->stages[i].levels = STAGES[i];
         floor->stages[i].hold_ns = FIRST_HOLD_NS;
@@ -68,7 +68,7 @@ static void learn_cost(ps_floor *floor) {
     for (int i = 0; i < PS_FLOOR_STAGES; i++) {
         ps_floor_stage *stage = &floor->stages[i];
         if (stage->off && stage->left_ratio == 0) {
-            double ratio = stage->milli_when_taken / floor->milli_tokens;
+            double ratio = stage->milli_tokens_per_s_when_taken / floor->milli_tokens_per_s;
             stage->left_ratio = ratio < 1 ? ratio : 1;
         }
     }
@@ -84,7 +84,7 @@ static bool take_off(ps_floor *floor, int64_t ns) {
             stage->off = floor->levels & stage->levels;
             stage->changed_ns = ns;
             stage->left_ratio = 0;
-            stage->milli_when_taken = floor->milli_tokens;
+            stage->milli_tokens_per_s_when_taken = floor->milli_tokens_per_s;
             floor->levels &= ~stage->levels;
             begin_anew(floor);
             return true;
@@ -104,11 +104,11 @@ static ps_floor_stage *last_taken(ps_floor *floor) {
 
 /* Something else may have made the difference, so that a cost is believed half as much after each hold. */
 static bool would_suffice(const ps_floor *floor, ps_floor_stage *stage, int64_t ns) {
-    double needed = CLEARLY * (double)floor->floor_milli_tokens;
-    if (floor->milli_tokens * stage->left_ratio >= needed) {
+    double needed = CLEARLY * (double)floor->floor_milli_tokens_per_s;
+    if (floor->milli_tokens_per_s * stage->left_ratio >= needed) {
         return true;
     }
-    if (floor->milli_tokens >= needed && ns - floor->enough_since_ns >= 2 * stage->hold_ns) {
+    if (floor->milli_tokens_per_s >= needed && ns - floor->enough_since_ns >= 2 * stage->hold_ns) {
         stage->left_ratio = (1 + stage->left_ratio) / 2;
     }
     return false;
@@ -116,7 +116,7 @@ static bool would_suffice(const ps_floor *floor, ps_floor_stage *stage, int64_t 
 
 static bool put_back(ps_floor *floor, int64_t ns) {
     ps_floor_stage *stage = last_taken(floor);
-    if (!stage || floor->milli_tokens < CLEARLY * (double)floor->floor_milli_tokens) {
+    if (!stage || floor->milli_tokens_per_s < CLEARLY * (double)floor->floor_milli_tokens_per_s) {
         floor->enough_since_ns = 0;
         return false;
     }
@@ -141,12 +141,12 @@ bool ps_floor_decode(ps_floor *floor, int64_t ns, int64_t n_tokens) {
     if (!add_interval(floor, ns, n_tokens)) {
         return false;
     }
-    floor->milli_tokens = median_speed(floor);
+    floor->milli_tokens_per_s = median_speed(floor);
     learn_cost(floor);
-    if (!floor->floor_milli_tokens) {
+    if (!floor->floor_milli_tokens_per_s) {
         return false;
     }
-    if (floor->milli_tokens < (double)floor->floor_milli_tokens) {
+    if (floor->milli_tokens_per_s < (double)floor->floor_milli_tokens_per_s) {
         floor->enough_since_ns = 0;
         return take_off(floor, ns);
     }

@@ -19,13 +19,13 @@ typedef struct ps_floor_stage {
     double left_ratio;       /* of the speed, when the stage is on; 1: it costs nothing; 0: not known yet */
     int64_t hold_ns;         /* how long the speed must suffice */
     int64_t changed_ns;      /* when it last went or came back */
-    double milli_when_taken; /* the speed with it on */
+    double milli_tokens_per_s_when_taken; /* the speed with it on */
 } ps_floor_stage;
 
 typedef struct ps_floor {
-    uint64_t floor_milli_tokens; /* tokens/s in thousandths; 0: nothing is ever taken off */
+    uint64_t floor_milli_tokens_per_s; /* tokens/s in thousandths; 0: nothing is ever taken off */
     uint32_t levels;             /* what should be on now */
-    double milli_tokens;         /* the last speed; 0: not known */
+    double milli_tokens_per_s;         /* the last speed; 0: not known */
     int64_t intervals_ns[PS_FLOOR_SAMPLES];
     uint32_t n_intervals; /* since the last change */
     int64_t previous_ns;  /* of the last one-token decode; 0: none */
@@ -33,7 +33,7 @@ typedef struct ps_floor {
     ps_floor_stage stages[PS_FLOOR_STAGES];
 } ps_floor;
 
-void ps_floor_begin(ps_floor *floor, uint64_t floor_milli_tokens, uint32_t levels);
+void ps_floor_begin(ps_floor *floor, uint64_t floor_milli_tokens_per_s, uint32_t levels);
 
 /* Somebody asked for other levels: those are on. */
 void ps_floor_ask(ps_floor *floor, uint32_t levels);

@@ -36,7 +36,7 @@ static const option_of ALL[N_OPTIONS] = {
     {"--levels", 0, ALL_LEVELS, PS_BPF_TOKEN},
     {"--buffer-bytes", 4096, 1 << 30, 0},
     {"--drain-ms", 1, 1000, 20},
-    {"--floor-milli-tokens", 0, 1000000000, 0},
+    {"--floor-milli-tokens-per-s", 0, 1000000000, 0},
     {"--tensor-bytes", 64, PS_BPF_MAX_TENSOR_BYTES, 0},
     {"--ne-at", 0, PS_BPF_MAX_TENSOR_BYTES, 0},
     {"--nb-at", 0, PS_BPF_MAX_TENSOR_BYTES, 0},
@@ -126,7 +126,7 @@ static bool keep(const option_of *numbers, ps_options *options, ps_problem *prob
     options->levels = (uint32_t)numbers[OPTION_LEVELS].value;
     options->buffer_bytes = numbers[OPTION_BUFFER_BYTES].value;
     options->drain_ms = (uint32_t)numbers[OPTION_DRAIN_MS].value;
-    options->floor_milli_tokens = numbers[OPTION_FLOOR].value;
+    options->floor_milli_tokens_per_s = numbers[OPTION_FLOOR].value;
     ps_bpf_settings *s = &options->settings;
     s->tensor_bytes = (uint32_t)numbers[OPTION_TENSOR_BYTES].value;
     s->ne_at = (uint32_t)numbers[OPTION_NE_AT].value;

@@ -19,7 +19,7 @@ typedef struct ps_options {
     uint32_t levels;
     uint64_t buffer_bytes; /* of the ring, or of the pages of one processor; 0: as is usual */
     uint32_t drain_ms;
-    uint64_t floor_milli_tokens; /* tokens/s in thousandths; 0: no floor */
+    uint64_t floor_milli_tokens_per_s; /* tokens/s in thousandths; 0: no floor */
     bool with_statistics;
     uint32_t n_counters;
     ps_counter_option counters[PS_BPF_MAX_COUNTERS];

@@ -44,7 +44,7 @@ static void tell_levels(ps_session *s, uint16_t why, int64_t ns) {
         .kind = PS_BPF_LEVELS,
         .ns = ns,
         .subject = s->probes.levels,
-        .value = (int64_t)s->floor.milli_tokens,
+        .value = (int64_t)s->floor.milli_tokens_per_s,
         .flags = why,
     };
     ps_log_record(&s->out, record, NULL, 0);
@@ -177,7 +177,7 @@ static void write_header(ps_session *s) {
 
 static bool begin(ps_session *s, ps_problem *problem) {
     uint32_t levels = s->options->levels & (s->options->n_counters ? ~0u : ~(uint32_t)PS_BPF_COUNTERS);
-    ps_floor_begin(&s->floor, s->options->floor_milli_tokens, levels);
+    ps_floor_begin(&s->floor, s->options->floor_milli_tokens_per_s, levels);
     if (!ps_buffers_open(&s->buffers, s->options, &s->probes, take_record, s, problem) ||
         !ps_probes_set_levels(&s->probes, levels, problem)) {
         return false;

@@ -33,7 +33,7 @@ static void test_nothing_is_taken_off_above_the_floor(void) {
     ps_floor_begin(&floor, FLOOR_MILLI, ALL);
     decode(&e, &floor, 20 * S);
     CHECK(floor.levels == ALL && e.n_changes == 0);
-    CHECK(floor.milli_tokens > 11000 && floor.milli_tokens < 11200);
+    CHECK(floor.milli_tokens_per_s > 11000 && floor.milli_tokens_per_s < 11200);
 }
 
 static void test_nothing_is_taken_off_without_a_floor(void) {
@@ -41,7 +41,7 @@ static void test_nothing_is_taken_off_without_a_floor(void) {
     engine e = {.ns = S, .slowed = 100, .dear_ratio = 1};
     ps_floor_begin(&floor, 0, ALL);
     decode(&e, &floor, 200 * S);
-    CHECK(floor.levels == ALL && e.n_changes == 0 && floor.milli_tokens > 0);
+    CHECK(floor.levels == ALL && e.n_changes == 0 && floor.milli_tokens_per_s > 0);
 }
 
 static void test_the_dearest_goes_first_and_no_more_than_needed(void) {

@@ -27,11 +27,11 @@ static bool refuses(const char *line, const char *reason) { return !parse(line) 
 #define LAYOUT " --tensor-bytes 336 --ne-at 16 --nb-at 48 --op-at 80 --src-at 152 --n-src 10 --data-at 248"
 
 static void test_a_whole_line_is_taken(void) {
-    CHECK(parse("--pid 77 --levels 255 --buffer perf --buffer-bytes 0x10000 --floor-milli-tokens 5000 --statistics "
+    CHECK(parse("--pid 77 --levels 255 --buffer perf --buffer-bytes 0x10000 --floor-milli-tokens-per-s 5000 --statistics "
                 "--expert-op 30 --counter cycles:0:0 --counter l3d_cache_refill:4:0x2a" LAYOUT));
     CHECK(options.action == PS_RECORD && options.pid == 77 && options.settings.tgid == 77 && options.levels == 255);
     CHECK(options.settings.buffer == PS_BPF_PERF && options.buffer_bytes == 65536 && options.with_statistics);
-    CHECK(options.floor_milli_tokens == 5000 && options.settings.expert_op == 30);
+    CHECK(options.floor_milli_tokens_per_s == 5000 && options.settings.expert_op == 30);
     CHECK(options.n_counters == 2 && strcmp(options.counters[1].name, "l3d_cache_refill") == 0);
     CHECK(options.counters[1].type == 4 && options.counters[1].config == 0x2a);
     CHECK(options.settings.tensor_bytes == 336 && options.settings.src_at == 152 && options.settings.n_src == 10);
@@ -39,7 +39,7 @@ static void test_a_whole_line_is_taken(void) {
 
 static void test_what_is_usual(void) {
     CHECK(parse("--pid 1"));
-    CHECK(options.levels == PS_BPF_TOKEN && options.settings.buffer == PS_BPF_RING && !options.floor_milli_tokens);
+    CHECK(options.levels == PS_BPF_TOKEN && options.settings.buffer == PS_BPF_RING && !options.floor_milli_tokens_per_s);
     CHECK(options.settings.expert_op == 0xffffffff && options.drain_ms == 20);
     CHECK(parse("--version") && options.action == PS_VERSION);
     CHECK(parse("--check") && options.action == PS_CHECK);

@@ -125,9 +125,9 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
         raise PerfsuiteError(f"--ggml-include={options.ggml_include}: is no folder; expected that of ggml.h")
     if options.output == "":
         raise PerfsuiteError("--output=: is empty; expected a folder")
-    for name, value in (("--trace-floor", options.trace_floor), ("--duration", options.duration)):
-        if value is not None and not 0.0 < value < float("inf"):
-            raise PerfsuiteError(f"{name}={value:g}: expected more than 0")
+    for name, value, most in (("--trace-floor", options.trace_floor, 1e6), ("--duration", options.duration, 1e9)):
+        if value is not None and not 0.0 < value <= most:
+            raise PerfsuiteError(f"{name}={value:g}: expected more than 0, and {most:g} at most")
     for name, value in (("--top", options.top), ("--threads", options.threads)):
         if value is not None and value < 1:
             raise PerfsuiteError(f"{name}={value}: expected 1 or more")

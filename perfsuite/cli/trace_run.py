@@ -20,11 +20,12 @@ from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.memory_limit import drop_file_pages, limited_memory
+from perfsuite.measure.memory_limit import drop_file_pages, limited_memory, memory_limit_obstacle
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
+from perfsuite.units import format_count
 from perfsuite.verdict.recorder_traces import Observe, traced_by_ebpf, traced_by_engine
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import materialize, resolve
@@ -75,6 +76,8 @@ def _memory_limit(text: str | None, plan: LlamaPlan) -> Observe | None:
     if text is None:
         return None
     limit_bytes = _bytes(text)
+    if obstacle := memory_limit_obstacle():
+        raise MeasurementError(obstacle)
     drop_file_pages(Path(plan.gguf_path))
 
     @contextmanager
@@ -89,6 +92,8 @@ def _memory_limit(text: str | None, plan: LlamaPlan) -> Observe | None:
                     f"--memory-limit={text}: the kernel stopped the run, which needs more; weights that the engine "
                     "copies count in full (q4_0 on x86), those that it maps do not (q8_0)"
                 ) from None
+            if group.n_refaults is not None:
+                print(f"trace: {format_count(group.n_refaults, 'page')} of files were read again", file=sys.stderr)
 
     return limited
 

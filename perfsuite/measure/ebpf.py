@@ -237,7 +237,7 @@ def _options(
         raise MeasurementError("structure and experts are recorded with a layout of the engine's tensors only")
     options = ["--pid", str(pid), "--levels", str(int(levels)), "--buffer", buffer]
     options += ["--buffer-bytes", str(buffer_bytes)] if buffer_bytes is not None else []
-    options += ["--floor-milli-tokens", str(round(1000 * floor_tokens_per_s))] if floor_tokens_per_s else []
+    options += ["--floor-milli-tokens-per-s", str(round(1000 * floor_tokens_per_s))] if floor_tokens_per_s else []
     options += ["--statistics"] if statistics else []
     names = counters or (usual_counters() if levels & TraceLevel.COUNTERS else ())
     for counter in find_counters(names):

@@ -34,12 +34,6 @@ class MemoryGroup:
     is_v2: bool
 
     @property
-    def usage_bytes(self) -> int:
-        """What the group holds now, the page cache that it filled included."""
-        name = "memory.current" if self.is_v2 else "memory.usage_in_bytes"
-        return int((self.path / name).read_text())
-
-    @property
     def n_refaults(self) -> int | None:
         """Pages of files that were given up, and needed again soon; None where the kernel does not count them."""
         return self._counts("memory.stat").get("workingset_refault_file")

@@ -12,6 +12,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.memory_limit import MemoryGroup
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import small_trace
@@ -56,6 +57,7 @@ def recorders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorders:
     monkeypatch.setattr("perfsuite.cli.trace_run.traced_by_ebpf", found.by_ebpf)
     monkeypatch.setattr("perfsuite.cli.trace_run.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
     monkeypatch.setattr("perfsuite.cli.trace_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.cli.trace_run.memory_limit_obstacle", lambda: None)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return found
@@ -98,15 +100,16 @@ def test_a_summary_is_told_as_json(recorders: Recorders, tmp_path: Path, capsys:
     ("text", "n_bytes"), [("1000000000", 10**9), ("900M", 900 << 20), ("1.5G", 3 << 29), ("64K", 64 << 10)]
 )
 def test_the_memory_of_the_worker_is_limited(
-    recorders: Recorders, monkeypatch: pytest.MonkeyPatch, text: str, n_bytes: int
+    recorders: Recorders, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Streams, text: str, n_bytes: int
 ) -> None:
-    """The limit is that of the worker's process, for as long as it runs."""
+    """The limit is that of the worker's process, for as long as it runs; what had to be read again is told."""
     limits: list[tuple[int, int]] = []
 
     @contextmanager
-    def limited(pid: int, limit_bytes: int) -> Iterator[None]:
+    def limited(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
         limits.append((pid, limit_bytes))
-        yield
+        (tmp_path / "memory.stat").write_text("workingset_refault_file 7\n")
+        yield MemoryGroup(path=tmp_path, is_v2=True)
 
     monkeypatch.setattr("perfsuite.cli.trace_run.limited_memory", limited)
     assert _trace("--memory-limit", text) == 0
@@ -115,6 +118,7 @@ def test_the_memory_of_the_worker_is_limited(
     with observe(4711):
         pass
     assert limits == [(4711, n_bytes)]
+    assert "trace: 7 pages of files were read again" in capsys.readouterr().err
 
 
 def test_a_run_that_memory_did_not_suffice_is_told_as_such(
@@ -124,6 +128,7 @@ def test_a_run_that_memory_did_not_suffice_is_told_as_such(
 
     class _Group:
         n_killed = 0
+        n_refaults = 7
 
     @contextmanager
     def limited(pid: int, limit_bytes: int) -> Iterator[_Group]:

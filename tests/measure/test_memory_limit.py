@@ -60,7 +60,6 @@ def test_a_mapped_file_beyond_the_limit_is_paged_in_again_and_again(tmp_path: Pa
         child.stdin.write("\n")
         child.stdin.flush()
         assert child.stdout.readline() == "read\n"
-        assert group.usage_bytes <= limit_bytes
         assert group.n_refaults is None or group.n_refaults > 0
         assert group.n_killed == 0
     assert not group.path.exists()

@@ -33,9 +33,7 @@ from perfsuite.trace.ebpf.threads import thread_states
 _Places = npt.NDArray[np.int64]
 
 
-def ebpf_trace(
-    log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = (), engine_version: str = ""
-) -> EngineTrace:
+def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = ()) -> EngineTrace:
     """Return what a log tells.
 
     Parameters
@@ -46,8 +44,6 @@ def ebpf_trace(
         ``struct ggml_tensor`` of the library that the traced process had loaded.
     command
         What was run; empty where nobody knows.
-    engine_version
-        llama.cpp's word for its version; ggml's own where nobody knows it.
 
     Raises
     ------
@@ -59,7 +55,7 @@ def ebpf_trace(
             f"{log.path}: tensors of {log.tensor_bytes} bytes; {layout.version} (build {layout.build_id}) has "
             f"{layout.tensor_bytes}; read the layout from the library that the traced process has loaded"
         )
-    return _Trace(log, layout).trace(command, engine_version or layout.version)
+    return _Trace(log, layout).trace(command, layout.version)
 
 
 class _Trace:

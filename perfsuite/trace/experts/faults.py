@@ -17,6 +17,7 @@ from statistics import fmean
 import numpy as np
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace
+from perfsuite.trace.experts.products import expert_products
 from perfsuite.trace.experts.reuse import Activation, LayerReuse, expert_reuse
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
 from perfsuite.trace.statistics.operator_table import OperatorTable, operator_table
@@ -109,18 +110,14 @@ _Measured = dict[tuple[int, int], tuple[int, int | None]]
 def _measured(trace: EngineTrace, runs: OperatorRuns, table: OperatorTable) -> _Measured:
     """Return time and major faults of the products with experts by step and layer, decoding alone."""
     column = trace.counter_names.index(MAJOR_FAULTS) if MAJOR_FAULTS in trace.counter_names else None
-    rows = table.rows_of(runs)
-    wanted = [row for row in np.unique(rows).tolist() if table.operators[row].op == "MUL_MAT_ID"]
     durations_ns = runs.duration_ns
     found: _Measured = {}
-    for at in np.flatnonzero(np.isin(rows, wanted) & runs.is_decode).tolist():
-        layer = table.operators[int(rows[at])].layer
-        if layer is None:
+    for at, step, layer in expert_products(runs, table):
+        if not runs.is_decode[at]:
             continue
-        key = int(runs.step[at]), layer
-        time_ns, faults = found.get(key, (0, 0))
+        time_ns, faults = found.get((step, layer), (0, 0))
         counted = NOTHING if column is None else int(runs.counters[at, column])
-        found[key] = (
+        found[step, layer] = (
             time_ns + int(durations_ns[at]),
             None if faults is None or counted == NOTHING else faults + counted,
         )

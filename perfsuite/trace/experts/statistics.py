@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from perfsuite.trace.experts.products import expert_products
 from perfsuite.trace.experts.reuse import LayerReuse
 from perfsuite.trace.statistics.operator_runs import OperatorRuns
 from perfsuite.trace.statistics.operator_table import OperatorTable
@@ -33,15 +32,10 @@ def expert_times(layers: Sequence[LayerReuse], runs: OperatorRuns, table: Operat
 
 def _product_times(runs: OperatorRuns, table: OperatorTable) -> Mapping[tuple[int, int], int]:
     """Return the time of a layer's products with experts, ns, by step and layer."""
-    rows = table.rows_of(runs)
-    wanted = [row for row in np.unique(rows).tolist() if table.operators[row].op == "MUL_MAT_ID"]
     found: dict[tuple[int, int], int] = {}
     durations_ns = runs.duration_ns
-    for at in np.flatnonzero(np.isin(rows, wanted)).tolist():
-        layer = table.operators[int(rows[at])].layer
-        if layer is not None:
-            key = int(runs.step[at]), layer
-            found[key] = found.get(key, 0) + int(durations_ns[at])
+    for at, step, layer in expert_products(runs, table):
+        found[step, layer] = found.get((step, layer), 0) + int(durations_ns[at])
     return found
 
 
