@@ -35,7 +35,7 @@ static const option_of ALL[N_OPTIONS] = {
     {"--pid", 1, MAX_PID, 0},
     {"--levels", 0, ALL_LEVELS, PS_BPF_TOKEN},
     {"--buffer-bytes", 4096, 1 << 30, 0},
-    {"--drain-ms", 1, 1000, 20},
+    {"--drain-ms", 1, 1000, 200},
     {"--floor-milli-tokens-per-s", 0, 1000000000, 0},
     {"--tensor-bytes", 64, PS_BPF_MAX_TENSOR_BYTES, 0},
     {"--ne-at", 0, PS_BPF_MAX_TENSOR_BYTES, 0},

@@ -12,7 +12,7 @@
 
 #include "run_statistics.h"
 
-enum { BUSY_WAIT_MS = 2, OUTPUT_LIMIT_MS = 10000, USER_CHECK_NS = 1000000000 };
+enum { LEAST_WAIT_MS = 2, FLOOR_WAIT_MS = 20, OUTPUT_LIMIT_MS = 10000, USER_CHECK_NS = 1000000000 };
 
 typedef enum ps_going { PS_GO_ON = 0, PS_END_TOLD = PS_BPF_ENDED_TOLD, PS_END_TARGET = PS_BPF_ENDED_WITH_TARGET } ps_going;
 
@@ -245,14 +245,29 @@ static bool drain(ps_session *s, bool is_last, ps_problem *problem) {
            ps_fail(problem, "the log cannot be written (%s)", strerror(s->out.error ? s->out.error : ENOMEM));
 }
 
+/* How long to leave the recorded threads alone: each look at the buffer takes a processor from them, so that it is seldom,
+ * but often enough for a floor, and before a quarter of the buffer fills at the pace of the time before. */
+static int next_wait_ms(const ps_session *s, int last_ms) {
+    int most_ms = (int)s->options->drain_ms;
+    if (s->options->floor_milli_tokens_per_s && most_ms > FLOOR_WAIT_MS) {
+        most_ms = FLOOR_WAIT_MS;
+    }
+    if (!s->buffers.drained_bytes) {
+        return most_ms;
+    }
+    uint64_t fits_ms = s->buffers.capacity_bytes / 4 * (uint64_t)last_ms / s->buffers.drained_bytes;
+    return fits_ms >= (uint64_t)most_ms ? most_ms : fits_ms < LEAST_WAIT_MS ? LEAST_WAIT_MS : (int)fits_ms;
+}
+
 static bool record(ps_session *s, int signals, ps_going *going, ps_problem *problem) {
+    int wait_ms = FLOOR_WAIT_MS;
     while (*going == PS_GO_ON) {
-        bool is_busy = s->buffers.drained_bytes > s->buffers.capacity_bytes / 8;
-        *going = wait_for_news(s, signals, is_busy ? BUSY_WAIT_MS : (int)s->options->drain_ms);
+        *going = wait_for_news(s, signals, wait_ms);
         follow_exec(s, going);
         if (!check_user_again(s, problem) || !drain(s, false, problem) || !follow_floor(s, problem)) {
             return false;
         }
+        wait_ms = next_wait_ms(s, wait_ms);
     }
     return true;
 }

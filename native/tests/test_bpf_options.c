@@ -40,7 +40,7 @@ static void test_a_whole_line_is_taken(void) {
 static void test_what_is_usual(void) {
     CHECK(parse("--pid 1"));
     CHECK(options.levels == PS_BPF_TOKEN && options.settings.buffer == PS_BPF_RING && !options.floor_milli_tokens_per_s);
-    CHECK(options.settings.expert_op == 0xffffffff && options.drain_ms == 20);
+    CHECK(options.settings.expert_op == 0xffffffff && options.drain_ms == 200);
     CHECK(parse("--version") && options.action == PS_VERSION);
     CHECK(parse("--check") && options.action == PS_CHECK);
 }
