@@ -54,3 +54,22 @@ class Judgement:
     n_more_pairs: int | None = None
     #: The smallest slowdown that these pairs could have shown.
     smallest_effect_ratio: float | None = None
+
+
+def told_judgement(
+    case_id: str, kind: str, outcome: Outcome, reason: str, change_ratio: float | None = None
+) -> Judgement:
+    """Return the judgement of a case that has no latency of its own: an outcome, and in words why."""
+    return Judgement(
+        case_id=case_id,
+        kind=kind,
+        samples_ns=(),
+        measured_ns=None,
+        floor_ns=None,
+        expected_ns=None,
+        limit_ns=None,
+        baseline_ns=None,
+        change_ratio=change_ratio,
+        outcome=outcome,
+        reason=reason,
+    )

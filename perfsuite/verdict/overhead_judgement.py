@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.judgement import Judgement, told_judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.paired import PairedRatio
 
@@ -67,16 +67,4 @@ def _percent(ratio: float) -> str:
 
 
 def _judgement(case_id: str, outcome: Outcome, reason: str, change_ratio: float | None) -> Judgement:
-    return Judgement(
-        case_id=case_id,
-        kind=OVERHEAD,
-        samples_ns=(),
-        measured_ns=None,
-        floor_ns=None,
-        expected_ns=None,
-        limit_ns=None,
-        baseline_ns=None,
-        change_ratio=change_ratio,
-        outcome=outcome,
-        reason=reason,
-    )
+    return told_judgement(case_id, OVERHEAD, outcome, reason, change_ratio)

@@ -16,7 +16,7 @@ from perfsuite.expectation.trace_cases import (
     n_routed_layers,
 )
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.judgement import Judgement, told_judgement
 from perfsuite.records.outcome import Finding, Outcome
 from perfsuite.verdict.trace_balance import judge_balance
 from perfsuite.verdict.trace_findings import TraceFindings
@@ -100,16 +100,4 @@ def _reuse(findings: TraceFindings) -> Finding:
 
 
 def _judgement(case_id: str, finding: Finding) -> Judgement:
-    return Judgement(
-        case_id=case_id,
-        kind=TRACE,
-        samples_ns=(),
-        measured_ns=None,
-        floor_ns=None,
-        expected_ns=None,
-        limit_ns=None,
-        baseline_ns=None,
-        change_ratio=None,
-        outcome=finding.outcome,
-        reason=finding.reason,
-    )
+    return told_judgement(case_id, TRACE, finding.outcome, finding.reason)
