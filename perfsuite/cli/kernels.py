@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.device.profile import find_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
-from perfsuite.measure.launch import environment_engine
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
@@ -45,34 +37,19 @@ def add_parser(commands: Commands) -> None:
 def _kernels(options: argparse.Namespace) -> int:
     from perfsuite.cli.kernel_tables import show_view  # NumPy and the layers, which few commands need
     from perfsuite.cli.kernels_json import print_view
-    from perfsuite.expectation.cases import llama_workload
-    from perfsuite.measure.llama_plan import llama_plan
-    from perfsuite.measure.opencl_setup import set_up_opencl
+    from perfsuite.cli.opencl_run import named_weights, opencl_run
     from perfsuite.verdict.traced_view import traced_view
 
     for name in ("threads", "top"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
-    profile, scenario = find_profile(options.device), find_scenario(options.scenario)
-    cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
-    backend = set_up_opencl(engine, options.opencl_platform or profile.opencl_platform, cache_dir)
-    flash_attn = not backend.device.is_cpu if options.flash_attn is None else options.flash_attn == "on"
-    workload = llama_workload(weights, scenario, flash_attn=flash_attn)
-    plan = llama_plan(
-        workload,
-        engine,
-        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-        cache_dir=cache_dir,
-        n_threads=options.threads or default_threads(),
-        opencl=backend,
-    )
-    traced = traced_view(plan, backend, profile, cache_dir=cache_dir, announce=_announce)
+    run = opencl_run(options, named_weights(options))
+    traced = traced_view(run.plan, run.backend, run.profile, cache_dir=run.cache_dir, announce=_announce)
     if options.json:
-        print_view(traced, workload, backend)
+        print_view(traced, run.workload, run.backend)
     else:
-        show_view(traced, workload, backend, n_top=options.top)
+        show_view(traced, run.workload, run.backend, n_top=options.top)
     return 0
 
 

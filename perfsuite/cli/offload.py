@@ -8,14 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.device.profile import find_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
-from perfsuite.measure.launch import environment_engine
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
@@ -59,34 +52,22 @@ def add_parser(commands: Commands) -> None:
 def _offload(options: argparse.Namespace) -> int:
     from perfsuite.cli.offload_json import print_sweep
     from perfsuite.cli.offload_tables import show_sweep
-    from perfsuite.expectation.cases import llama_workload
-    from perfsuite.measure.llama_plan import llama_plan
-    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
+    from perfsuite.cli.opencl_run import named_weights, opencl_run
     from perfsuite.verdict.offload_sweep import measure_offload
 
     _check(options)
-    profile, scenario = find_profile(options.device), find_scenario(options.scenario)
-    cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
+    weights = named_weights(options)
     layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
-    backend = set_up_opencl(engine, options.opencl_platform or profile.opencl_platform, cache_dir)
-    flash_attn = not backend.device.is_cpu if options.flash_attn is None else options.flash_attn == "on"
-    workload = llama_workload(weights, scenario, flash_attn=flash_attn)
-    plan = llama_plan(
-        workload,
-        engine,
-        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-        cache_dir=cache_dir,
-        n_threads=options.threads or default_threads(),
-        opencl=backend,
+    run = opencl_run(options, weights)
+    sweep = measure_offload(
+        run.plan, run.backend, run.profile, layers=layers, n_rounds=options.rounds, announce=_announce
     )
-    sweep = measure_offload(plan, backend, profile, layers=layers, n_rounds=options.rounds, announce=_announce)
     if options.plot is not None:
-        _draw(sweep, workload.prefix, str(backend.device), options)
+        _draw(sweep, run.workload.prefix, str(run.backend.device), options)
     if options.json:
-        print_sweep(sweep, workload, backend)
+        print_sweep(sweep, run.workload, run.backend)
     else:
-        show_sweep(sweep, workload, backend)
+        show_sweep(sweep, run.workload, run.backend)
     return 0
 
 

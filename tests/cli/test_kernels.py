@@ -61,7 +61,7 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
     found = Device(folder=tmp_path)
     monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
     monkeypatch.setattr("perfsuite.verdict.traced_view.traced_view", found.view)
-    monkeypatch.setattr("perfsuite.cli.kernels.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 
