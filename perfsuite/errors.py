@@ -35,8 +35,20 @@ class OpenClError(PerfsuiteError):
     """OpenCL is not usable: no platform, no device, or a kernel that does not build."""
 
 
+class ShapeError(PerfsuiteError):
+    """An operation at a shape, a tiling or a subject that there is not."""
+
+
+class PolicyError(PerfsuiteError):
+    """A policy by shape cannot be read, written, measured, or compared with this machine."""
+
+
 class MeasurementError(PerfsuiteError):
     """A worker failed, ran past its limit, or returned records that do not match its plan."""
+
+
+class ShapeCrashError(MeasurementError):
+    """The process that measures shapes died or hung at one of them."""
 
 
 class BaselineError(PerfsuiteError):

@@ -1,0 +1,1 @@
+"""What an operation should cost at a shape: padding to tiles, and the ceilings above it."""
