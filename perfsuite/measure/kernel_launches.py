@@ -44,11 +44,12 @@ GEMM_TILE, GEMM_ROWS = 32, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KernelLaunch:
+class Launch:
     """One kernel with its arguments, in the order inputs, output, scalars; the output is F32."""
 
-    #: The file in the kernels' directory.
+    #: The file in the kernels' directory, and those that stand in front of it.
     source: str
+    preludes: tuple[str, ...] = ("prelude.cl",)
     #: The kernel in that file.
     entry: str
     #: Preprocessor definitions that the program is built with.
@@ -61,6 +62,12 @@ class KernelLaunch:
     global_size: tuple[int, ...]
     #: Work-items of a group; `None` leaves them to the driver.
     local_size: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KernelLaunch(Launch):
+    """A launch of a kernel of the catalogue, whose output is known."""
+
     #: The output in float64, in its shape.
     expected: NDArray[np.float64]
 

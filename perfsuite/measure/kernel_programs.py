@@ -8,12 +8,12 @@ from pathlib import Path
 import pyopencl as cl
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.kernel_launches import KernelLaunch
+from perfsuite.measure.kernel_launches import Launch
 
 #: The suite's own kernels.
 KERNELS_DIR = Path(__file__).with_name("kernels")
 
-_Key = tuple[str, tuple[tuple[str, int], ...]]
+_Key = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
 
 
 class KernelPrograms:
@@ -23,25 +23,25 @@ class KernelPrograms:
     """
 
     def __init__(self, context: cl.Context, *, kernels_dir: Path, log_dir: Path) -> None:
-        """Build from the ``.cl`` files of a directory, its ``prelude.cl`` in front of each; logs go to ``log_dir``."""
+        """Build from the ``.cl`` files of a directory, each behind its preludes; logs go to ``log_dir``."""
         self._context = context
         self._kernels_dir = kernels_dir
         self._log_dir = log_dir
         self._programs: dict[_Key, cl.Program] = {}
         self._kernels: dict[tuple[_Key, str], cl.Kernel] = {}
 
-    def kernel(self, launch: KernelLaunch) -> cl.Kernel:
+    def kernel(self, launch: Launch) -> cl.Kernel:
         """Return the kernel of a launch, built when first asked for; `OpenClError` naming the log when it does not."""
-        key = (launch.source, launch.defines)
+        key = ((*launch.preludes, launch.source), launch.defines)
         if key not in self._programs:
             self._programs[key] = self._build(launch)
         if (key, launch.entry) not in self._kernels:
             self._kernels[key, launch.entry] = self._entry(self._programs[key], launch)
         return self._kernels[key, launch.entry]
 
-    def _build(self, launch: KernelLaunch) -> cl.Program:
+    def _build(self, launch: Launch) -> cl.Program:
         options = ["-cl-std=CL1.2", *(f"-D{name}={value}" for name, value in launch.defines)]
-        program = cl.Program(self._context, self._source(launch.source))
+        program = cl.Program(self._context, self._source(*launch.preludes, launch.source))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a build log that is not empty, which a driver's greeting makes
@@ -50,19 +50,19 @@ class KernelPrograms:
             raise self._build_error(launch, f"options: {' '.join(options)}\n{error}\n") from None
         return program
 
-    def _entry(self, program: cl.Program, launch: KernelLaunch) -> cl.Kernel:
+    def _entry(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         try:
             return cl.Kernel(program, launch.entry)
         except cl.Error as error:
             raise self._build_error(launch, f"no kernel {launch.entry} in the program: {error}\n") from None
 
-    def _source(self, name: str) -> str:
+    def _source(self, *parts: str) -> str:
         try:
-            return "\n".join((self._kernels_dir / part).read_text(encoding="utf-8") for part in ("prelude.cl", name))
+            return "\n".join((self._kernels_dir / part).read_text(encoding="utf-8") for part in parts)
         except OSError as error:
             raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
 
-    def _build_error(self, launch: KernelLaunch, log: str) -> OpenClError:
+    def _build_error(self, launch: Launch, log: str) -> OpenClError:
         device = self._context.devices[0].name.strip()
         path = self._log_dir / f"{Path(launch.source).stem}-{launch.entry}.build.log"
         self._log_dir.mkdir(parents=True, exist_ok=True)

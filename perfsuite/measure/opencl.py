@@ -15,11 +15,12 @@ import numpy as np
 import pyopencl as cl
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaunch, Tuning, prepare
+from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaunch, Launch, Tuning, prepare
 from perfsuite.measure.kernel_programs import KERNELS_DIR, KernelPrograms
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES, error_norm
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
+from perfsuite.measure.placed_launch import PlacedLaunch
 from perfsuite.workload.kernel_catalog import KernelCase
 
 #: One kernel is repeated for no longer than this, once it has `MIN_REPETITIONS`.
@@ -27,10 +28,6 @@ BUDGET_NS = 150_000_000
 MIN_REPETITIONS = 5
 #: Launches after the verified one and before the timed ones.
 WARM_UP_LAUNCHES = 2
-#: Values behind the output that a kernel must leave alone.
-GUARD_VALUES = 64
-#: What the output holds before the verified launch: as F32, NaN.
-POISON = 0xFFFFFFFF
 
 _Stamps = tuple[int, int, int, int]
 
@@ -98,7 +95,11 @@ class KernelBench:
     def bound(self, case: KernelCase, *, seed: int) -> BoundLaunch:
         """Return a kernel with inputs drawn for it, ready to be launched."""
         launch = prepare(case, self._tuning, np.random.default_rng([seed, zlib.crc32(case.case_id.encode())]))
-        return BoundLaunch(self._context, self._queue, self._programs.kernel(launch), launch)
+        return BoundLaunch(self._queue, self._programs.kernel(launch), launch)
+
+    def placed(self, launch: Launch, *, n_outputs: int) -> PlacedLaunch:
+        """Return a launch of any kernel, its program built and its buffers in place."""
+        return PlacedLaunch(self._queue, self._programs.kernel(launch), launch, n_outputs=n_outputs)
 
     def measure(self, case: KernelCase, *, repetitions: int, seed: int, budget_ns: int = BUDGET_NS) -> KernelRecord:
         """Verify one kernel, then time it if its output was right."""
@@ -121,53 +122,29 @@ class KernelBench:
         )
 
 
-class BoundLaunch:
-    """A kernel with its arguments set; it holds their buffers, which OpenCL does not."""
+class BoundLaunch(PlacedLaunch):
+    """A kernel of the catalogue with its arguments set, which is verified and timed."""
 
-    def __init__(self, context: cl.Context, queue: cl.CommandQueue, kernel: cl.Kernel, launch: KernelLaunch) -> None:
-        """Copy the inputs to the device, and NaN to the output and a guard behind it."""
-        flags = cl.mem_flags
-        poison = np.full(launch.expected.size + GUARD_VALUES, POISON, dtype=np.uint32)
-        self._queue, self._kernel, self._launch = queue, kernel, launch
-        self._inputs = [
-            cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=array) for array in launch.inputs
-        ]
-        self._out = cl.Buffer(context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=poison)
-        self.bind()
-
-    def bind(self) -> None:
-        """Set the kernel's arguments; again where another launch of the same kernel has set its own since."""
-        self._kernel.set_args(*self._inputs, self._out, *self._launch.scalars)
-
-    def enqueue(self) -> cl.Event:
-        """Launch once and do not wait."""
-        return cl.enqueue_nd_range_kernel(self._queue, self._kernel, self._launch.global_size, self._launch.local_size)
+    def __init__(self, queue: cl.CommandQueue, kernel: cl.Kernel, launch: KernelLaunch) -> None:
+        """Copy the inputs to the device."""
+        super().__init__(queue, kernel, launch, n_outputs=launch.expected.size)
+        self._expected = launch.expected
 
     def verify(self) -> float:
         """Run once and return the error norm, infinite where the kernel wrote behind its output or left any of it."""
-        self._run()
-        expected = self._launch.expected
-        bits = np.empty(expected.size + GUARD_VALUES, dtype=np.uint32)
-        cl.enqueue_copy(self._queue, bits, self._out)
-        if (bits[expected.size :] != POISON).any():
-            return math.inf
-        return error_norm(bits[: expected.size].view(np.float32).reshape(expected.shape), expected)
+        values = self.outputs()
+        return math.inf if values is None else error_norm(values.reshape(self._expected.shape), self._expected)
 
     def time(self, repetitions: int, budget_ns: int) -> list[_Stamps]:
         """Warm up, then return the timestamps of the repetitions."""
         for _ in range(WARM_UP_LAUNCHES):
-            self._run()
+            self.run()
         stamps: list[_Stamps] = []
         began_ns = time.monotonic_ns()
         while not has_enough(len(stamps), repetitions, time.monotonic_ns() - began_ns, budget_ns):
-            profile = self._run().profile
+            profile = self.run().profile
             stamps.append((profile.queued, profile.submit, profile.start, profile.end))
         return stamps
-
-    def _run(self) -> cl.Event:
-        event = self.enqueue()
-        event.wait()
-        return event
 
 
 def has_enough(done: int, repetitions: int, elapsed_ns: int, budget_ns: int) -> bool:

@@ -57,6 +57,20 @@ def test_built_for_each_definition(built: list[str], tmp_path: Path) -> None:
     assert built == ["-cl-std=CL1.2", "-cl-std=CL1.2 -DGROUP=64"]
 
 
+def test_preludes(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A source stands behind its preludes, in their order."""
+    sources: list[str] = []
+    monkeypatch.setattr(_FakeProgram, "__init__", lambda self, context, source: sources.append(source))
+    monkeypatch.setattr(_FakeProgram, "build", lambda self, options: None)
+    for name in ("a.cl", "b.cl", "kernel.cl"):
+        (tmp_path / name).write_text(name)
+
+    programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path)
+    programs.kernel(replace(LAUNCH, source="kernel.cl", preludes=("a.cl", "b.cl")))
+
+    assert sources == ["a.cl\nb.cl\nkernel.cl"]
+
+
 def test_build_failure(built: list[str], tmp_path: Path) -> None:
     """A build that fails names kernel, device and the log, which holds the compiler's words."""
     (tmp_path / "prelude.cl").write_text("")

@@ -1,0 +1,1 @@
+"""Measuring single operations at any shape: the suite's tiled OpenCL kernels, and ggml's operators."""

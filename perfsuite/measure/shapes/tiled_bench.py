@@ -1,0 +1,138 @@
+"""The suite's tiled OpenCL kernels at any shape: each verified against NumPy, timed by its events.
+
+For a process of its own: it holds a context, and a driver that crashes takes it down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyopencl as cl
+
+from perfsuite.errors import MeasurementError, OpenClError, ShapeError
+from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.kernel_references import error_norm
+from perfsuite.measure.opencl import KernelBench, first_line
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.placed_launch import PlacedLaunch
+from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
+from perfsuite.measure.shapes.shape_references import shape_reference
+from perfsuite.measure.shapes.tiled_launches import MOST_HEAD, buffer_bytes, local_bytes, local_size, tiled_launch
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+
+#: Kernels count in 32 bits with a sign, up to the end of the last tile.
+_MOST_SIZE = 2**30
+
+
+class TiledBench:
+    """The tiled kernels on one device; a program is built when a case first needs it."""
+
+    def __init__(self, device: OpenClDevice, *, log_dir: Path, kernels_dir: Path = KERNELS_DIR) -> None:
+        """Open the device; kernels of another directory than the suite's own are measured as variants."""
+        self._device = device
+        try:
+            self._bench = KernelBench(device, log_dir=log_dir, kernels_dir=kernels_dir)
+        except cl.Error as error:
+            raise OpenClError(f"{first_line(error)} on {device}") from None
+
+    @property
+    def description(self) -> BenchDescription:
+        """The device and its driver."""
+        device = self._device
+        named = (
+            "platform_name",
+            "platform_version",
+            "device_name",
+            "device_version",
+            "driver_version",
+            "compute_units",
+        )
+        return BenchDescription(
+            device=f"{device.device_name} ({device.platform_name}, driver {device.driver_version})",
+            n_compute_units=device.compute_units,
+            fingerprint=tuple((name, str(getattr(device, name))) for name in named),
+        )
+
+    def problem(self, case: ShapeCase) -> str | None:
+        """Return which limit of the kernels or of the device a case is beyond, or None."""
+        if case.subject is not Subject.TILED or case.tiling is None:
+            return f"subject {case.subject.value}; expected {Subject.TILED.value}"
+        return next((why for why in (*_kernel_limits(case), *self._device_limits(case, case.tiling)) if why), None)
+
+    def bound(self, case: ShapeCase, *, seed: int) -> TiledOperation:
+        """Draw a case's inputs and place them; `ShapeError` where there is a problem with it."""
+        problem = self.problem(case)
+        if problem or case.tiling is None:
+            raise ShapeError(f"{case.case_id}: {problem}")
+        inputs = draw_inputs(case.shape, seed=seed)
+        with _told(case):
+            placed = self._bench.placed(tiled_launch(inputs, case.tiling), n_outputs=case.shape.n_outputs)
+        return TiledOperation(case, inputs, placed)
+
+    def _device_limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[str | None]:
+        """Yield what is beyond a limit of the device."""
+        device, buffers = self._bench.queue.device, buffer_bytes(case.shape)
+        items = local_size(case.shape, tiling)
+        yield _beyond("items of a work-group", math.prod(items), device.max_work_group_size)
+        for axis, (wanted, most) in enumerate(zip(items, device.max_work_item_sizes, strict=False)):
+            yield _beyond(f"items of a work-group along axis {axis}", wanted, most)
+        yield _beyond("bytes of local memory", local_bytes(case.shape, tiling), device.local_mem_size)
+        yield _beyond("bytes of a buffer", max(buffers), device.max_mem_alloc_size)
+        yield _beyond("bytes of memory", sum(buffers), device.global_mem_size)
+
+
+class TiledOperation:
+    """A tiled kernel with its inputs on the device."""
+
+    def __init__(self, case: ShapeCase, inputs: ShapeInputs, placed: PlacedLaunch) -> None:
+        """Keep what the reference is computed of, when it is asked for."""
+        self._case, self._inputs, self._placed = case, inputs, placed
+
+    def verify(self) -> Deviation:
+        """Run once on a poisoned output and compare it with NumPy's."""
+        reference = shape_reference(self._inputs)
+        with _told(self._case):
+            self._placed.bind()
+            out = self._placed.outputs()
+        expected = reference.expected
+        norm = math.inf if out is None else error_norm(out.reshape(expected.shape), expected)
+        return Deviation(error_norm=norm, tolerance=reference.f32_tolerance)
+
+    def run_ns(self) -> int:
+        """Run once and return END - START of its event."""
+        with _told(self._case):
+            self._placed.bind()
+            profile = self._placed.run().profile
+            taken_ns = int(profile.end - profile.start)
+        if taken_ns <= 0:
+            raise MeasurementError(f"{self._case.case_id}: END - START is {taken_ns} ns; expected a clock that moves")
+        return taken_ns
+
+    def close(self) -> None:
+        """Give back its buffers."""
+        self._placed.release()
+
+
+def _kernel_limits(case: ShapeCase) -> Iterator[str | None]:
+    """Yield what the kernels are not written for."""
+    yield _beyond("the largest size", max(case.shape.sizes), _MOST_SIZE)
+    if case.operation is Operation.ATTENTION:
+        yield _beyond("head", case.shape.of("head"), MOST_HEAD)
+
+
+def _beyond(what: str, wanted: int, most: int) -> str | None:
+    return f"{what}: {wanted}; expected {most} at most" if wanted > most else None
+
+
+@contextmanager
+def _told(case: ShapeCase) -> Iterator[None]:
+    """Say of which case OpenCL refused something."""
+    try:
+        yield
+    except cl.Error as error:
+        raise OpenClError(f"{case.case_id}: {first_line(error)}") from None

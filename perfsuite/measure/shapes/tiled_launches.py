@@ -1,0 +1,91 @@
+"""How the suite's tiled kernels are launched: definitions, arguments, global and local sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perfsuite.measure.kernel_launches import Launch, Scalar
+from perfsuite.measure.shapes.shape_inputs import ShapeInputs, product_sizes
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.shape_case import Tiling
+
+#: Values of the inner dimension that a work-group stages at once, as the kernels have it.
+STEP = 32
+#: The longest head that the kernel of attention keeps in local memory.
+MOST_HEAD = 1024
+#: Values of the output that an item of GEMM holds, if its vector is no wider.
+_ITEM_VALUES = 16
+
+_F32_BYTES = 4
+_PRELUDES = ("prelude.cl", "pieces.cl")
+
+
+def tiled_launch(inputs: ShapeInputs, tiling: Tiling) -> Launch:
+    """Return the launch of an operation on its inputs; of a program for each operation, type and tiling."""
+    shape = inputs.shape
+    kernel = "tiled_attention" if shape.operation is Operation.ATTENTION else "tiled"
+    return Launch(
+        source=f"{kernel}.cl",
+        preludes=_PRELUDES,
+        entry=kernel,
+        defines=_defines(shape, tiling),
+        inputs=(*inputs.stored, inputs.activations),
+        scalars=_scalars(shape),
+        global_size=global_size(shape, tiling),
+        local_size=local_size(shape, tiling),
+    )
+
+
+def local_size(shape: OperationShape, tiling: Tiling) -> tuple[int, int, int]:
+    """Return the items of a work-group, along n and m."""
+    return tiling.tile // tiling.vector, _rows(shape, tiling) // _item_rows(shape, tiling), 1
+
+
+def global_size(shape: OperationShape, tiling: Tiling) -> tuple[int, int, int]:
+    """Return the items of all work-groups: whole tiles, or a group a head."""
+    along_n, along_m, _ = local_size(shape, tiling)
+    if shape.operation is Operation.ATTENTION:
+        return shape.of("heads") * along_n, 1, 1
+    b, m, n, _ = product_sizes(shape)
+    return -(-n // tiling.tile) * along_n, -(-m // _rows(shape, tiling)) * along_m, b
+
+
+def local_bytes(shape: OperationShape, tiling: Tiling) -> int:
+    """Return the local memory of a work-group: a step of each operand, for attention also query and output."""
+    if shape.operation is Operation.ATTENTION:
+        return _F32_BYTES * (STEP * tiling.tile + 2 * MOST_HEAD + tiling.tile)
+    return _F32_BYTES * STEP * (tiling.tile + _rows(shape, tiling))
+
+
+def buffer_bytes(shape: OperationShape) -> tuple[int, ...]:
+    """Return the bytes of each buffer: what is stored, activations and output."""
+    n_stored = 2 if shape.operation is Operation.ATTENTION else 1
+    out = _F32_BYTES * shape.n_outputs
+    activations = shape.moved_bytes - shape.stored_bytes - out
+    return (*[shape.stored_bytes // n_stored] * n_stored, activations, out)
+
+
+def _defines(shape: OperationShape, tiling: Tiling) -> tuple[tuple[str, int], ...]:
+    stored = ("STORED", GGML_TYPES[shape.type.upper()].number)
+    cut = (stored, ("TILE", tiling.tile), ("VECTOR", tiling.vector))
+    if shape.operation is Operation.ATTENTION:
+        return (*cut, ("MOST_HEAD", MOST_HEAD))
+    return (*cut, ("TILE_M", _rows(shape, tiling)), ("ITEM_M", _item_rows(shape, tiling)))
+
+
+def _scalars(shape: OperationShape) -> tuple[Scalar, ...]:
+    if shape.operation is Operation.ATTENTION:
+        return (*(np.int32(size) for size in shape.sizes), np.float32(shape.of("head") ** -0.5))
+    return tuple(np.int32(size) for size in product_sizes(shape)[1:])
+
+
+def _rows(shape: OperationShape, tiling: Tiling) -> int:
+    """Return the rows m of a work-group."""
+    return tiling.tile if shape.operation is Operation.GEMM else 1
+
+
+def _item_rows(shape: OperationShape, tiling: Tiling) -> int:
+    """Return the rows m of an item: a weight is read from local memory once for all of them."""
+    return min(_rows(shape, tiling), _ITEM_VALUES // tiling.vector)

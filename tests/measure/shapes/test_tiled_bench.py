@@ -1,0 +1,369 @@
+"""The tiled kernels on a real device, in processes of their own; and what the bench refuses, on made-up devices."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError, ShapeError
+from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment
+from perfsuite.measure.shapes import tiled_bench
+from perfsuite.measure.shapes.samples import Deviation
+from perfsuite.measure.shapes.tiled_bench import TiledBench, TiledOperation
+from perfsuite.testing.planted_kernels import Fault, plant
+from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from perfsuite.errors import OpenClError
+from perfsuite.measure.opencl_platform import choose_device
+from perfsuite.measure.shapes.tiled_bench import TiledBench
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+wanted = json.loads(sys.argv[1])
+try:
+    bench = TiledBench(choose_device(None), log_dir=Path(wanted["log_dir"]), kernels_dir=Path(wanted["kernels_dir"]))
+    answer = {"problems": [], "deviations": [], "times_ns": []}
+    for case_id in wanted["case_ids"]:
+        case = ShapeCase.from_id(case_id)
+        answer["problems"].append(bench.problem(case))
+        operation = bench.bound(case, seed=7)
+        before = operation.verify()
+        answer["times_ns"].append(operation.run_ns())
+        after = operation.verify()
+        assert (before.error_norm, before.tolerance) == (after.error_norm, after.tolerance)
+        answer["deviations"].append([after.error_norm, after.tolerance])
+        operation.close()
+except OpenClError as error:
+    answer = {"error": str(error)}
+print(json.dumps(answer))
+"""
+
+#: Weights times the unit matrix, compared bit by bit with what they are dequantised to.
+UNIT_CHILD = """
+import json, sys
+from dataclasses import replace
+from pathlib import Path
+import numpy as np
+from perfsuite.measure.kernel_references import dequantize
+from perfsuite.measure.opencl import KernelBench
+from perfsuite.measure.opencl_platform import choose_device
+from perfsuite.measure.shapes.shape_inputs import draw_inputs
+from perfsuite.measure.shapes.tiled_launches import tiled_launch
+from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.shape_case import Tiling
+
+bench = KernelBench(choose_device(None), log_dir=Path(sys.argv[1]))
+n_different = {}
+for type in sys.argv[2:]:
+    inputs = draw_inputs(OperationShape.from_id(f"gemm/m512-n96-k512/{type}"), seed=7)
+    unit = replace(inputs, activations=np.eye(512, dtype=np.float32))
+    out = bench.placed(tiled_launch(unit, Tiling(tile=8, vector=8)), n_outputs=inputs.shape.n_outputs).outputs()
+    n_different[type] = int((out.reshape(512, 96).T != dequantize(inputs.stored[0], type).astype(np.float32)).sum())
+print(json.dumps(n_different))
+"""
+
+#: Every type with one of the tilings, and every tile and vector with one of the types.
+TYPED = [((32, 4), type) for type in STORED_TYPES]
+CUT = [(tiling, "f32") for tiling in ((8, 1), (16, 2), (16, 16), (64, 1), (64, 16))]
+MIXED = [((8, 8), "f16"), ((64, 8), "q8_0")]
+
+
+def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, Any]:
+    wanted = {"case_ids": case_ids, "kernels_dir": str(KERNELS_DIR), **changed}
+    return _child(environment, CHILD, json.dumps(wanted))
+
+
+def _child(environment: Mapping[str, str], script: str, *arguments: str) -> dict[str, Any]:
+    child = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
+    return answer
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the module's builds leave their logs."""
+    return str(tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mapping[str, str]:
+    """The environment of processes that see OpenCL."""
+    inherited = os.environ.get("OCL_ICD_VENDORS")
+    environment = opencl_environment(tmp_path_factory.mktemp("cache"), inherited=inherited)
+    answer = _run(environment, [], log_dir=log_dir)
+    if "error" in answer:
+        pytest.skip(answer["error"])
+    return environment
+
+
+Deviations = Callable[..., dict[str, Deviation]]
+
+
+@pytest.fixture
+def deviations(environment: Mapping[str, str], log_dir: str) -> Deviations:
+    """How to verify cases of the tiled kernels, with kernels of any directory."""
+
+    def measured(case_ids: Sequence[str], kernels_dir: Path = KERNELS_DIR) -> dict[str, Deviation]:
+        answer = _run(environment, case_ids, kernels_dir=str(kernels_dir), log_dir=log_dir)
+        assert "error" not in answer, answer["error"]
+        assert answer["problems"] == [None] * len(case_ids)
+        assert all(taken_ns > 0 for taken_ns in answer["times_ns"])
+        pairs = zip(case_ids, answer["deviations"], strict=True)
+        return {case_id: Deviation(error_norm=norm, tolerance=tolerance) for case_id, (norm, tolerance) in pairs}
+
+    return measured
+
+
+def _case_ids(operation: Operation, tile: int, vector: int, type: str) -> list[str]:
+    """Shapes at 1, about one tile and beyond several, with inner sizes of one block, about a step and several."""
+    unit = block_values(type)
+    inner = (1, 31, 33, 97) if unit == 1 else (unit, 3 * unit)
+    outer = (1, tile - 1, tile, tile + 1, 2 * tile + 3)
+    sizes: dict[Operation, Sequence[Mapping[str, int]]] = {
+        Operation.GEMM: [{"m": m, "n": n, "k": k} for m, n in zip(outer, outer[::-1], strict=True) for k in inner],
+        Operation.BMM: [{"b": 3, "m": 2, "n": n, "k": k} for n in outer for k in inner],
+        Operation.GEMV: [{"n": n, "k": k} for n in outer for k in inner],
+        Operation.ATTENTION: [
+            {"heads": heads, "kvheads": kvheads, "head": head, "context": context}
+            for (heads, kvheads), context in zip(((1, 1), (6, 2), (3, 3), (4, 1), (6, 3)), outer, strict=True)
+            for head in inner
+        ],
+    }
+    shapes = [OperationShape.of_sizes(operation, type, each) for each in sizes[operation]]
+    return [f"shape/tiled/{shape.id}/tile{tile}-vector{vector}" for shape in shapes]
+
+
+@pytest.mark.parametrize(("tiling", "type"), [*TYPED, *CUT, *MIXED], ids=str)
+def test_every_shape_is_right(deviations: Deviations, tiling: tuple[int, int], type: str) -> None:
+    """Each operation is right at 1, beside a tile and beyond several, for each type, tile and vector."""
+    case_ids = [case_id for operation in Operation for case_id in _case_ids(operation, *tiling, type)]
+
+    wrong = {case_id: each for case_id, each in deviations(case_ids).items() if not each.is_correct}
+
+    assert wrong == {}
+
+
+def test_stored_values_are_exact(environment: Mapping[str, str], log_dir: str) -> None:
+    """Each stored type is dequantised bit by bit as gguf does: weights times the unit matrix are the weights."""
+    assert _child(environment, UNIT_CHILD, log_dir, *STORED_TYPES) == dict.fromkeys(STORED_TYPES, 0)
+
+
+def test_more_than_a_step_of_everything(deviations: Deviations) -> None:
+    """Sizes that are primes of several tiles and steps are right."""
+    case_ids = [
+        "shape/tiled/gemm/m67-n131-k257/f16/tile32-vector4",
+        "shape/tiled/bmm/b5-m3-n131-k131/f16/tile32-vector4",
+        "shape/tiled/gemv/n1009-k577/f16/tile32-vector4",
+        "shape/tiled/attention/heads14-kvheads2-head80-context331/f16/tile32-vector4",
+        "shape/tiled/attention/heads2-kvheads1-head1024-context67/f16/tile32-vector4",
+    ]
+
+    assert all(each.is_correct for each in deviations(case_ids).values())
+
+
+def _changed(tmp_path: Path, source: str, old: str, new: str) -> Path:
+    """A copy of the kernels with one text replaced."""
+    kernels = tmp_path / "kernels"
+    shutil.copytree(KERNELS_DIR, kernels)
+    text = (kernels / source).read_text()
+    assert text.count(old) == 1
+    (kernels / source).write_text(text.replace(old, new))
+    return kernels
+
+
+GUARD = "if (this_n < n) row[this_n] = values[j];"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param("row[this_n] = values[j];", id="writes behind the output"),
+        pytest.param("if (this_n < n - 1) row[this_n] = values[j];", id="forgets a value"),
+    ],
+)
+def test_stray_and_forgotten_values(deviations: Deviations, tmp_path: Path, changed: str) -> None:
+    """A kernel that stores beyond an edge, or leaves a value out, is off by infinity, though it ran before."""
+    kernels = _changed(tmp_path, "tiled.cl", GUARD, changed)
+
+    (deviation,) = deviations(["shape/tiled/gemv/n13-k5/f32/tile8-vector8"], kernels).values()
+
+    assert deviation.error_norm == math.inf
+    assert not deviation.is_correct
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new", "shape"),
+    [
+        pytest.param(
+            "tiled.cl", "first_k < k; first_k += STEP", "first_k < k - 1; first_k += STEP", "gemv/n64-k1025", id="term"
+        ),
+        pytest.param(
+            "tiled_attention.cl",
+            "sum *= correction;",
+            "",
+            "attention/heads2-kvheads1-head64-context33",
+            id="correction of the sum",
+        ),
+    ],
+)
+def test_a_wrong_kernel_is_reported(
+    deviations: Deviations, tmp_path: Path, source: str, old: str, new: str, shape: str
+) -> None:
+    """A product that lacks one of 1025 terms, and a softmax that is summed up wrongly, are beyond the tolerance."""
+    kernels = _changed(tmp_path, source, old, new)
+
+    (deviation,) = deviations([f"shape/tiled/{shape}/f32/tile8-vector8"], kernels).values()
+
+    assert deviation.tolerance < deviation.error_norm < math.inf
+
+
+def test_planted_wrong_n(deviations: Deviations, tmp_path: Path) -> None:
+    """The planted wrong output is seen at n % 32 = 31, and nothing else is wrong."""
+    sizes = (1, 30, 31, 32, 33, 63, 64, 95)
+    case_ids = [f"shape/tiled/bmm/b2-m1-n{n}-k64/f16/tile16-vector4" for n in sizes]
+
+    found = deviations(case_ids, plant(tmp_path, Fault.WRONG_N))
+
+    assert [each.is_correct for each in found.values()] == [n % 32 != 31 for n in sizes]
+    assert all(math.isfinite(each.error_norm) for each in found.values())
+
+
+def test_planted_slow_k_is_right(deviations: Deviations, tmp_path: Path) -> None:
+    """The planted slow path computes what it should."""
+    case_ids = [
+        f"shape/tiled/{shape}-k{k}/f16/tile16-vector4"
+        for shape in ("gemm/m17-n33", "bmm/b1-m1-n1", "gemv/n31")
+        for k in (1, 2, 32, 33, 129)
+    ]
+
+    assert all(each.is_correct for each in deviations(case_ids, plant(tmp_path, Fault.SLOW_K)).values())
+
+
+DEVICE = OpenClDevice(
+    platform_index=0,
+    device_index=0,
+    platform_name="Made-up OpenCL",
+    platform_version="OpenCL 3.0",
+    device_name="Made-up GPU",
+    device_version="OpenCL 3.0",
+    driver_version="1.2",
+    type="gpu",
+    compute_units=4,
+    global_memory_bytes=1 << 20,
+    local_memory_bytes=1 << 14,
+)
+
+
+def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
+    roomy = {
+        "max_work_group_size": 256,
+        "max_work_item_sizes": [256, 256, 64],
+        "local_mem_size": 1 << 15,
+        "max_mem_alloc_size": 1 << 20,
+        "global_mem_size": 1 << 21,
+    }
+    queue = SimpleNamespace(device=SimpleNamespace(**{**roomy, **limits}))
+    monkeypatch.setattr(tiled_bench, "KernelBench", lambda *given, **named: SimpleNamespace(queue=queue))
+    return TiledBench(DEVICE, log_dir=Path("logs"))
+
+
+def _case(shape: str, tile: int = 64, vector: int = 1) -> ShapeCase:
+    return ShapeCase.from_id(f"shape/tiled/{shape}/tile{tile}-vector{vector}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "limits", "words"),
+    [
+        ("gemm/m1-n1-k1/f32", {"max_work_group_size": 128}, "items of a work-group: 256; expected 128 at most"),
+        ("gemv/n1-k1/f32", {"max_work_item_sizes": [32, 32, 32]}, "along axis 0: 64; expected 32 at most"),
+        ("gemm/m1-n1-k1/f32", {"local_mem_size": 1 << 13}, "bytes of local memory: 16384; expected 8192 at most"),
+        ("gemv/n1024-k257/f32", {}, "bytes of a buffer: 1052672; expected 1048576 at most"),
+        ("gemm/m512-n512-k512/f32", {}, "bytes of memory: 3145728; expected 2097152 at most"),
+        ("attention/heads1-kvheads1-head1025-context1/f32", {}, "head: 1025; expected 1024 at most"),
+        ("gemv/n1073741825-k1/f32", {}, "the largest size: 1073741825; expected 1073741824 at most"),
+    ],
+)
+def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[str, Any], words: str) -> None:
+    """A case beyond a limit of the kernels or the device is told with the limit, and is not bound."""
+    bench = _bench(monkeypatch, **limits)
+
+    problem = bench.problem(_case(shape))
+
+    assert problem is not None
+    assert problem.endswith(words)
+    with pytest.raises(ShapeError, match=words):
+        bench.bound(_case(shape), seed=0)
+
+
+def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device with 32 KiB of local memory and groups of 256 has no problem with any tiling of any operation."""
+    bench = _bench(monkeypatch)
+    shapes = (
+        "gemm/m2-n2-k2/f32",
+        "bmm/b2-m2-n2-k2/f32",
+        "gemv/n2-k2/f32",
+        "attention/heads2-kvheads1-head2-context2/f32",
+    )
+    cuts = [(tile, vector) for tile in (8, 16, 32, 64) for vector in (1, 2, 4, 8, 16) if vector <= tile]
+
+    assert {bench.problem(_case(shape, *cut)) for shape in shapes for cut in cuts} == {None}
+
+
+def test_problem_of_another_subject(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiled kernels do not stand in for ggml's."""
+    case = ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id("gemv/n1-k1/f32"))
+
+    assert _bench(monkeypatch).problem(case) == "subject ggml-cpu; expected tiled"
+
+
+def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The description names device, driver and compute units."""
+    description = _bench(monkeypatch).description
+
+    assert description.device == "Made-up GPU (Made-up OpenCL, driver 1.2)"
+    assert description.n_compute_units == 4
+    assert dict(description.fingerprint) == {
+        "platform_name": "Made-up OpenCL",
+        "platform_version": "OpenCL 3.0",
+        "device_name": "Made-up GPU",
+        "device_version": "OpenCL 3.0",
+        "driver_version": "1.2",
+        "compute_units": "4",
+    }
+
+
+@pytest.mark.parametrize("end", [1000, 999])
+def test_a_clock_that_stands_still(end: int) -> None:
+    """A launch that took no time by its own event is not measured."""
+    event = SimpleNamespace(profile=SimpleNamespace(start=1000, end=end))
+    placed: Any = SimpleNamespace(bind=lambda: None, run=lambda: event)
+    inputs: Any = None
+    case = ShapeCase(
+        subject=Subject.TILED, shape=OperationShape.from_id("gemv/n1-k1/f32"), tiling=Tiling(tile=8, vector=1)
+    )
+
+    with pytest.raises(MeasurementError, match=r"gemv/n1-k1/f32/tile8-vector1: END - START is -?\d ns"):
+        TiledOperation(case, inputs, placed).run_ns()
