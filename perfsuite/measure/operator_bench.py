@@ -17,7 +17,7 @@ _FEWER = 4
 _COUNTS = tuple(field.name for field in fields(OperatorShape) if field.name not in ("op", "type"))
 
 
-class _Spec(ctypes.Structure):
+class OperatorSpec(ctypes.Structure):
     """``ps_operator_spec`` of ``native/include/perfsuite/operator_bench.h``."""
 
     _fields_ = (
@@ -49,7 +49,7 @@ def operator_time_ns(
     """
     counts = {name: getattr(shape, name) for name in _COUNTS}
     spread = spread_bytes if shape.n_tokens < _MANY_TOKENS else spread_bytes // _FEWER
-    spec = _Spec(op=shape.op.encode(), type=_ggml_name(shape.type), spread_bytes=spread, **counts)
+    spec = OperatorSpec(op=shape.op.encode(), type=ggml_type_name(shape.type), spread_bytes=spread, **counts)
     samples, n_samples = (ctypes.c_double * _MOST_SAMPLES)(), ctypes.c_int32()
     error = ctypes.create_string_buffer(_ERROR_BYTES)
     status = library.ps_operator_bench(
@@ -67,7 +67,7 @@ def operator_time_ns(
     return median(samples[: n_samples.value])
 
 
-def _ggml_name(type_name: str) -> bytes:
+def ggml_type_name(type_name: str) -> bytes:
     """Return a type as ``ggml_type_name`` spells it: the k of k-quants is a capital."""
     name = type_name.lower()
     return (f"{name[:-1]}K" if name.endswith("_k") else name).encode()

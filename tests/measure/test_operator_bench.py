@@ -14,7 +14,7 @@ from perfsuite.expectation.timing.grid import STANDARD_TYPES, standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.native import load_engine_library
-from perfsuite.measure.operator_bench import _ggml_name, operator_time_ns
+from perfsuite.measure.operator_bench import ggml_type_name, operator_time_ns
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 BUDGET_NS = 1_000_000
@@ -142,7 +142,7 @@ def test_what_cannot_be_timed_is_told(library: ctypes.CDLL, shape: OperatorShape
 )
 def test_types_are_named_as_ggml_names_them(type: str, name: bytes) -> None:
     """The k of k-quants is a capital, everything else is small."""
-    assert _ggml_name(type) == name
+    assert ggml_type_name(type) == name
 
 
 class FakeLibrary:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import EngineError
-from perfsuite.measure.engine import find_engine
+from perfsuite.measure.engine import Engine, find_engine
 
 from .conftest import NativeToolchain, run
 
@@ -18,25 +18,29 @@ def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path
     """The native tests pass with every access, every undefined operation and every race reported as an error."""
     if not _has_sanitizer(toolchain, tmp_path, sanitize):
         pytest.skip(f"programs built with -fsanitize={sanitize} do not run here")
-    build, include_dir = tmp_path / "build", _engine_include_dir()
+    build, engine = tmp_path / "build", _engine()
     toolchain.build(
-        build, PERFSUITE_BUILD_TESTS="ON", PERFSUITE_SANITIZE=sanitize, PERFSUITE_ENGINE_INCLUDE=include_dir
+        build,
+        PERFSUITE_BUILD_TESTS="ON",
+        PERFSUITE_SANITIZE=sanitize,
+        PERFSUITE_ENGINE_INCLUDE=str(engine.include_dir) if engine else "",
+        PERFSUITE_ENGINE_LIBRARY_DIR=str(engine.library_dir) if engine else "",
     )
     output = run([toolchain.ctest, "--test-dir", str(build), "--output-on-failure", "--no-tests=error"])
     assert "100% tests passed" in output
     assert "test_ring" in output
     assert "test_live" in output
     assert "test_entry" in output
-    assert ("test_recorder" in output) == bool(include_dir)
-    assert ("test_phase_tracer" in output) == bool(include_dir)
+    for name in ("test_recorder", "test_phase_tracer", "test_operator_run"):
+        assert (name in output) == bool(engine)
 
 
-def _engine_include_dir() -> str:
-    """Return the headers that the recorder is tested with; empty where no llama.cpp is installed."""
+def _engine() -> Engine | None:
+    """Return the llama.cpp whose headers and operators are tested with, if one is installed."""
     try:
-        return str(find_engine().include_dir)
+        return find_engine()
     except EngineError:
-        return ""
+        return None
 
 
 def _has_sanitizer(toolchain: NativeToolchain, folder: Path, sanitize: str) -> bool:

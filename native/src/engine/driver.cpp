@@ -9,12 +9,11 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
-#include <mutex>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "backends.h"
 #include "failure.h"
 #include "ggml-backend.h"
 #include "ggml.h"
@@ -79,33 +78,13 @@ double ticks_per_ns() {
     return static_cast<double>(second.ticks - first.ticks) / static_cast<double>(second.ns - first.ns);
 }
 
-// A backend that is loaded is there for every model that is loaded after it, and stays for the process: loaded again, it
-// would register its devices twice.  One that takes no device leaves all layers to the processor without a word.
-void load_backend(const char *path) {
-    static std::mutex lock;
-    static std::set<std::string> loaded;
-    if (!path) {
-        return;
-    }
-    const std::lock_guard<std::mutex> guard(lock);
-    if (loaded.count(path)) {
-        return;
-    }
-    ggml_backend_reg_t backend = ggml_backend_load(path);
-    if (!backend) {
-        fail(std::string(path) + ": ggml cannot load it as a backend");
-    }
-    if (ggml_backend_reg_dev_count(backend) == 0) {
-        fail(std::string(path) + ": the backend takes none of the devices here");
-    }
-    loaded.insert(path);
-}
-
 model_ptr load(const ps_options &options) {
     llama_log_set(keep_complaint, nullptr);
     engine_log.clear();
     llama_backend_init();
-    load_backend(options.backend_path);
+    if (const char *problem = options.backend_path ? perfsuite::load_backend(options.backend_path) : nullptr) {
+        fail(std::string(options.backend_path) + ": " + problem);
+    }
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options.n_gpu_layers;
     model_ptr model(llama_model_load_from_file(options.gguf_path, params));

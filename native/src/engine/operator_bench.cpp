@@ -3,41 +3,29 @@
 #include "perfsuite/operator_bench.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "failure.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
+#include "operator_graph.h"
 #include "perfsuite/clock.h"
 
 namespace {
 
+using perfsuite::backend_ptr;
+using perfsuite::buffer_ptr;
+using perfsuite::context_ptr;
 using perfsuite::failure;
+using perfsuite::make_context;
 
 [[noreturn]] void fail(const std::string &text) { throw failure{text}; }
-
-struct backend_deleter {
-    void operator()(ggml_backend *backend) const { ggml_backend_free(backend); }
-};
-struct buffer_deleter {
-    void operator()(ggml_backend_buffer *buffer) const { ggml_backend_buffer_free(buffer); }
-};
-struct context_deleter {
-    void operator()(ggml_context *context) const { ggml_free(context); }
-};
-
-using backend_ptr = std::unique_ptr<ggml_backend, backend_deleter>;
-using buffer_ptr = std::unique_ptr<ggml_backend_buffer, buffer_deleter>;
-using context_ptr = std::unique_ptr<ggml_context, context_deleter>;
 
 constexpr int64_t kv_padding = 256;           // the engine rounds the visible cache up to this many positions
 constexpr int64_t graph_ns = 10'000'000;      // long enough to bury the start of a graph, short enough for many samples
@@ -48,32 +36,11 @@ constexpr int64_t activation_bytes = 1 << 23;
 constexpr int64_t most_nodes = 2048;
 constexpr int64_t drawn_rows = 32; // distinct rows of random weights; the rest repeat them
 
-ggml_type type_of(const char *name) {
-    const ggml_type type = perfsuite::type_called(name);
-    if (type == GGML_TYPE_COUNT) {
-        fail(std::string("no ggml type is called '") + name + "'");
-    }
-    return type;
-}
-
-context_ptr make_context(size_t n_tensors, size_t n_graph_nodes) {
-    ggml_init_params params{};
-    params.mem_size = ggml_tensor_overhead() * n_tensors;
-    if (n_graph_nodes > 0) {
-        params.mem_size += ggml_graph_overhead_custom(n_graph_nodes, false);
-    }
-    params.no_alloc = true;
-    context_ptr context(ggml_init(params));
-    if (!context) {
-        fail("no memory for a ggml context");
-    }
-    return context;
-}
-
 // One operator with everything that it reads, at any number of copies.
 class bench {
 public:
-    bench(const ps_operator_spec &spec, int32_t n_threads) : spec_(spec), op_(spec.op), type_(type_of(spec.type)) {
+    bench(const ps_operator_spec &spec, int32_t n_threads)
+        : spec_(spec), op_(spec.op), type_(perfsuite::known_type(spec.type)) {
         ggml_log_set([](ggml_log_level, const char *, void *) {}, nullptr); // it tells of each repacked weight
         device_ = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
         backend_.reset(device_ ? ggml_backend_dev_init(device_, nullptr) : nullptr);
@@ -250,28 +217,13 @@ private:
         return is("GET_ROWS") || is("SET_ROWS") ? row * m : 0;
     }
 
-    // Where llama.cpp puts such a weight: the first of the CPU's own layouts that can compute it, else plain memory.
     ggml_backend_buffer_type_t buffer_type() {
-        ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(device_);
-        auto extra = reinterpret_cast<ggml_backend_dev_get_extra_bufts_t>(
-            ggml_backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts"));
         const bool is_parameter = (is("MUL_MAT") && spec_.n_heads == 0) || is("MUL_MAT_ID");
-        ggml_backend_buffer_type_t *types = extra && is_parameter ? extra(device_) : nullptr;
-        for (; types && *types; types++) {
-            if (computes_from(*types)) {
-                return *types;
-            }
+        if (!is_parameter) {
+            return ggml_backend_dev_buffer_type(device_);
         }
-        return ggml_backend_dev_buffer_type(device_);
-    }
-
-    bool computes_from(ggml_backend_buffer_type_t type) {
-        buffer_ptr nothing(ggml_backend_buft_alloc_buffer(type, 0));
         context_ptr context = make_context(4, 0);
-        weights_.front()->buffer = nothing.get();
-        const bool supported = ggml_backend_dev_supports_op(device_, node(context.get(), 0));
-        weights_.front()->buffer = nullptr;
-        return supported;
+        return perfsuite::parameter_place(device_, weights_.front(), node(context.get(), 0));
     }
 
     ggml_tensor *node(ggml_context *context, size_t at) {
@@ -285,13 +237,7 @@ private:
             return ggml_mul_mat_id(context, weight, x, ids);
         }
         if (is("FLASH_ATTN_EXT")) {
-            ggml_tensor *q = ggml_permute(context, x, 0, 2, 1, 3);
-            ggml_tensor *k = ggml_permute(context, weight, 0, 2, 1, 3);
-            ggml_tensor *v = ggml_permute(context, values_[at % values_.size()], 0, 2, 1, 3);
-            const float scale = 1.0f / std::sqrt(static_cast<float>(spec_.n_inner));
-            ggml_tensor *attention = ggml_flash_attn_ext(context, q, k, v, mask_, scale, 0.0f, 0.0f);
-            ggml_flash_attn_ext_set_prec(attention, GGML_PREC_F32);
-            return attention;
+            return perfsuite::attention_node(context, x, weight, values_[at % values_.size()], mask_);
         }
         if (is("RMS_NORM+MUL")) {
             return ggml_mul(context, ggml_rms_norm(context, x, 1e-5f), weight);
@@ -353,11 +299,8 @@ private:
         auto *base = static_cast<char *>(ggml_backend_buffer_get_base(made.buffer.get()));
         for (int i = 0; i < count; i++) {
             ggml_tensor *tensor = ggml_graph_node(made.nodes, i);
-            const ggml_status status =
-                tensor->view_src ? ggml_backend_view_init(tensor)
-                                 : ggml_backend_tensor_alloc(made.buffer.get(), tensor,
-                                                             base + static_cast<size_t>(i) % n_inputs_ * largest);
-            if (status != GGML_STATUS_SUCCESS) {
+            char *address = base + static_cast<size_t>(i) % n_inputs_ * largest;
+            if (!perfsuite::place_node(made.buffer.get(), address, tensor)) {
                 fail("the output of " + op_ + " cannot be placed");
             }
         }

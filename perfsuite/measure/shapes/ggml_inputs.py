@@ -1,0 +1,98 @@
+"""Inputs for ggml's operators that it converts without loss, so that its result has one right value on any processor.
+
+ggml's CPU backend multiplies no F32 by quantised weights: it first stores the activations as the weights' partner type,
+F16, Q8_0 or Q8_K. How it rounds differs by processor. Activations that are whole numbers up to 127 of a block's own
+power of 2, with a 127 among them, are what all of them store exactly: a block's scale is its largest value over 127.
+
+*Source*: ``type_traits_cpu`` in ggml-cpu.c and ``quantize_row_q8_0``, ``quantize_row_q8_K`` of ggml 0.25.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from perfsuite.measure.kernel_inputs import Array
+from perfsuite.measure.kernel_references import Float64Array, dequantize
+from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
+from perfsuite.measure.shapes.shape_references import attention_weights
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
+
+#: The largest whole number of a block of Q8_0 or Q8_K.
+_MOST = 127
+#: Standard deviation of the scores of attention: some positions weigh much more than others, and none nearly all.
+_SCORE_SPREAD = 1.5
+
+
+def ggml_inputs(shape: OperationShape, *, seed: int) -> ShapeInputs:
+    """Draw inputs as for any subject, their activations on the grid of the type that ggml stores them in.
+
+    Of attention the position that counts most is the last: in F16 sums the others drown in each other's rounding.
+    """
+    inputs = draw_inputs(shape, seed=seed)
+    if shape.type != "f32":
+        inputs = replace(inputs, activations=on_grid(inputs.activations, _partner_block(shape.type)))
+    if shape.operation is not Operation.ATTENTION:
+        return inputs
+    spread = replace(inputs, activations=_scaled_queries(inputs))
+    return replace(spread, stored=_heaviest_last(spread))
+
+
+def on_grid(activations: Array, block_values: int) -> Array:
+    """Return rows as whole numbers up to 127 times a power of 2, by blocks; the largest of each block is 127."""
+    values = np.array(activations, dtype=np.float32)
+    rows = values.reshape(-1, values.shape[-1])
+    for first in range(0, rows.shape[1], block_values):
+        block = rows[:, first : first + block_values]
+        largest = np.abs(block).argmax(axis=1)[:, None]
+        most = np.abs(np.take_along_axis(block, largest, axis=1))
+        step = np.exp2(np.round(np.log2(np.maximum(most, np.float32(2.0**-10)) / _MOST))).astype(np.float32)
+        whole = np.clip(np.rint(block / step), -_MOST, _MOST)
+        signs = np.where(np.take_along_axis(whole, largest, axis=1) < 0, -_MOST, _MOST)
+        np.put_along_axis(whole, largest, signs.astype(np.float32), axis=1)
+        block[...] = whole * step
+    return values
+
+
+def cache_shape(shape: OperationShape) -> tuple[int, int, int]:
+    """Return KV heads, positions and values of a cache's rows."""
+    return shape.of("kvheads"), shape.of("context"), shape.of("head")
+
+
+def cached(shape: OperationShape, stored: Array) -> Float64Array:
+    """Return the values of keys or values: [kvheads, context, head]."""
+    return dequantize(stored, shape.type).reshape(cache_shape(shape))
+
+
+def _partner_block(type: str) -> int:
+    """Return how many values share a scale once ggml has stored the activations: 256 of Q8_K, else 32."""
+    return max(32, GGML_TYPES[type.upper()].block_values)
+
+
+def _scaled_queries(inputs: ShapeInputs) -> Array:
+    """Scale by a power of 2, which loses nothing, to scores that differ by about `_SCORE_SPREAD`."""
+    keys = dequantize(inputs.stored[0], inputs.shape.type)
+    typical = float(np.sqrt(np.mean(keys**2) * np.mean(inputs.activations.astype(np.float64) ** 2)))
+    factor = np.float32(2.0 ** round(np.log2(_SCORE_SPREAD / typical))) if typical else np.float32(1.0)
+    scaled: Array = inputs.activations * factor
+    return scaled
+
+
+def _heaviest_last(inputs: ShapeInputs) -> tuple[Array, ...]:
+    """Exchange the last position of each KV head with the one whose values weigh most."""
+    shape = inputs.shape
+    kv_heads, context, _ = cache_shape(shape)
+    keys, values = (cached(shape, each) for each in inputs.stored)
+    weights = attention_weights(inputs.activations, keys).reshape(kv_heads, -1, context).sum(axis=1)
+    heaviest = (weights * np.linalg.norm(values, axis=2)).argmax(axis=1)
+    return tuple(_exchanged(each, kv_heads, heaviest) for each in inputs.stored)
+
+
+def _exchanged(stored: Array, kv_heads: int, places: Array) -> Array:
+    rows = stored.reshape(kv_heads, -1, stored.shape[1]).copy()
+    heads = np.arange(kv_heads)
+    rows[heads, places], rows[:, -1] = rows[:, -1].copy(), rows[heads, places].copy()
+    return rows.reshape(stored.shape)

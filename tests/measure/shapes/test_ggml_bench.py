@@ -1,0 +1,377 @@
+"""ggml's operators of the engine that is installed: on the processor in this process, on OpenCL in one of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+import pytest
+
+from perfsuite.errors import EngineError, ShapeError
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.native import load_engine_library
+from perfsuite.measure.opencl_setup import set_up_opencl
+from perfsuite.measure.resident import resident_sample
+from perfsuite.measure.shapes.ggml_bench import GRAPH_FLOPS, GgmlBench, GgmlOperation
+from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
+from perfsuite.measure.shapes.shape_inputs import ShapeInputs
+from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+
+SEED = 7
+MIB = 1 << 20
+
+#: Sizes of m and n: 1, primes, and one value on either side of the tiles that ggml cuts products into.
+AWKWARD = ((1, 1), (1, 7), (2, 8), (3, 15), (5, 17), (7, 1), (8, 9), (9, 63), (31, 64), (33, 65), (64, 131))
+#: Rows of the inner dimension in blocks, and in values where a block is one value.
+BLOCKS = (1, 2, 3)
+INNER = (1, 2, 31, 32, 33, 127, 257)
+CONTEXTS = (1, 2, 31, 32, 33, 255, 257, 511, 513)
+
+CHILD = """
+import json, sys
+from pathlib import Path
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.native import load_engine_library
+from perfsuite.measure.shapes.ggml_bench import GgmlBench
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+wanted = json.loads(sys.argv[1])
+engine = find_engine()
+library = load_engine_library(engine, Path(wanted["cache_dir"]))
+bench = GgmlBench(
+    library,
+    backend="opencl",
+    n_threads=1,
+    engine_build_id=engine.build_id,
+    backend_library=wanted["backend_library"] and Path(wanted["backend_library"]),
+    n_compute_units=wanted["n_compute_units"],
+    fingerprint=(("driver", "1.2"),),
+)
+answer = {"deviations": [], "times_ns": [], "description": bench.description.fingerprint}
+answer["problems"] = [bench.problem(ShapeCase.from_id(case_id)) for case_id in wanted["refused"]]
+for case_id in wanted["case_ids"]:
+    operation = bench.bound(ShapeCase.from_id(case_id), seed=7)
+    deviation = operation.verify()
+    answer["deviations"].append([deviation.error_norm, deviation.tolerance])
+    answer["times_ns"].append(operation.run_ns())
+    operation.close()
+bench.close()
+print(json.dumps(answer))
+"""
+
+
+@pytest.fixture(scope="module")
+def library(engine: Engine, engine_cache: Path) -> ctypes.CDLL:
+    """Load the installed engine into this process."""
+    return load_engine_library(engine, engine_cache)
+
+
+@pytest.fixture(scope="module")
+def bench(library: ctypes.CDLL, engine: Engine) -> Iterator[GgmlBench]:
+    """Open the CPU backend on two threads, so that work is split."""
+    opened = GgmlBench(library, backend="cpu", n_threads=2, engine_build_id=engine.build_id)
+    yield opened
+    opened.close()
+
+
+def cpu_case(shape_id: str) -> ShapeCase:
+    """Return the CPU backend's case of a shape."""
+    return ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id(shape_id))
+
+
+def inner_sizes(type: str) -> tuple[int, ...]:
+    """Return sizes of an inner dimension that a type can have."""
+    block = block_values(type)
+    return INNER if block == 1 else tuple(block * n_blocks for n_blocks in BLOCKS)
+
+
+def wrong_ones(bench: GgmlBench, shape_ids: list[str]) -> list[str]:
+    """Return the shapes at which the output is not what NumPy has."""
+    return [f"{each}: {found}" for each in shape_ids if not (found := verified(bench, each)).is_correct]
+
+
+def verified(bench: GgmlBench, shape_id: str) -> Any:
+    """Return the deviation of the CPU backend at a shape."""
+    operation = bench.bound(cpu_case(shape_id), seed=SEED)
+    try:
+        return operation.verify()
+    finally:
+        operation.close()
+
+
+@pytest.mark.parametrize("type", STORED_TYPES)
+def test_products_are_right_at_awkward_shapes(bench: GgmlBench, type: str) -> None:
+    """Weights of every type times one row and many, at 1, at primes and beside multiples, repacked and not."""
+    ks = inner_sizes(type)
+    shapes = [f"gemm/m{m}-n{n}-k{k}/{type}" for m, n in AWKWARD for k in ks]
+    shapes += [f"gemv/n{n}-k{k}/{type}" for n in (1, 2, 7, 8, 9, 31, 64, 65, 257) for k in ks]
+    assert wrong_ones(bench, shapes) == []
+
+
+@pytest.mark.parametrize("type", STORED_TYPES)
+def test_products_by_head_are_right_at_awkward_shapes(bench: GgmlBench, type: str) -> None:
+    """Every head has keys of its own, however many there are and however long the context."""
+    shapes = [
+        f"bmm/b{b}-m{m}-n{n}-k{k}/{type}"
+        for b in (1, 3, 32)
+        for m, n in ((1, 1), (1, 63), (1, 65), (5, 17))
+        for k in inner_sizes(type)
+    ]
+    assert wrong_ones(bench, shapes) == []
+
+
+@pytest.mark.parametrize("type", STORED_TYPES)
+def test_attention_is_right_at_awkward_contexts(bench: GgmlBench, type: str) -> None:
+    """Contexts beside the steps of the engine's padding and beside 512, from which on threads share a head."""
+    block = block_values(type)
+    heads = (1, 33, 64) if block == 1 else (block, 2 * block)
+    shapes = [
+        f"attention/heads{heads_}-kvheads{kv_heads}-head{head}-context{context}/{type}"
+        for heads_, kv_heads in ((1, 1), (9, 3), (8, 1))
+        for head in heads
+        for context in CONTEXTS
+    ]
+    assert wrong_ones(bench, shapes) == []
+
+
+#: Shapes from the smallest to such that an output more or less is a thousandth of the norm.
+PERTURBED = (
+    "gemm/m1-n1-k256",
+    "gemm/m5-n7-k256",
+    "gemm/m33-n1025-k512",
+    "gemv/n4096-k1024",
+    "bmm/b32-m1-n513-k256",
+    "attention/heads1-kvheads1-head256-context1",
+    "attention/heads8-kvheads2-head256-context33",
+    "attention/heads8-kvheads8-head256-context4097",
+)
+
+
+def without_last_row(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Drop the last row: the last output column of a product, the last position of a cache's last head."""
+    changed = rows.copy()
+    changed[-1] = 0
+    return changed
+
+
+def without_last_column(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Drop the last block of every row, or the last values of a type without blocks."""
+    changed = rows.copy()
+    changed[:, -(rows.shape[1] // 8) :] = 0
+    return changed
+
+
+def with_one_wrong_row(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Exchange the halves of the last row, which puts each of its blocks into another's place."""
+    changed = rows.copy()
+    half = rows.shape[1] // 2
+    changed[-1] = np.roll(rows[-1], half)
+    return changed
+
+
+def perturbed(bench: GgmlBench, case: ShapeCase, inputs: ShapeInputs, monkeypatch: pytest.MonkeyPatch) -> GgmlOperation:
+    """Bind an operation that reads other inputs than it is compared with."""
+    with monkeypatch.context() as patched:
+        patched.setattr("perfsuite.measure.shapes.ggml_bench.ggml_inputs", lambda *_, **__: inputs)
+        operation = bench.bound(case, seed=SEED)
+    operation._inputs = ggml_inputs(case.shape, seed=SEED)
+    return operation
+
+
+@pytest.mark.parametrize("change", [without_last_row, without_last_column, with_one_wrong_row])
+@pytest.mark.parametrize("type", STORED_TYPES)
+@pytest.mark.parametrize("name", PERTURBED)
+def test_a_wrong_operand_is_caught(
+    bench: GgmlBench, name: str, type: str, change: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dropped row, a dropped last column and blocks in the wrong place exceed the tolerance at any size."""
+    case = cpu_case(f"{name}/{type}")
+    right = ggml_inputs(case.shape, seed=SEED)
+    changed = replace(right, stored=(*right.stored[:-1], change(right.stored[-1])))
+    operation = perturbed(bench, case, changed, monkeypatch)
+    deviation = operation.verify()
+    operation.close()
+    assert not deviation.is_correct
+    assert deviation.error_norm > 2 * deviation.tolerance
+
+
+def test_a_write_behind_the_output_is_caught(bench: GgmlBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output that is longer than it should be is infinitely wrong."""
+    operation = bench.bound(cpu_case("gemv/n8-k32/f32"), seed=SEED)
+    wrong = OperationShape.from_id("gemv/n7-k32/f32")
+    operation._case = replace(operation._case, shape=wrong)
+    operation._inputs = ggml_inputs(wrong, seed=SEED)
+    assert operation.verify().error_norm == math.inf
+    operation.close()
+
+
+def test_an_operation_runs_again_and_again(bench: GgmlBench) -> None:
+    """A run takes time, leaves the output as it was, and a second verification finds the same."""
+    operation = bench.bound(cpu_case("bmm/b4-m1-n64-k64/f16"), seed=SEED)
+    first = operation.verify()
+    assert all(operation.run_ns() > 0 for _ in range(5))
+    assert operation.verify() == first
+    operation.close()
+
+
+def test_small_operators_share_the_start_of_a_graph(bench: GgmlBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smaller an operator, the more of them a graph holds, up to 64; a large one is alone."""
+    counts: list[int] = []
+    real = "perfsuite.measure.shapes.ggml_operators.GgmlOperator.compute_ns"
+    monkeypatch.setattr(real, lambda _, n_copies: counts.append(n_copies) or 640_000)
+    times_ns = []
+    for shape_id in ("gemv/n1-k1/f32", f"gemv/n{GRAPH_FLOPS // 20}-k1/f32", "gemm/m128-n128-k128/f32"):
+        operation = bench.bound(cpu_case(shape_id), seed=SEED)
+        times_ns.append([operation.run_ns(), operation.run_ns()])
+        operation.close()
+    assert counts == [64, 64, 64, 10, 10, 10, 1, 1, 1]
+    assert times_ns == [[10_000] * 2, [64_000] * 2, [640_000] * 2]
+
+
+def test_inputs_are_drawn_from_the_seed() -> None:
+    """The same seed gives the same inputs, another gives others."""
+    shape = OperationShape.from_id("gemm/m3-n5-k64/q8_0")
+    first, again, other = (ggml_inputs(shape, seed=seed) for seed in (1, 1, 2))
+    assert (first.activations == again.activations).all()
+    assert (first.activations != other.activations).any()
+
+
+def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> None:
+    """Threads are its compute units, and runs of another build or another number of threads are not comparable."""
+    description = bench.description
+    assert (description.device, description.n_compute_units) == ("ggml CPU, 2 threads", 2)
+    found = dict(description.fingerprint)
+    assert (found["engine"], found["backend"], found["units"]) == (engine.build_id, "cpu", "2")
+    assert found["device"]
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (
+            ShapeCase(subject=Subject.GGML_OPENCL, shape=OperationShape.from_id("gemv/n1-k1/f32")),
+            "subject ggml-opencl; expected ggml-cpu",
+        ),
+        (
+            ShapeCase(
+                subject=Subject.TILED,
+                shape=OperationShape.from_id("gemv/n1-k1/f32"),
+                tiling=Tiling(tile=8, vector=1),
+            ),
+            "subject tiled; expected ggml-cpu",
+        ),
+        (cpu_case("gemv/n2147483648-k1/f32"), "a size of 2147483648; expected 1 to 2147483647"),
+    ],
+)
+def test_what_cannot_be_computed_is_refused(bench: GgmlBench, case: ShapeCase, why: str) -> None:
+    """Another subject and sizes beyond ggml's numbers are one line, from problem() and from bound()."""
+    assert bench.problem(case) == why
+    with pytest.raises(ShapeError, match=why):
+        bench.bound(case, seed=SEED)
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_what_can_be_computed_is_no_problem(bench: GgmlBench, operation: Operation) -> None:
+    """Of every operation the smallest shape is one that ggml computes."""
+    shape = OperationShape(operation=operation, type="f32", sizes=(1,) * len(operation.dimensions))
+    assert bench.problem(ShapeCase(subject=Subject.GGML_CPU, shape=shape)) is None
+
+
+def test_a_closed_operation_says_so(bench: GgmlBench) -> None:
+    """Closing twice is as good as once; a run afterwards is one line and no crash."""
+    operation = bench.bound(cpu_case("gemv/n1-k1/f32"), seed=SEED)
+    operation.close()
+    operation.close()
+    with pytest.raises(EngineError, match="shape/ggml-cpu/gemv/n1-k1/f32: the operator is closed"):
+        operation.run_ns()
+
+
+def test_a_backend_that_is_not_there_is_told(library: ctypes.CDLL) -> None:
+    """Without the library of the OpenCL backend, and with a file that is none, there is one line."""
+    options: dict[str, Any] = {"backend": "opencl", "n_threads": 1, "engine_build_id": "abc"}
+    with pytest.raises(EngineError, match=r"^ggml has no device for the backend OpenCL$"):
+        GgmlBench(library, **options)
+    with pytest.raises(EngineError, match=r"^/no/such\.so: ggml cannot load it as a backend"):
+        GgmlBench(library, **options, backend_library=Path("/no/such.so"))
+
+
+def test_nothing_is_left_of_closed_operations(bench: GgmlBench) -> None:
+    """Two hundred operations of a mebibyte each, opened and closed, do not add up."""
+    case = cpu_case("gemm/m8-n512-k512/f32")
+    assert case.shape.stored_bytes == MIB
+
+    def open_and_close(n_times: int) -> int:
+        for _ in range(n_times):
+            operation = bench.bound(case, seed=SEED)
+            operation.run_ns()
+            operation.close()
+        sample = resident_sample()
+        assert sample is not None
+        return sample[0].anonymous_bytes
+
+    before_bytes = open_and_close(10)
+    assert open_and_close(200) - before_bytes < 40 * MIB
+
+
+OPENCL_SHAPES = (
+    *(
+        f"gemm/m{m}-n{n}-k{k}/{type}"
+        for m, n in ((1, 1), (3, 7), (9, 65))
+        for k in (1, 31, 33)
+        for type in ("f32", "f16")
+    ),
+    *(f"gemm/m{m}-n{n}-k96/{type}" for m, n in ((1, 1), (3, 7), (9, 65)) for type in ("q8_0", "q4_0")),
+    "gemm/m9-n65-k256/q4_k",
+    *(f"gemv/n{n}-k256/{type}" for n in (1, 7, 65) for type in STORED_TYPES),
+    *(f"bmm/b{b}-m1-n{n}-k64/f16" for b in (1, 3) for n in (1, 63, 65)),
+)
+
+
+def test_products_are_right_on_opencl(engine: Engine, engine_cache: Path) -> None:
+    """The OpenCL backend multiplies by every type at awkward shapes, and names what it has no kernels for."""
+    backend = set_up_opencl(engine, "Intel", Path(platformdirs.user_cache_dir("perfsuite")))
+    wanted = {
+        "cache_dir": str(engine_cache),
+        "backend_library": str(backend.library) if backend.library else None,
+        "n_compute_units": backend.device.compute_units,
+        "case_ids": [f"shape/ggml-opencl/{each}" for each in OPENCL_SHAPES],
+        "refused": [
+            "shape/ggml-cpu/gemv/n1-k1/f32",
+            "shape/ggml-opencl/attention/heads1-kvheads1-head33-context1/f16",
+            "shape/ggml-opencl/gemm/m512-n8-k256/q4_k",
+            "shape/ggml-opencl/gemv/n1-k1/f32",
+        ],
+    }
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(wanted)],
+        env={**os.environ, **backend.environment()},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    answer = json.loads(child.stdout.splitlines()[-1])
+    pairs = zip(OPENCL_SHAPES, answer["deviations"], strict=True)
+    assert [f"{shape}: {found}" for shape, found in pairs if not found[0] <= found[1]] == []
+    assert all(time_ns > 0 for time_ns in answer["times_ns"])
+    assert ["driver", "1.2"] in answer["description"]
+    assert ["units", str(backend.device.compute_units)] in answer["description"]
+    assert answer["problems"] == [
+        "subject ggml-cpu; expected ggml-opencl",
+        "ggml does not compute FLASH_ATTN_EXT of f16 at this shape on GPUOpenCL",
+        "ggml does not compute MUL_MAT of q4_K at this shape on GPUOpenCL",
+        None,
+    ]
