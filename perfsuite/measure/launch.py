@@ -16,7 +16,7 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine, find_engine
-from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, dump_plan, load_record, task_of
+from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ShapesPlan, dump_plan, load_record, task_of
 
 #: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
 WORKER_LIMIT_S = 600.0
@@ -119,7 +119,9 @@ def _pinning(plan: Plan) -> dict[str, str]:
     """
     llama = getattr(plan, "llama", plan)
     usable = sorted(os.sched_getaffinity(0))
-    if not isinstance(llama, LlamaPlan | OperatorsPlan) or not llama.binds_threads or llama.n_threads != len(usable):
+    if not isinstance(llama, LlamaPlan | OperatorsPlan | ShapesPlan):
+        return {}
+    if not llama.binds_threads or llama.n_threads != len(usable):
         return {}
     if _PINNING_NAMES & os.environ.keys():
         return {}

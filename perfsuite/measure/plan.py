@@ -221,6 +221,33 @@ class OperatorsPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShapesPlan:
+    """One subject that measures operations at whatever shapes it is asked for, until nobody asks any more."""
+
+    #: A `Subject`.
+    subject: str
+    n_threads: int
+    log_dir: str
+    #: Draws the inputs.
+    seed: int = 0
+    #: Of the OpenCL device.
+    platform: str | None = None
+    #: Where the suite's own kernels are read, if not from the package.
+    kernels_dir: str | None = None
+    #: As in a `LlamaPlan`; for ggml's operators only.
+    library_dir: str = ""
+    engine_build_id: str = ""
+    cache_dir: str = ""
+    backend_library: str | None = None
+    binds_threads: bool = False
+    #: Of the OpenCL device that ggml runs on, and what else must be equal for two runs to be comparable.
+    n_compute_units: int | None = None
+    fingerprint: tuple[tuple[str, str], ...] = ()
+    #: Where the process marks how far it is.
+    mark_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesPlan:
     """List the OpenCL devices; in a process of its own, for a broken driver may crash."""
 
@@ -241,6 +268,7 @@ Plan = (
     | OpenClCeilingsPlan
     | IndependentPlan
     | OperatorsPlan
+    | ShapesPlan
     | DevicesPlan
 )
 
@@ -258,6 +286,7 @@ _TASKS: dict[str, type[Any]] = {
     "opencl_ceilings": OpenClCeilingsPlan,
     "independent": IndependentPlan,
     "operators": OperatorsPlan,
+    "shapes": ShapesPlan,
     "devices": DevicesPlan,
 }
 

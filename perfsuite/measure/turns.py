@@ -7,8 +7,6 @@ minutes of a shared machine, and their ratio shows that before it shows anything
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
 import subprocess
 import tempfile
 import time
@@ -27,6 +25,7 @@ from perfsuite.measure.launch import (
     start_worker,
 )
 from perfsuite.measure.plan import TurnsPlan, task_of
+from perfsuite.measure.worker_lines import WorkerLines
 
 #: Longest to wait for a worker to end after its last word.
 _END_LIMIT_S = 10.0
@@ -94,7 +93,7 @@ class _TurnWorker:
         self._folder = folder
         self._deadline_s = deadline_s
         self._said: list[str] = []
-        self._unread = b""
+        self._worker_lines = WorkerLines(process)
 
     def take_turn(self) -> None:
         """Let the worker run once, and wait until it has."""
@@ -129,23 +128,15 @@ class _TurnWorker:
         return read_record(self._plan, self._folder, output)
 
     def _lines(self) -> Iterator[str]:
-        """Yield lines until the worker closes its output."""
-        while chunk := self._read():
-            *lines, self._unread = (self._unread + chunk).split(b"\n")
-            yield from (line.decode(errors="replace") for line in lines)
-
-    def _read(self) -> bytes:
-        """Read what there is, empty at the end; no wait goes beyond the deadline."""
-        assert self._process.stdout is not None
-        output = self._process.stdout.fileno()
-        with selectors.DefaultSelector() as selector:
-            selector.register(output, selectors.EVENT_READ)
-            if not selector.select(max(0.0, self._deadline_s - time.monotonic())):
-                raise MeasurementError(
-                    f"the worker for '{task_of(self._plan)}' did not finish in time and was stopped; "
-                    "use a smaller model or scenario"
-                )
-        return os.read(output, 65536)
+        """Yield lines until the worker closes its output; no wait goes beyond the deadline."""
+        try:
+            while (line := self._worker_lines.next_line(self._deadline_s)) is not None:
+                yield line
+        except TimeoutError:
+            raise MeasurementError(
+                f"the worker for '{task_of(self._plan)}' did not finish in time and was stopped; "
+                "use a smaller model or scenario"
+            ) from None
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from perfsuite.measure.plan import (
     OperatorsPlan,
     OverheadPlan,
     ProbePlan,
+    ShapesPlan,
     SurveyPlan,
     TurnsPlan,
     UprobePlan,
@@ -257,7 +258,18 @@ def _run_operators(plan: OperatorsPlan) -> dict[str, Any]:
     return {"times_ns": times_ns, "contention": contention.to_plain()}
 
 
-def _engine_library(plan: LlamaPlan | OperatorsPlan) -> Any:
+def _run_shapes(plan: ShapesPlan) -> dict[str, Any]:
+    from perfsuite.measure.shapes.benches import make_bench
+    from perfsuite.measure.shapes.progress import ProgressMark
+    from perfsuite.measure.shapes.service import serve
+
+    library = _engine_library(plan) if plan.library_dir else None
+    mark = ProgressMark(Path(plan.mark_path))
+    n_answers = serve(make_bench(plan, library), seed=plan.seed, requests=sys.stdin, answers=sys.stdout, mark=mark)
+    return {"n_answers": n_answers}
+
+
+def _engine_library(plan: LlamaPlan | OperatorsPlan | ShapesPlan) -> Any:
     from perfsuite.measure.engine import find_engine
     from perfsuite.measure.native import load_engine_library
 
@@ -351,6 +363,7 @@ _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
     IndependentPlan: _run_independent,
     OperatorsPlan: _run_operators,
     KernelPlan: _run_kernels,
+    ShapesPlan: _run_shapes,
     DevicesPlan: _run_devices,
 }
 

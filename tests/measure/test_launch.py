@@ -14,7 +14,16 @@ import pytest
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.measure.launch import _PINNING_NAMES, _pinning, environment_engine, run_worker
-from perfsuite.measure.plan import DevicesPlan, LlamaPlan, OperatorsPlan, OverheadPlan, Plan, ProbePlan, dump_record
+from perfsuite.measure.plan import (
+    DevicesPlan,
+    LlamaPlan,
+    OperatorsPlan,
+    OverheadPlan,
+    Plan,
+    ProbePlan,
+    ShapesPlan,
+    dump_record,
+)
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
 
@@ -299,6 +308,8 @@ OPERATORS = OperatorsPlan(
     spread_bytes=1,
 )
 
+SHAPES = ShapesPlan(subject="ggml-cpu", n_threads=2, log_dir="/logs", binds_threads=True)
+
 
 @pytest.mark.parametrize(
     ("plan", "variables", "pinning"),
@@ -308,9 +319,11 @@ OPERATORS = OperatorsPlan(
         (replace(OPERATORS, n_threads=3), {}, {}),
         (replace(OPERATORS, binds_threads=False), {}, {}),
         (OPERATORS, {"OMP_PLACES": "cores"}, {}),
+        (SHAPES, {}, {"OMP_PROC_BIND": "true", "OMP_PLACES": "{4},{6}"}),
+        (replace(SHAPES, binds_threads=False), {}, {}),
         (PLAN, {}, {}),
     ],
-    ids=["operators", "fewer", "more", "unbound", "named", "devices"],
+    ids=["operators", "fewer", "more", "unbound", "named", "shapes", "unbound-shapes", "devices"],
 )
 def test_operators_run_with_their_threads_where_the_engine_has_them(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, variables: dict[str, str], pinning: dict[str, str]

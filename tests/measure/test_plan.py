@@ -29,6 +29,7 @@ from perfsuite.measure.plan import (
     OverheadPlan,
     Plan,
     ProbePlan,
+    ShapesPlan,
     SurveyPlan,
     UprobePlan,
     dump_plan,
@@ -104,6 +105,13 @@ PLANS: dict[str, Plan] = {
     ),
     "opencl_ceilings": OpenClCeilingsPlan(platform=None, budget_ms=12_000, log_dir="/logs"),
     "independent": IndependentPlan(n_threads=2, working_set_bytes=2**29, budget_ms=100),
+    "shapes": ShapesPlan(
+        subject="ggml-opencl",
+        n_threads=2,
+        log_dir="/logs",
+        n_compute_units=2,
+        fingerprint=(("driver", "1.2"), ("engine", "abc")),
+    ),
     "devices": DevicesPlan(platform="Intel"),
 }
 

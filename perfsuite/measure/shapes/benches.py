@@ -1,0 +1,40 @@
+"""Makes the bench of a subject, in the process that measures."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+from perfsuite.measure.plan import ShapesPlan
+from perfsuite.measure.shapes.bench import ShapeBench
+from perfsuite.workload.shapes.shape_case import Subject
+
+
+def make_bench(plan: ShapesPlan, library: ctypes.CDLL | None) -> ShapeBench:
+    """Return the bench that a plan asks for; `library` is the engine's, which ggml's operators need."""
+    if library is None:
+        return _tiled_bench(plan)
+    return _ggml_bench(plan, library)
+
+
+def _tiled_bench(plan: ShapesPlan) -> ShapeBench:
+    from perfsuite.measure.kernel_programs import KERNELS_DIR
+    from perfsuite.measure.opencl_platform import choose_device
+    from perfsuite.measure.shapes.tiled_bench import TiledBench
+
+    kernels_dir = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
+    return TiledBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), kernels_dir=kernels_dir)
+
+
+def _ggml_bench(plan: ShapesPlan, library: ctypes.CDLL) -> ShapeBench:
+    from perfsuite.measure.shapes.ggml_bench import GgmlBench
+
+    return GgmlBench(
+        library,
+        backend="cpu" if Subject(plan.subject) is Subject.GGML_CPU else "opencl",
+        n_threads=plan.n_threads,
+        backend_library=Path(plan.backend_library) if plan.backend_library else None,
+        engine_build_id=plan.engine_build_id,
+        n_compute_units=plan.n_compute_units,
+        fingerprint=plan.fingerprint,
+    )

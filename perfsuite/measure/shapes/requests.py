@@ -1,0 +1,120 @@
+"""What a process that measures shapes is asked, and what it answers: one line of JSON each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+
+#: What an answer's line begins with; libraries print to the same pipe.
+ANSWER_MARK = "perfsuite-shapes: "
+
+
+class RequestKind(str, Enum):
+    """What is asked, by the method of a `ShapeMeter`."""
+
+    PROBLEM = "problem"
+    VERIFY = "verify"
+    SAMPLES = "samples"
+    #: Of two cases, the old one first.
+    PAIRS = "pairs"
+    ROUND = "round"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeRequest:
+    """One question."""
+
+    #: Counts from 1 in each process; its answer carries it back.
+    number: int
+    kind: RequestKind
+    case_ids: tuple[str, ...]
+    #: Samples of each case.
+    n_samples: int = 1
+    #: Draws the order of a round.
+    order_seed: int = 0
+
+    def to_line(self) -> str:
+        """Return the request as JSON, without the line's end."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_line(cls, line: str) -> ShapeRequest:
+        """Read a request; `MeasurementError` where it is none."""
+        plain = _plain(line, "request")
+        try:
+            kind, case_ids = RequestKind(plain.pop("kind")), tuple(plain.pop("case_ids"))
+            return cls(kind=kind, case_ids=case_ids, **plain)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_record("request", line, error) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapeAnswer:
+    """What came of a request; of the last fields those that its kind asks for.
+
+    The first of a process has the number 0 and answers nothing: it describes the bench, which is ready.
+    """
+
+    number: int
+    #: Why there is nothing, for a reason that a user can act on.
+    failure: str | None = None
+    description: BenchDescription | None = None
+    problem: str | None = None
+    deviation: Deviation | None = None
+    #: By case of the request, ns.
+    samples_ns: tuple[tuple[int, ...], ...] = ()
+    #: What else the machine did while the samples were taken.
+    contention: Contention | None = None
+
+    def to_line(self) -> str:
+        """Return the answer as a marked line of JSON, without the line's end."""
+        return f"{ANSWER_MARK}{json.dumps(asdict(self))}"
+
+    @classmethod
+    def from_line(cls, line: str) -> ShapeAnswer:
+        """Read a marked line; `MeasurementError` where it is none."""
+        plain = _plain(line.removeprefix(ANSWER_MARK), "answer")
+        try:
+            return cls(**{name: _READERS[name](value) if name in _READERS else value for name, value in plain.items()})
+        except (KeyError, TypeError, ValueError) as error:
+            raise _no_record("answer", line, error) from None
+
+
+def _plain(line: str, what: str) -> dict[str, Any]:
+    try:
+        plain = json.loads(line)
+    except ValueError as error:
+        raise _no_record(what, line, error) from None
+    if not isinstance(plain, dict):
+        raise _no_record(what, line, TypeError("expected an object"))
+    return plain
+
+
+def _no_record(what: str, line: str, error: Exception) -> MeasurementError:
+    return MeasurementError(f"shapes: no {what}: {line[:80]!r} ({type(error).__name__}: {error})")
+
+
+def _description(plain: Any) -> BenchDescription | None:
+    if plain is None:
+        return None
+    fingerprint = tuple((str(name), str(value)) for name, value in plain["fingerprint"])
+    return BenchDescription(**{**plain, "fingerprint": fingerprint})
+
+
+def _samples_ns(rows: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(each) for each in row) for row in rows)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "description": _description,
+    "deviation": lambda plain: plain and Deviation(**plain),
+    "samples_ns": _samples_ns,
+    "contention": lambda plain: plain and Contention.from_plain(plain),
+}

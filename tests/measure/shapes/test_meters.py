@@ -1,0 +1,135 @@
+"""The meters of a subject: the one that stays, fresh ones, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError, ShapeCrashError
+from perfsuite.measure.shapes.meter import ShapeMeter
+from perfsuite.measure.shapes.meters import ProcessMeters, open_meters
+from perfsuite.measure.shapes.samples import PairSamples
+from perfsuite.measure.shapes.subject_setup import ShapeSetup
+from perfsuite.workload.shapes.shape_case import Subject
+
+from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
+from .processes import has_ended, is_running
+
+pytestmark = pytest.mark.usefixtures("fake_worker")
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def meters(setup: ShapeSetup) -> Iterator[ProcessMeters]:
+    """Return meters of fake workers."""
+    with closing(ProcessMeters(lambda: setup, limit_s=LIMIT_S)) as meters:
+        yield meters
+
+
+def pid_of(meter: ShapeMeter) -> int:
+    """Return the process id that a fake bench gives in its fingerprint."""
+    return int(dict(meter.description.fingerprint)["pid"])
+
+
+def test_each_method_is_answered(meters: ProcessMeters) -> None:
+    """A meter is what the protocol says."""
+    meter = meters.resident()
+    assert meter.problem(gemv(REFUSED)) == "it has no such kernel"
+    assert meter.problem(gemv(1)) is None
+    assert not meter.verify(gemv(1)).is_correct
+    assert meter.samples(gemv(1), 3) == (BASE_NS + 1,) * 3
+    assert meter.pairs(gemv(1), gemv(2), 2) == PairSamples(old_ns=(BASE_NS + 1,) * 2, new_ns=(BASE_NS + 2,) * 2)
+    assert meter.round([gemv(n) for n in (5, 3, 4)], order_seed=1) == (BASE_NS + 5, BASE_NS + 3, BASE_NS + 4)
+    assert meter.round([], order_seed=1) == ()
+
+
+def test_samples_come_with_what_the_machine_did_meanwhile(meters: ProcessMeters) -> None:
+    """After samples the contention is theirs, after anything else there is none."""
+    meter = meters._resident
+    meter.samples(gemv(1), 3)
+    assert meter.contention is not None
+    meter.verify(gemv(1))
+    assert meter.contention is None
+
+
+def test_the_resident_meter_stays(meters: ProcessMeters) -> None:
+    """It is the same one each time, in the same process."""
+    assert meters.resident() is meters.resident()
+    assert pid_of(meters.resident()) == pid_of(meters.resident())
+
+
+def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
+    """Each is a process of its own that ends with its context; the resident one goes on beside them."""
+    pids = [pid_of(meters.resident())]
+    for _ in range(2):
+        with meters.fresh() as meter:
+            meter.verify(gemv(1))
+            pids.append(pid_of(meter))
+            assert is_running(pids[-1])
+        assert has_ended(pids[-1])
+    assert len({*pids, os.getpid()}) == 4
+    assert pid_of(meters.resident()) == pids[0]
+
+
+def test_the_next_call_after_a_crash_has_a_new_process(meters: ProcessMeters) -> None:
+    """The crash is raised once, and what is asked next is answered."""
+    meter = meters.resident()
+    first = pid_of(meter)
+    with pytest.raises(ShapeCrashError, match=gemv(KILLED).case_id):
+        meter.pairs(gemv(1), gemv(KILLED), 3)
+    assert meter.samples(gemv(1), 1) == (BASE_NS + 1,)
+    assert pid_of(meter) != first
+
+
+def test_nothing_is_left_after_an_exception(setup: ShapeSetup) -> None:
+    """Whatever ends the context, Ctrl-C too, ends the processes: also one whose user has not ended it."""
+    pids = []
+
+    def interrupted() -> None:
+        with closing(ProcessMeters(lambda: setup, limit_s=LIMIT_S)) as meters:
+            forgotten = meters.fresh()
+            pids.extend([pid_of(meters.resident()), pid_of(forgotten.__enter__())])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(pids) == 2
+    assert all(has_ended(pid) for pid in pids)
+
+
+def test_a_closed_meter_starts_nothing(setup: ShapeSetup) -> None:
+    """A meter that outlives its context is refused."""
+    with closing(ProcessMeters(lambda: setup, limit_s=LIMIT_S)) as meters:
+        meter = meters.resident()
+    with pytest.raises(MeasurementError, match="this meter was closed"):
+        meter.problem(gemv(1))
+
+
+def test_a_subject_is_set_up_once_and_only_when_it_is_asked(setup: ShapeSetup) -> None:
+    """Processes share what was found; before the first call nothing was looked for."""
+    calls = []
+
+    def set_up() -> ShapeSetup:
+        calls.append(1)
+        return setup
+
+    with closing(ProcessMeters(set_up, limit_s=LIMIT_S)) as meters:
+        meter = meters.resident()
+        assert calls == []
+        pid_of(meter)
+        with meters.fresh() as fresh:
+            pid_of(fresh)
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("subject", Subject)
+def test_opening_meters_starts_nothing(subject: Subject, tmp_path: Path) -> None:
+    """What a subject lacks is said at the first call, and not before."""
+    with open_meters(subject, cache_dir=tmp_path / "cache", log_dir=tmp_path, n_threads=1) as meters:
+        assert meters.resident() is meters.resident()
+    assert not (tmp_path / "cache").exists()

@@ -1,0 +1,70 @@
+"""Requests and answers are the same on both sides of the pipe, or refused."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+
+CONTENTION = Contention(wall_ns=5, running_ns=None, waiting_ns=1, steal_ratio=0.5, others_ratio=None)
+
+ANSWERS = {
+    "description": ShapeAnswer(
+        number=0,
+        description=BenchDescription(device="ä", n_compute_units=2, fingerprint=(("driver", "1"), ("engine", "2"))),
+    ),
+    "failure": ShapeAnswer(number=1, failure="two\nlines"),
+    "problem": ShapeAnswer(number=2, problem="no such type"),
+    "no_problem": ShapeAnswer(number=3),
+    "deviation": ShapeAnswer(number=4, deviation=Deviation(error_norm=math.inf, tolerance=1e-3)),
+    "samples": ShapeAnswer(number=5, samples_ns=((1, 2), (3, 4)), contention=CONTENTION),
+}
+
+
+@pytest.mark.parametrize("kind", RequestKind)
+def test_a_request_comes_over_whole(kind: RequestKind) -> None:
+    """What is read is what was written, on one line."""
+    request = ShapeRequest(number=7, kind=kind, case_ids=("shape/ä\n", "b"), n_samples=3, order_seed=9)
+    line = request.to_line()
+    assert "\n" not in line
+    assert ShapeRequest.from_line(line) == request
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_comes_over_whole(answer: ShapeAnswer) -> None:
+    """What is read is what was written, on one line that begins with the mark; infinity too."""
+    line = answer.to_line()
+    assert line.startswith(ANSWER_MARK)
+    assert "\n" not in line
+    assert ShapeAnswer.from_line(line) == answer
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no JSON",
+        "[]",
+        "{}",
+        '{"number": 1, "kind": "divine", "case_ids": []}',
+        '{"number": 1, "kind": "verify", "case_ids": [], "volume": 11}',
+    ],
+)
+def test_what_is_no_request_is_refused(line: str) -> None:
+    """A line of something else names itself in the refusal."""
+    with pytest.raises(MeasurementError, match="shapes: no request: "):
+        ShapeRequest.from_line(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["no JSON", "7", "{}", '{"number": 1, "volume": 11}', '{"number": 1, "deviation": {"error": 1}}'],
+)
+def test_what_is_no_answer_is_refused(line: str) -> None:
+    """A marked line of something else names itself in the refusal."""
+    with pytest.raises(MeasurementError, match="shapes: no answer: "):
+        ShapeAnswer.from_line(f"{ANSWER_MARK}{line}")

@@ -1,0 +1,154 @@
+"""The loop of the measuring process, run in this one."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.shapes.progress import ProgressMark
+from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAnswer, ShapeRequest
+from perfsuite.measure.shapes.sampling import MOST_LAUNCHES
+from perfsuite.measure.shapes.service import ShapeService, serve
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+from .fake_bench import BASE_NS, BROKEN, CHATTY, REFUSED, UNKNOWN, FakeBench, gemv
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Iterator[ProgressMark]:
+    """Return a mark."""
+    mark = ProgressMark(tmp_path / "mark")
+    yield mark
+    mark.close()
+
+
+def request(kind: RequestKind, *cases: ShapeCase, n_samples: int = 1, order_seed: int = 0) -> ShapeRequest:
+    """Return a request of cases."""
+    case_ids = tuple(case.case_id for case in cases)
+    return ShapeRequest(number=5, kind=kind, case_ids=case_ids, n_samples=n_samples, order_seed=order_seed)
+
+
+def timed(bench: FakeBench, n_samples: int) -> list[int]:
+    """Return the n of the last samples, one each, of which all have equally many launches."""
+    launches = [int(line.split()[1]) for line in bench.log if line.startswith("run")]
+    samples = [launches[place - MOST_LAUNCHES : place] for place in range(len(launches), 0, -MOST_LAUNCHES)]
+    taken = samples[:n_samples][::-1]
+    assert all(len(set(each)) == 1 for each in taken)
+    return [each[0] for each in taken]
+
+
+def test_pairs_take_turns(mark: ProgressMark) -> None:
+    """Of n pairs each case has n samples, taken ABBA ABBA."""
+    bench = FakeBench()
+    answer = ShapeService(bench, seed=0, mark=mark).answer(request(RequestKind.PAIRS, gemv(1), gemv(2), n_samples=3))
+    assert answer.number == 5
+    assert answer.samples_ns == ((BASE_NS + 1,) * 3, (BASE_NS + 2,) * 3)
+    assert timed(bench, 6) == [1, 2, 2, 1, 1, 2]
+
+
+def test_a_case_may_be_paired_with_itself(mark: ProgressMark) -> None:
+    """Both sides have their samples; the operation is one."""
+    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(
+        request(RequestKind.PAIRS, gemv(1), gemv(1), n_samples=2)
+    )
+    assert answer.samples_ns == ((BASE_NS + 1,) * 2,) * 2
+
+
+def test_samples_are_of_one_case(mark: ProgressMark) -> None:
+    """As many as were asked for, and what the machine did meanwhile."""
+    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(request(RequestKind.SAMPLES, gemv(1), n_samples=4))
+    assert answer.samples_ns == ((BASE_NS + 1,) * 4,)
+    assert answer.contention is not None
+    assert answer.contention.wall_ns > 0
+
+
+def test_a_round_runs_in_a_drawn_order(mark: ProgressMark) -> None:
+    """The answer is in the order of the cases, the launches in one that the seed draws."""
+    bench, sizes = FakeBench(), [1, 2, 3, 4, 5, 6]
+    service = ShapeService(bench, seed=0, mark=mark)
+    answer = service.answer(request(RequestKind.ROUND, *map(gemv, sizes), order_seed=3))
+    assert answer.samples_ns == tuple((BASE_NS + n,) for n in sizes)
+    expected = list(sizes)
+    random.Random(3).shuffle(expected)
+    assert timed(bench, len(sizes)) == expected != sizes
+    bench.log.clear()
+    service.answer(request(RequestKind.ROUND, *map(gemv, sizes), order_seed=4))
+    assert timed(bench, len(sizes)) != expected
+
+
+def test_rounds_bind_each_case_once(mark: ProgressMark) -> None:
+    """The second round finds the inputs of the first one in place."""
+    bench = FakeBench()
+    service = ShapeService(bench, seed=0, mark=mark)
+    for order_seed in range(3):
+        service.answer(request(RequestKind.ROUND, *map(gemv, range(1, 5)), order_seed=order_seed))
+    assert [line for line in bench.log if line.startswith("bind")] == [f"bind {n}" for n in range(1, 5)]
+
+
+def test_an_output_is_verified(mark: ProgressMark) -> None:
+    """The deviation is the bench's."""
+    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(request(RequestKind.VERIFY, gemv(1)))
+    assert answer.deviation is not None
+    assert not answer.deviation.is_correct
+
+
+def test_a_problem_is_an_answer_and_none_is_too(mark: ProgressMark) -> None:
+    """Cases that the bench cannot compute have a reason, others have none, and neither is bound."""
+    bench = FakeBench()
+    service = ShapeService(bench, seed=0, mark=mark)
+    assert service.answer(request(RequestKind.PROBLEM, gemv(REFUSED))).problem == "it has no such kernel"
+    assert service.answer(request(RequestKind.PROBLEM, gemv(1))) == ShapeAnswer(number=5)
+    assert bench.log == []
+
+
+@pytest.mark.parametrize(
+    ("n", "words"), [(REFUSED, "no such kernel"), (BROKEN, "clCreateBuffer failed"), (UNKNOWN, "MemoryError")]
+)
+@pytest.mark.parametrize("kind", [RequestKind.VERIFY, RequestKind.ROUND])
+def test_a_failure_at_a_case_is_an_answer(kind: RequestKind, n: int, words: str, mark: ProgressMark) -> None:
+    """It names the case at which it happened, and the next request has its answer."""
+    service = ShapeService(FakeBench(), seed=0, mark=mark)
+    cases = (gemv(n),) if kind is RequestKind.VERIFY else (gemv(1), gemv(n), gemv(2))
+    answer = service.answer(request(kind, *cases))
+    assert answer.failure is not None
+    assert answer.failure.startswith(gemv(n).case_id)
+    assert words in answer.failure
+    assert service.answer(request(RequestKind.VERIFY, gemv(1))).failure is None
+
+
+def test_what_is_no_case_is_an_answer(mark: ProgressMark) -> None:
+    """An id that names nothing is refused in words."""
+    answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(
+        ShapeRequest(number=5, kind=RequestKind.VERIFY, case_ids=("shape/none",))
+    )
+    assert answer.failure is not None
+    assert "not a shape's case id" in answer.failure
+
+
+def test_a_service_answers_until_its_input_ends(mark: ProgressMark) -> None:
+    """The first line describes the bench; each request has its line, whatever a library printed before it."""
+    questions = [request(RequestKind.VERIFY, gemv(CHATTY)), request(RequestKind.PROBLEM, gemv(1))]
+    answers, bench = io.StringIO(), FakeBench()
+    served = serve(
+        bench,
+        seed=0,
+        requests=io.StringIO("".join(f"{each.to_line()}\n" for each in questions)),
+        answers=answers,
+        mark=mark,
+    )
+    marked = [ShapeAnswer.from_line(line) for line in answers.getvalue().splitlines() if line.startswith(ANSWER_MARK)]
+    assert served == 2
+    assert [each.number for each in marked] == [0, 5, 5]
+    assert marked[0].description == bench.description
+    assert bench.log[-1] == f"close {CHATTY}"
+
+
+def test_a_line_that_is_no_request_ends_the_service(mark: ProgressMark) -> None:
+    """Both sides are of one version: whoever says something else is none of them."""
+    with pytest.raises(MeasurementError, match="no request"):
+        serve(FakeBench(), seed=0, requests=io.StringIO("hello\n"), answers=io.StringIO(), mark=mark)

@@ -1,0 +1,77 @@
+"""The two pipes of a worker, with something else at their ends."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from perfsuite.measure.launch import kill_worker
+from perfsuite.measure.worker_lines import WorkerLines
+
+LIMIT_S = 60.0
+
+Speaking = Callable[[str], WorkerLines]
+
+
+@pytest.fixture
+def speaking() -> Iterator[Speaking]:
+    """Return how to start a shell script, which is stopped at the end."""
+    started = []
+
+    def start(script: str) -> WorkerLines:
+        process = subprocess.Popen(
+            ["sh", "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return WorkerLines(process)
+
+    yield start
+    for process in started:
+        kill_worker(process)
+
+
+def soon() -> float:
+    """Return a deadline that nothing here should meet."""
+    return time.monotonic() + LIMIT_S
+
+
+def test_lines_come_one_by_one_and_then_none(speaking: Speaking) -> None:
+    """Empty lines are lines, and so are words without an end, in whatever pieces they come."""
+    lines = speaking("printf 'one\\n\\ntwo '; sleep 0.05; printf 'pieces\\nlast \\377 words'")
+    assert [lines.next_line(soon()) for _ in range(4)] == ["one", "", "two pieces", "last � words"]
+    assert lines.next_line(soon()) is None
+    assert lines.next_line(soon()) is None
+
+
+def test_a_line_is_not_waited_for_beyond_the_deadline(speaking: Speaking) -> None:
+    """Silence ends in a `TimeoutError`; what comes later can still be read."""
+    lines = speaking("read word; echo $word")
+    with pytest.raises(TimeoutError):
+        lines.next_line(time.monotonic() + 0.05)
+    lines.send_line("late", soon())
+    assert lines.next_line(soon()) == "late"
+
+
+def test_a_line_longer_than_a_pipe_is_sent_whole(speaking: Speaking) -> None:
+    """A line of a megabyte arrives, and waits for nobody beyond the deadline."""
+    lines = speaking("read word; echo ${#word}")
+    lines.send_line("x" * 1_000_000, soon())
+    assert lines.next_line(soon()) == "1000000"
+    deaf = speaking("sleep 600")
+    with pytest.raises(TimeoutError):
+        deaf.send_line("x" * 1_000_000, time.monotonic() + 0.05)
+
+
+def test_nobody_to_tell_is_an_error(speaking: Speaking) -> None:
+    """A worker that has ended reads nothing."""
+    lines = speaking("exit 0")
+    assert lines.next_line(soon()) is None
+    with pytest.raises(BrokenPipeError):
+        lines.send_line("hello", soon())
