@@ -1,0 +1,93 @@
+"""The sizes that a policy is measured at: lists, steps, and ranges whose sizes grow by a factor."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from perfsuite.errors import ShapeError
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import block_values
+
+#: The largest size, and most sizes of a grid: each is measured with each choice.
+MOST_SIZE = 1 << 20
+MOST_SIZES = 100
+
+FORM = "a list such as 1,8,64, or FIRST:LAST or FIRST:LAST:STEP, such as 1:512"
+
+#: What decides where nobody said.
+_GROWING_RANGE = "1:512"
+_DEFAULTS: Mapping[Operation, Mapping[str, int]] = {
+    Operation.GEMM: {"m": 64, "n": 512, "k": 512},
+    Operation.BMM: {"b": 32, "m": 1, "n": 512, "k": 128},
+    Operation.GEMV: {"n": 512, "k": 2048},
+    Operation.ATTENTION: {"heads": 32, "kvheads": 8, "head": 64, "context": 512},
+}
+
+
+def grid_sizes(
+    operation: Operation, type: str, texts: Mapping[str, str]
+) -> tuple[str, tuple[int, ...], dict[str, int]]:
+    """Return the dimension that decides, its sizes, and the sizes of all others, from what options give.
+
+    Raises
+    ------
+    ShapeError
+        A text names no sizes, or there is not exactly one dimension of several sizes.
+    """
+    growing = operation.growing_dimension
+    given = dict(texts)
+    if growing not in given and not any(re.search(r"[:,]", text) for text in given.values()):
+        given[growing] = _GROWING_RANGE
+    inner = operation.inner_dimension
+    steps = {inner: block_values(type)}
+    sizes = {name: sizes_of(name, text, steps.get(name, 1)) for name, text in given.items()}
+    several = [name for name, each in sizes.items() if len(each) > 1]
+    if len(several) != 1:
+        seen = " and ".join(several) or "none"
+        raise ShapeError(
+            f"{operation.value}: {seen} of several sizes; expected exactly one dimension to decide: {FORM}"
+        )
+    defaults = {**_DEFAULTS[operation], inner: math.lcm(_DEFAULTS[operation][inner], steps[inner])}
+    fixed = {name: sizes[name][0] if name in sizes else defaults[name] for name in operation.dimensions}
+    del fixed[several[0]]
+    return several[0], sizes[several[0]], fixed
+
+
+def sizes_of(dimension: str, text: str, step: int = 1) -> tuple[int, ...]:
+    """Return the sizes that a text names, ascending.
+
+    ``FIRST:LAST`` stands for both ends and the Fibonacci numbers between them: they grow by a factor of 1.6, which
+    spreads them evenly over a logarithmic axis, and are no multiples of tiles more often than other numbers are. Where
+    rows are of whole blocks, they are rounded up to `step`.
+
+    Raises
+    ------
+    ShapeError
+        It is none of the forms, or names a size that nothing has, none, or too many.
+    """
+    if re.fullmatch(r"[0-9]{1,9}(?:,[0-9]{1,9})*", text):
+        found = sorted({int(part) for part in text.split(",")})
+    elif match := re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})(?::([0-9]{1,9}))?", text):
+        found = _range(int(match[1]), int(match[2]), int(match[3]) if match[3] else None, step)
+    else:
+        raise ShapeError(f"{dimension}: {text!r} names no sizes; expected {FORM}")
+    if not 1 <= len(found) <= MOST_SIZES or found[0] < 1 or found[-1] > MOST_SIZE:
+        raise ShapeError(f"{dimension}: {text!r}: expected sizes of 1 to {MOST_SIZE}, and 1 to {MOST_SIZES} of them")
+    return tuple(found)
+
+
+def _range(first: int, last: int, stride: int | None, step: int) -> list[int]:
+    if stride is not None:
+        return list(range(first, last + 1, stride))[: MOST_SIZES + 1] if stride else []
+    blocks = (-(-first // step), -(-last // step))
+    between = (size for size in _fibonacci(blocks[1]) if size > blocks[0])
+    return sorted({size * step for size in (*blocks, *between)}) if first <= last else []
+
+
+def _fibonacci(most: int) -> Iterator[int]:
+    low, high = 1, 2
+    while low < most:
+        yield low
+        low, high = high, low + high

@@ -1,0 +1,136 @@
+"""The options of commands that measure operations by their shapes, and the meters that they open."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from perfsuite.cli.sweep_sizes import MOST_SIZE, SizeRange, size_option, size_range
+from perfsuite.device.profile import find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import ShapeError
+from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Subject, Tiling
+
+if TYPE_CHECKING:
+    from perfsuite.measure.shapes.meter import ShapeMeters
+
+DEFAULT_TILE = 64
+DEFAULT_VECTOR = 8
+
+#: Each dimension once, in the order of the help.
+_DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
+_MEANS = {
+    "b": "products side by side, such as heads (bmm)",
+    "m": "tokens (gemm, bmm)",
+    "n": "rows of the weights or keys (gemm, bmm, gemv)",
+    "k": "values of a row, which is the inner dimension (gemm, bmm, gemv)",
+    "heads": "query heads (attention)",
+    "kvheads": "heads of the cache that they share (attention)",
+    "head": "values of a head (attention)",
+    "context": "positions in the cache (attention)",
+}
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says on what it is measured."""
+    parser.add_argument("--device", default="host", help="device profile (default host)")
+    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of ggml-cpu (default: physical cores)")
+
+
+def add_subject_options(parser: argparse.ArgumentParser) -> None:
+    """Add who computes, how B is stored, and how the suite's kernels are cut."""
+    parser.add_argument(
+        "--subject",
+        choices=[each.value for each in Subject],
+        default=Subject.TILED.value,
+        help="who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends",
+    )
+    parser.add_argument("--type", choices=STORED_TYPES, default="f32", help="how the weights or keys are stored")
+    tiles, vectors = (", ".join(map(str, each)) for each in (TILES, VECTORS))
+    parser.add_argument(
+        "--tile", type=int, metavar="N", help=f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
+    )
+    parser.add_argument(
+        "--vector", type=int, metavar="N", help=f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
+    )
+
+
+def add_size_options(parser: argparse.ArgumentParser) -> None:
+    """Add the sizes of all operations; `asked_sizes` refuses those that an operation does not have."""
+    group = parser.add_argument_group("sizes", "each N, or FIRST:LAST or FIRST:LAST:STEP for one that is swept")
+    for name in _DIMENSIONS:
+        group.add_argument(size_option(name), dest=f"size_{name}", metavar="N", help=_MEANS[name])
+
+
+def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
+    """Return the sizes that were given, by dimension.
+
+    Raises
+    ------
+    ShapeError
+        One is no size, or of a dimension that the operation has not; a single 1 is as good as none.
+    """
+    texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}")) is not None}
+    found = {name: size_range(size_option(name), text) for name, text in texts.items()}
+    for name in found.keys() - set(operation.dimensions):
+        if name not in ("b", "m") or found[name].sizes != range(1, 2):
+            known = ", ".join(size_option(each) for each in operation.dimensions)
+            raise ShapeError(f"{size_option(name)}={texts[name]}: {operation.value} has no such size; it has {known}")
+    return {name: found[name] for name in operation.dimensions if name in found}
+
+
+def chosen_tiling(options: argparse.Namespace) -> Tiling | None:
+    """Return the tile and the vector width that were asked for, or the defaults; None for ggml's operators.
+
+    Raises
+    ------
+    ShapeError
+        There is no such kernel, or ggml's operators were given a tile, which they choose themselves.
+    """
+    if Subject(options.subject) is not Subject.TILED:
+        for name in ("tile", "vector"):
+            if (value := getattr(options, name)) is not None:
+                raise ShapeError(f"--{name}={value}: {options.subject} cuts its work as it sees fit; leave it out")
+        return None
+    tile = DEFAULT_TILE if options.tile is None else options.tile
+    vector = min(DEFAULT_VECTOR, tile) if options.vector is None else options.vector
+    try:
+        return Tiling(tile=tile, vector=vector)
+    except ShapeError as error:
+        raise ShapeError(f"--tile={tile} --vector={vector}: {error}") from None
+
+
+def check_counts(options: argparse.Namespace, *names: str) -> None:
+    """Refuse options that must be 1 or more and are not."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 1 <= value <= MOST_SIZE:
+            raise ShapeError(f"--{name}={value}: expected 1 to {MOST_SIZE}")
+
+
+@contextmanager
+def opened_meters(options: argparse.Namespace, subject: Subject) -> Iterator[ShapeMeters]:
+    """Open the meters of a subject on the device that the options choose; nothing is left running afterwards."""
+    from perfsuite.measure.shapes.meters import open_meters  # what measures is slow to import
+
+    platform = options.opencl_platform or find_profile(options.device).opencl_platform
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    with (
+        tempfile.TemporaryDirectory(prefix="perfsuite-shapes-") as log_dir,
+        open_meters(
+            subject,
+            cache_dir=cache_dir,
+            log_dir=Path(log_dir),
+            n_threads=options.threads or default_threads(),
+            platform=platform,
+        ) as meters,
+    ):
+        yield meters

@@ -1,0 +1,228 @@
+"""A policy by shape: which tiling, or which backend, computes an operation fastest, as a table that a runtime can load.
+
+A policy is one JSON object (``"schema": 1``) with ``tables``. Each table answers one question for one operation, one
+stored type and fixed sizes; one dimension decides. Its ``rows`` are ranges of that dimension, ascending and without
+gaps or overlaps, from the first to the last size that was measured. All that a runtime does, n being the size of
+``dimension``::
+
+    choice = table.default;
+    for (i = 0; i < table.n_rows; i++)
+        if (table.rows[i].least <= n && n <= table.rows[i].most)
+            choice = table.rows[i].choice;
+
+Beyond the measured sizes no row holds, and the default is what is left: nothing extrapolates. The default is the choice
+that is fastest over all measured shapes, if it has to be one for all; the worst is the slowest such choice. A gain is
+time of the default (or of the worst) over time of the choice, above 1 for a choice that is faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+
+from perfsuite.errors import PolicyError
+
+#: Raised whenever a key of the JSON changes its meaning.
+SCHEMA = 1
+
+#: The subject that has a tile and a vector, and how the others are called where people read.
+TILED = "tiled"
+_SHORT_NAMES = {"ggml-cpu": "cpu", "ggml-opencl": "opencl"}
+
+
+class Decision(str, Enum):
+    """What a table decides."""
+
+    #: The tile and the vector width of the suite's own kernels.
+    TILING = "tiling"
+    #: ggml's backend.
+    BACKEND = "backend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Choice:
+    """Who computes, and cut how."""
+
+    #: ``tiled``, ``ggml-cpu`` or ``ggml-opencl``.
+    subject: str
+    #: None where the subject cuts as it sees fit.
+    tile: int | None = None
+    vector: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a subject that there is not, and a tiling of one that has none."""
+        _refuse_unknown(self.subject)
+        if any((each is None) is (self.subject == TILED) for each in (self.tile, self.vector)):
+            wanted = "a tile and a vector" if self.subject == TILED else "no tile and no vector"
+            raise PolicyError(f"{self.subject}: expected {wanted}")
+
+    def __str__(self) -> str:
+        """Such as ``tile64-vector8``, ``cpu`` or ``opencl``."""
+        return _SHORT_NAMES.get(self.subject) or f"tile{self.tile}-vector{self.vector}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gain:
+    """Time of another choice over time of this one; above 1 this one is faster."""
+
+    #: The geometric mean over shapes.
+    ratio: float
+    #: Ends of its two-sided 95 % interval.
+    lower_ratio: float
+    upper_ratio: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no ratio within its own interval."""
+        if not 0.0 < self.lower_ratio <= self.ratio <= self.upper_ratio < math.inf:
+            raise PolicyError(
+                f"a gain of {self.ratio:g} between {self.lower_ratio:g} and {self.upper_ratio:g}, expected finite "
+                "ratios above 0 in the order lower, ratio, upper"
+            )
+
+
+#: What a choice gains over itself.
+NO_GAIN = Gain(ratio=1.0, lower_ratio=1.0, upper_ratio=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRow:
+    """A range of the deciding dimension, both ends within it, and what is chosen there."""
+
+    least: int
+    most: int
+    #: The first and the last measured size of the range; what lies beyond, towards a neighbour, is interpolated.
+    measured_least: int
+    measured_most: int
+    choice: Choice
+    gain_over_default: Gain
+    gain_over_worst: Gain
+
+    def __post_init__(self) -> None:
+        """Refuse a range that is none."""
+        if not 1 <= self.least <= self.measured_least <= self.measured_most <= self.most:
+            raise PolicyError(
+                f"a row from {self.least} to {self.most}, measured from {self.measured_least} to "
+                f"{self.measured_most}; expected least <= measured_least <= measured_most <= most"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A choice that could not be measured at all of the shapes, or computed something else."""
+
+    choice: Choice
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The answer of a table for one shape."""
+
+    choice: Choice
+    #: None where the shape is none that the table is about, or beyond the measured sizes: the choice is the default.
+    row: PolicyRow | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyTable:
+    """One question for one operation, type and fixed sizes, answered by the size of one dimension."""
+
+    decides: Decision
+    operation: str
+    type: str
+    #: The dimension that decides, and the sizes of all others by name.
+    dimension: str
+    fixed: tuple[tuple[str, int], ...]
+    #: Ascending.
+    measured_sizes: tuple[int, ...]
+    #: Fresh processes that the promised gains rest on; as many others made the choice.
+    n_processes: int
+    #: The best and the worst single choice for all measured shapes.
+    default: Choice
+    worst: Choice
+    #: Over all measured shapes.
+    gain_over_default: Gain
+    gain_over_worst: Gain
+    rows: tuple[PolicyRow, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse rows with gaps or overlaps, and rows beyond what was measured."""
+        sizes = self.measured_sizes
+        if not sizes or sizes[0] < 1 or any(right <= left for left, right in pairwise(sizes)):
+            raise PolicyError("measured_sizes: expected one or more sizes of 1 or more, ascending")
+        if not self.rows or (self.rows[0].least, self.rows[-1].most) != (sizes[0], sizes[-1]):
+            raise PolicyError(f"rows: expected the first to begin at {sizes[0]} and the last to end at {sizes[-1]}")
+        for number, (left, right) in enumerate(pairwise(self.rows), start=1):
+            if right.least != left.most + 1:
+                raise PolicyError(f"rows[{number}].least: is {right.least}, expected {left.most + 1}")
+        for number, row in enumerate(self.rows):
+            if not {row.measured_least, row.measured_most} <= set(sizes):
+                raise PolicyError(f"rows[{number}]: measured_least and measured_most are none of the measured sizes")
+
+    @property
+    def title(self) -> str:
+        """Such as ``tiling of gemv, f16, k 576``."""
+        fixed = "".join(f", {name} {size}" for name, size in self.fixed)
+        return f"{self.decides.value} of {self.operation}, {self.type}{fixed}"
+
+    def choose(self, sizes: Mapping[str, int]) -> Chosen:
+        """Return what to take at a shape: the reference of the lookup that a runtime makes.
+
+        Raises
+        ------
+        PolicyError
+            The shape lacks a dimension that the table names.
+        """
+        for name in (self.dimension, *dict(self.fixed)):
+            if name not in sizes:
+                raise PolicyError(f"{self.title}: a shape without {name}; expected its size")
+        if any(sizes[name] != size for name, size in self.fixed):
+            return Chosen(choice=self.default, row=None)
+        for row in self.rows:
+            if row.least <= sizes[self.dimension] <= row.most:
+                return Chosen(choice=row.choice, row=row)
+        return Chosen(choice=self.default, row=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredSubject:
+    """On what a subject was measured."""
+
+    subject: str
+    device: str
+    #: What must be equal where the policy is checked or used: device, driver, engine.
+    fingerprint: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a subject that there is not."""
+        _refuse_unknown(self.subject)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShapePolicy:
+    """Tables of one device."""
+
+    recorded_at: str
+    suite_version: str
+    #: The device profile, such as ``host``, and the threads of ggml's processor backend.
+    device: str
+    n_threads: int
+    subjects: tuple[MeasuredSubject, ...]
+    tables: tuple[PolicyTable, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse tables of what was not measured."""
+        known = {each.subject for each in self.subjects}
+        for number, table in enumerate(self.tables):
+            for choice in (table.default, table.worst, *(row.choice for row in table.rows)):
+                if choice.subject not in known:
+                    raise PolicyError(f"tables[{number}]: chooses {choice.subject}, which is none of the subjects")
+
+
+def _refuse_unknown(subject: str) -> None:
+    if subject != TILED and subject not in _SHORT_NAMES:
+        raise PolicyError(f"subject is {subject!r}, expected {TILED}, {', '.join(_SHORT_NAMES)}")

@@ -1,0 +1,45 @@
+"""What ``perfsuite policy`` prints."""
+
+from __future__ import annotations
+
+from perfsuite.cli.policy_tables import show_checks, show_policy
+from perfsuite.verdict.shapes.policy_check import Holding, Promise, PromiseCheck
+
+from ..synthetic_shape_policy import CPU, gain, policy_table, shape_policy
+from .conftest import Streams
+
+
+def checks() -> tuple[PromiseCheck, ...]:
+    """One promise that holds, and one that does not, at a fitted size."""
+    row = policy_table().rows[1]
+    promise = Promise(row=row, over=CPU, promised=gain(1.5), sizes=(64,), is_held_out=False)
+    return (
+        PromiseCheck(promise=promise, measured=gain(1.5), holding=Holding.HOLDS),
+        PromiseCheck(promise=promise, measured=None, holding=Holding.FAILS, reason="computes [something] else"),
+    )
+
+
+def test_a_policy_is_told_by_rows_findings_and_what_was_left_out(capsys: Streams) -> None:
+    """The default is called by its name, and that nothing is known beyond the grid is said."""
+    show_policy(shape_policy())
+    out = capsys.readouterr().out
+    assert "tiling of gemv, f16, k 512; default tile64-vector8, worst tile8-vector8" in out
+    assert "cpu up to n 20, opencl above; interpolated between n 8 and 64" in out
+    assert "measured at n 1, 8, 64, 512; beyond them nothing is known, and the default holds" in out
+    assert "left out: tile16-vector4: gemv/n1-k512/f16: no room" in out
+    assert "the default itself" in out
+
+
+def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
+    """What was fitted there is said to be; brackets of a reason are no markup."""
+    show_checks(policy_table(), checks())
+    words = " ".join(capsys.readouterr().out.split())
+    assert "2 promises: holds 1, fails 1" in words
+    assert "[something]" in words
+    assert "1.5x (1.36 to 1.65)" in words
+
+
+def test_no_choice_is_nothing_to_check(capsys: Streams) -> None:
+    """A table of one choice is said to be one."""
+    show_checks(policy_table(), ())
+    assert "backend of gemv, f16, k 512: nothing to check" in capsys.readouterr().out

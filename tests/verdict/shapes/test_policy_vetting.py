@@ -1,0 +1,54 @@
+"""What is left out of a question before anything is timed."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.errors import PolicyError
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.verdict.shapes.policy_vetting import vetted
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+
+from ...synthetic_shape_policy import backend_meters, backend_question, crossing_at, tiling_question
+
+
+def is_wide(case: ShapeCase) -> bool:
+    """The largest tile, at one size only."""
+    return case.tiling is not None and case.tiling.tile == 64 and case.shape.of("n") == 89
+
+
+def test_sound_choices_all_stay() -> None:
+    """Nothing is left out without a reason, and each subject's device is told."""
+    found = vetted(backend_question(), backend_meters(crossing_at(100)))
+    assert found.question == backend_question()
+    assert found.left_out == ()
+    assert [(each.subject, each.device) for each in found.subjects] == [
+        ("ggml-cpu", "simulated device"),
+        ("ggml-opencl", "simulated device"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("meters", "reason"),
+    [
+        (SimulatedMeters(wrong=is_wide), "gemv/n89-k512/f16: computes something else, error norm 1"),
+        (
+            SimulatedMeters(problem=lambda case: "no local memory" if is_wide(case) else None),
+            "gemv/n89-k512/f16: no local memory",
+        ),
+        (SimulatedMeters(crashes=is_wide), "was killed by SIGSEGV"),
+    ],
+)
+def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters, reason: str) -> None:
+    """One shape at which it is wrong, refused or fatal is enough; the shape is named, and the others stay."""
+    found = vetted(tiling_question(), {Subject.TILED: meters})
+    assert [str(each) for each in found.question.choices if each.tile == 64] == []
+    assert [str(each.choice) for each in found.left_out] == ["tile64-vector4", "tile64-vector8", "tile64-vector16"]
+    assert all(reason in each.reason for each in found.left_out)
+    assert meters.n_open == 0
+
+
+def test_a_question_without_choices_is_refused() -> None:
+    """Where nothing computes the operation, the first reason is told."""
+    with pytest.raises(PolicyError, match="tiling: no choice is left; tile8-vector4: gemv/n1-k512/f16: computes some"):
+        vetted(tiling_question(), {Subject.TILED: SimulatedMeters(wrong=lambda case: True)})
