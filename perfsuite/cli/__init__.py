@@ -26,10 +26,12 @@ from perfsuite.cli import (
     offload,
     overhead,
     plot,
+    policy,
     prompts,
     reproduce,
     roofline,
     study,
+    sweep,
     synthesize,
     trace,
 )
@@ -57,6 +59,8 @@ _COMMANDS = (
     offload,
     trace,
     experts,
+    sweep,
+    policy,
 )
 
 

@@ -28,6 +28,8 @@ class Axis:
     #: The ends of the axis; None where the series decide.
     least: float | None = None
     most: float | None = None
+    #: How far the ticks of a linear axis are apart, counted from 0; None where they lie as they come.
+    tick_step: float | None = None
 
     @property
     def caption(self) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, MultipleLocator, NullFormatter
 
 from perfsuite.records.chart import Axis
 
@@ -57,6 +57,9 @@ def scale_axes(axes: Axes, x_axis: Axis, y_axis: Axis) -> None:
     if y_axis.scale.value is not None:
         axes.set_yscale("log", base=y_axis.scale.value)
         axes.yaxis.set(major_formatter=plain_numbers(), minor_formatter=NullFormatter())
+    for axis, drawn in ((x_axis, axes.xaxis), (y_axis, axes.yaxis)):
+        if axis.tick_step is not None:
+            drawn.set_major_locator(MultipleLocator(axis.tick_step))
     axes.set_xlim(x_axis.least, x_axis.most, auto=None)
     axes.set_ylim(y_axis.least, y_axis.most, auto=None)
 

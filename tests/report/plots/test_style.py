@@ -83,6 +83,14 @@ def test_an_axis_ends_where_it_says() -> None:
     assert 1000.0 < high < 10000.0
 
 
+def test_ticks_are_as_far_apart_as_an_axis_says() -> None:
+    """At multiples of the step inside the axis."""
+    axes = Figure().subplots()
+    axes.plot((1.0, 200.0), (1.0, 2.0))
+    scale_axes(axes, Axis(label="x", least=1.0, most=200.0, tick_step=64.0), Axis(label="y"))
+    assert [tick for tick in axes.get_xticks() if 1.0 <= tick <= 200.0] == [64.0, 128.0, 192.0]
+
+
 def test_ink_is_what_stands_out() -> None:
     """Black on light, white on dark, and the grey where both contrast alike is darker than half."""
     assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [

@@ -1,0 +1,138 @@
+"""``perfsuite sweep``: an operation at each size of a range, against what its tile makes of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.shape_options import (
+    add_device_options,
+    add_size_options,
+    add_subject_options,
+    check_counts,
+    opened_meters,
+)
+from perfsuite.cli.sweep_sizes import DEFAULTS_TOLD
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import ShapeError
+from perfsuite.workload.shapes.operation import Operation
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.cli.sweep_cases import SweepRequest
+    from perfsuite.records.shape_sweep import ShapeSweep
+
+_DEFAULT_ROUNDS = 15
+_STANDARD_OUT = "-"
+
+_DESCRIPTION = """Measure an operation at each size of a range, in rounds of drawn orders, and compare it with padding
+to whole tiles: the steps are found from the times alone and held against the multiples of the tile, and the rank
+correlation (Spearman) is that of measured and expected efficiency. C[b, m, n] = sum over k of A[b, m, k] B[b, n, k]; B
+are the weights or keys. Exit code 1: a size is wrong, or could not be measured."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "sweep",
+        help="measure an operation at each size of a range, against the tiling model",
+        description=_DESCRIPTION,
+        epilog=DEFAULTS_TOLD,
+    )
+    parser.add_argument("operation", choices=[each.value for each in Operation])
+    add_device_options(parser)
+    add_subject_options(parser)
+    add_size_options(parser)
+    parser.add_argument(
+        "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"samples a size (default {_DEFAULT_ROUNDS})"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="draws the orders of the rounds (default 0)")
+    parser.add_argument("--no-verify", action="store_true", help="do not compare the outputs with NumPy's")
+    parser.add_argument("--expected-only", action="store_true", help="measure nothing, tell the model alone")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
+    parser.add_argument(
+        "--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help="write JSON; - or no file: print it alone"
+    )
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a row a size")
+    parser.set_defaults(run=_sweep)
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    request = _checked(options)
+    sweep = _expected(request) if options.expected_only else _measured(options, request)
+    _write(sweep, options)
+    if options.json == _STANDARD_OUT:
+        from perfsuite.records.shape_sweep import to_plain
+
+        print(json.dumps(to_plain(sweep), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        from perfsuite.cli.sweep_tables import show_sweep
+
+        show_sweep(sweep)
+    return 1 if any(point.is_correct is False or point.missing is not None for point in sweep.points) else 0
+
+
+def _checked(options: argparse.Namespace) -> SweepRequest:
+    """Refuse what would end minutes of measuring in an error."""
+    from perfsuite.cli.sweep_cases import check_bytes, sweep_request
+
+    check_counts(options, "threads", "rounds")
+    find_profile(options.device)
+    if options.plot is not None:
+        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
+
+        format_of(options.plot)
+    request = sweep_request(options)
+    if options.expected_only and request.tiling is None:
+        raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
+    setting = request.setting(n_compute_units=1)
+    if not options.expected_only:
+        check_bytes(setting)
+    return request
+
+
+def _expected(request: SweepRequest) -> ShapeSweep:
+    from perfsuite.verdict.shapes.sweep_expected import expected_sweep
+
+    return expected_sweep(request.setting(n_compute_units=1))
+
+
+def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
+    from perfsuite.cli.sweep_cases import check_bytes
+    from perfsuite.cli.sweep_progress import progress
+    from perfsuite.verdict.shapes.sweep import measure_sweep
+    from perfsuite.verdict.shapes.sweep_analysis import analysed_sweep
+
+    with opened_meters(options, request.subject) as meters, progress("sweep") as told:
+        meter = meters.resident()
+        setting = request.setting(meter.description.n_compute_units)
+        check_bytes(setting)
+        swept = measure_sweep(
+            meter,
+            setting.cases,
+            n_rounds=options.rounds,
+            seed=options.seed,
+            verifies=not options.no_verify,
+            told=told,
+        )
+        return analysed_sweep(setting, swept, meter.description, n_rounds=options.rounds)
+
+
+def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
+    if options.plot is not None:
+        from perfsuite.report.plots.picture import write_picture
+        from perfsuite.report.shape_sweep_chart import shape_sweep_chart
+
+        write_picture(shape_sweep_chart(sweep), options.plot)
+        print(f"{options.plot}: drawn", file=sys.stderr)
+    if options.csv is not None:
+        from perfsuite.report.shape_sweep_csv import write_sweep_csv
+
+        write_sweep_csv(sweep, options.csv)
+    if options.json not in (None, _STANDARD_OUT):
+        from perfsuite.records.shape_sweep import write_sweep
+
+        write_sweep(sweep, Path(options.json))
