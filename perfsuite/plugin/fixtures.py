@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from perfsuite.plugin.session import PerfSession
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DataObject
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
 JUDGEMENT_KEY = pytest.StashKey[Judgement]()
@@ -29,6 +33,19 @@ class Perf:
         """Judge one of the suite's cases: pass, fail or skip this test by its outcome."""
         margin = marker_margin(self._request.node)
         return self._conclude(self._session.judgement(case_id, marker_margin=margin))
+
+    def hunt(self, case_id: str, data: DataObject) -> None:
+        """Let a hunt draw a shape and judge it; the hunt's own verdict follows when Hypothesis is done."""
+        hunts = self._session.hunts
+        hunt = None if hunts is None else hunts.hunt(case_id)
+        if hunt is not None:
+            hunt.example(data)
+
+    def conclude_hunt(self, case_id: str) -> None:
+        """Judge a hunt by all its shapes: pass, fail or skip this test by the outcome."""
+        if self._session.hunts is not None:
+            self._session.hunts.finish(case_id)
+        self.judge(case_id)
 
     def holds(self, name: str) -> None:
         """Check a statement about the sweeps: fail this test where it does not hold, skip it where nothing tells."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.plugin.against import add_against_options, with_old_side
-from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY
+from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY, Perf
 from perfsuite.plugin.margins import MARKER_LINE, marker_margin
 from perfsuite.plugin.options import RunConfig, add_options, resolve_config
 from perfsuite.plugin.session import PerfSession, open_session
+from perfsuite.plugin.shapes.hunt_options import HuntRequest
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.terminal import next_step, summary_text
 
@@ -36,7 +38,12 @@ _CASE_KINDS = {
     "fidelity_case": "fidelity",
     "overhead_case": "overhead",
     "trace_case": "trace",
+    "shape_kept": "shape-kept",
+    "shape_hunt": "shape-hunt",
 }
+
+#: The file of the cases of ``--perf-shapes``, whose import brings Hypothesis.
+_SHAPES_FILE = "test_shapes.py"
 
 #: The argument of a test of statements about sweeps.
 _STATEMENT = "roofline_statement"
@@ -70,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"{run.run_dir}: cannot be written ({error.strerror}); choose --perf-dir") from None
     except PerfsuiteError as error:
         raise pytest.UsageError(str(error)) from None
+    config.add_cleanup(config.stash[SESSION_KEY].close)
+    if run.shapes is not None:
+        _prepare_hunts(run.shapes)
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args[:] = [str(_cases_dir())]
     _quieten_benchmark(config)
@@ -90,7 +100,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
         *([] if run.old else [f"perfsuite: forecasts from {session.forecasts.description}"]),
+        *([] if run.shapes is None else [f"perfsuite: {run.shapes.told}"]),
     ]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the file of the hunts where none was asked for."""
+    session = config.stash.get(SESSION_KEY, None)
+    is_asked = session is not None and session.config.shapes is not None
+    return True if not is_asked and collection_path == _cases_dir() / _SHAPES_FILE else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -130,6 +148,24 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     if perf is not None and not session.config.option.collectonly:
         _measure(perf, session)
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Let a hunt end in one verdict on all its shapes, whatever Hypothesis raises on them."""
+    case_id = pyfuncitem.callspec.params.get("shape_hunt") if hasattr(pyfuncitem, "callspec") else None
+    if not isinstance(case_id, str) or SESSION_KEY not in pyfuncitem.config.stash:
+        return (yield)
+    from hypothesis.errors import Unsatisfiable  # loaded by the test
+
+    from perfsuite.plugin.shapes.hunt import ShapeFailure
+
+    with suppress(ShapeFailure, Unsatisfiable):
+        yield
+    perf = pyfuncitem.funcargs["perf"]
+    assert isinstance(perf, Perf)
+    perf.conclude_hunt(case_id)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)
@@ -205,6 +241,13 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
         perf.measure(selected, reporter)
     except PerfsuiteError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _prepare_hunts(request: HuntRequest) -> None:
+    """Let the hunts have the profile's settings; they are imported later, when they are collected."""
+    from perfsuite.plugin.shapes.profiles import register_profile  # brings Hypothesis
+
+    register_profile(request.budget)
 
 
 def _refuse_xdist(config: pytest.Config) -> None:

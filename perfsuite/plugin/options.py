@@ -21,6 +21,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.margins import KindMargins, Margins, parse_margins, parse_ratio
+from perfsuite.plugin.shapes.hunt_options import HuntRequest, add_shape_options, asked_hunts
 from perfsuite.records.events import Phase
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import find_scenario, scenario_names
@@ -73,6 +74,8 @@ class RunConfig:
     overhead: bool = False
     #: Whether a run is traced, and judged by what the trace shows.
     trace: bool = False
+    #: What hunts for shapes were asked for; None without any.
+    shapes: HuntRequest | None = None
     #: The engine's OpenCL backend on its device; None with another backend.
     opencl: OpenClBackend | None = None
     #: Lengths of the prompts that each process runs; () runs the scenario's.
@@ -106,6 +109,7 @@ def add_options(parser: pytest.Parser) -> None:
         action="store_true",
         help="trace a run, and judge balance of threads, growth of attention, linearity of products, reuse of experts",
     )
+    add_shape_options(group)
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption(
@@ -180,6 +184,7 @@ def resolve_config(config: pytest.Config) -> RunConfig:
 def _resolve(config: pytest.Config) -> RunConfig:
     option = config.option
     _refuse_in_pairs(option)
+    shapes = asked_hunts(option)
     if option.perf_trace and option.backend != "cpu":
         raise pytest.UsageError("--perf-trace: follows the processor's operators; leave out --backend=opencl")
     profile = find_profile(option.device)
@@ -223,6 +228,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         fidelity=option.perf_fidelity,
         overhead=option.perf_overhead,
         trace=option.perf_trace,
+        shapes=shapes,
         opencl=opencl,
         prompt_lengths=lengths,
     )

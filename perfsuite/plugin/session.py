@@ -42,6 +42,9 @@ from perfsuite.plugin.roofline_group import (
     roofline_expectation,
     unmeasured_statement,
 )
+from perfsuite.plugin.shapes.hunts import ShapeHunts
+from perfsuite.plugin.shapes.judges import ShapeJudges
+from perfsuite.plugin.shapes.kept_group import open_kept
 from perfsuite.plugin.stored import StoredBaselines, open_baselines
 from perfsuite.plugin.trace_group import TraceExamination
 from perfsuite.records.attribution import Attribution
@@ -79,6 +82,8 @@ class PerfSession:
     roofline: RooflineRun | None = None
     #: What options ask to be examined beside the groups.
     examinations: tuple[Examination, ...] = ()
+    #: The hunts for shapes, which are among the examinations; None without any.
+    hunts: ShapeHunts | None = None
     _statements: dict[str, Statement] = field(default_factory=dict)
     groups: dict[str, GroupSamples] = field(default_factory=dict)
     #: Why a group could not be measured, by group.
@@ -208,7 +213,14 @@ class PerfSession:
                 self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
         if self.config.baseline_mode == "record":
             self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
+            if self.hunts is not None:
+                self.hunts.keep()
         return write_run(self.run_file(), self.config.run_dir)
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self.hunts is not None:
+            self.hunts.judges.close()
 
     def kinds(self) -> set[str]:
         """Return the kinds of all cases, those that somebody else measured included."""
@@ -220,8 +232,9 @@ class PerfSession:
         return attribute(self.judgements.values(), margin_ratio=self.config.margins.margin_ratio("phase"))
 
     def baseline_notes(self) -> tuple[str, ...]:
-        """Say what the stored baselines show and no verdict does."""
-        return self.stored.notes(self.groups, self._own_judgements())
+        """Say what the stored baselines show and no verdict does, and what of this run belongs there."""
+        hunted = () if self.hunts is None else self.hunts.notes()
+        return (*self.stored.notes(self.groups, self._own_judgements()), *hunted)
 
     def run_file(self) -> RunFile:
         """Gather what the run's file holds."""
@@ -328,7 +341,8 @@ def open_session(config: RunConfig) -> PerfSession:
     if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
         cases += kernel_cases()
     forecasts = open_forecasts(config)
-    examinations = _examinations(config, forecasts)
+    hunts = _hunts(config, forecasts)
+    examinations = _examinations(config, forecasts, hunts)
     cases += (case for examination in examinations for case in examination.cases())
     sweeps = open_sweeps(config) if config.old is None else Sweeps()
     cases += sweeps.cases()
@@ -338,12 +352,20 @@ def open_session(config: RunConfig) -> PerfSession:
         sweeps=sweeps,
         mapping=mapping,
         examinations=examinations,
+        hunts=hunts,
         stored=open_baselines(config),
         forecasts=forecasts,
     )
 
 
-def _examinations(config: RunConfig, forecasts: Forecasts) -> tuple[Examination, ...]:
+def _hunts(config: RunConfig, forecasts: Forecasts) -> ShapeHunts | None:
+    if config.shapes is None:
+        return None
+    judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)
+    return ShapeHunts(config=config, request=config.shapes, judges=judges)
+
+
+def _examinations(config: RunConfig, forecasts: Forecasts, hunts: ShapeHunts | None) -> tuple[Examination, ...]:
     """Return what the options ask to be examined."""
     found: list[Examination] = []
     if config.fidelity:
@@ -352,6 +374,8 @@ def _examinations(config: RunConfig, forecasts: Forecasts) -> tuple[Examination,
         found.append(OverheadExamination(config=config))
     if config.trace:
         found.append(TraceExamination(config=config, ceilings=lambda: forecasts.ceilings))
+    if hunts is not None:
+        found += [open_kept(config, hunts.request, hunts.judges), hunts]
     return tuple(found)
 
 

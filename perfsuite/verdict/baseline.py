@@ -31,6 +31,8 @@ GROUP_OF_KIND = {
     "fidelity": "fidelity",
     "overhead": "overhead",
     "trace": "trace",
+    "shape-hunt": "shapes",
+    "shape-kept": "shapes",
 }
 
 #: The cases that tests of one's own measure; also the name of their file.

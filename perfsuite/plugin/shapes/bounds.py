@@ -1,0 +1,74 @@
+"""Between which sizes shapes are drawn: small kernels by default, so that many shapes fit into a minute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from perfsuite.errors import ShapeError
+from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import block_values
+
+_EXPECTED = "expected <dimension>=<least>:<most>,.., such as k=2:512,n=1:512"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRange:
+    """The sizes that a dimension may have, both ends included; `ShapeError` where there is none."""
+
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        """Refuse what holds no size."""
+        if not 1 <= self.least <= self.most:
+            raise ShapeError(f"sizes {self.least}:{self.most}: expected 1 or more, the least first")
+
+    def in_blocks(self, block: int) -> SizeRange | None:
+        """Return the range between its first and its last multiple of `block`; None where it holds none."""
+        least, most = -(-self.least // block) * block, self.most // block * block
+        return SizeRange(least=least, most=most) if least <= most else None
+
+
+#: The range of each dimension of an operation, by name.
+Bounds = Mapping[str, SizeRange]
+
+
+def _bounds(**most: int) -> Bounds:
+    return {name: SizeRange(least=1, most=each) for name, each in most.items()}
+
+
+#: Sizes whose launches take well below a millisecond on a processor.
+DEFAULT_BOUNDS: Mapping[Operation, Bounds] = {
+    Operation.GEMM: _bounds(m=64, n=256, k=512),
+    Operation.BMM: _bounds(b=16, m=8, n=512, k=256),
+    Operation.GEMV: _bounds(n=1024, k=1024),
+    Operation.ATTENTION: _bounds(heads=32, kvheads=8, head=256, context=512),
+}
+
+
+def bounds_of(operation: Operation, given: Bounds | None = None) -> Bounds:
+    """Return the bounds of all dimensions of an operation; what is given goes before the default."""
+    wanted = given or {}
+    return {name: wanted.get(name, default) for name, default in DEFAULT_BOUNDS[operation].items()}
+
+
+def types_within(operation: Operation, bounds: Bounds, types: Iterable[str] = STORED_TYPES) -> tuple[str, ...]:
+    """Return those of the types that have whole blocks within the bounds of the inner dimension."""
+    inner = bounds[operation.inner_dimension]
+    return tuple(each for each in types if inner.in_blocks(block_values(each)) is not None)
+
+
+def parse_bounds(text: str, operations: Iterable[Operation]) -> Bounds:
+    """Read ``k=2:512,n=1:512`` for dimensions that some of the operations have; `ShapeError` where it is none."""
+    known = tuple(dict.fromkeys(name for operation in operations for name in operation.dimensions))
+    found: dict[str, SizeRange] = {}
+    for entry in text.replace(" ", "").split(","):
+        match = re.fullmatch(r"([a-z]+)=(\d+):(\d+)", entry)
+        if match is None or match[1] in found:
+            raise ShapeError(f"{text}: {entry!r} is {'no range' if match is None else 'there twice'}; {_EXPECTED}")
+        if match[1] not in known:
+            raise ShapeError(f"{text}: no dimension {match[1]!r}; there are {', '.join(known)}")
+        found[match[1]] = SizeRange(least=int(match[2]), most=int(match[3]))
+    return found

@@ -1,0 +1,183 @@
+"""``--perf-shapes`` and the options that go with it, turned into one frozen `HuntRequest`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from perfsuite.errors import ShapeError
+from perfsuite.plugin.shapes.bounds import Bounds, bounds_of, parse_bounds, types_within
+from perfsuite.plugin.shapes.budget import HUNT_BUDGETS, HuntBudget
+from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.shape_case import Subject
+
+_NAME = "--perf-shapes"
+_DEFAULT_PROFILE = "default"
+
+#: What Hypothesis' own plugin calls the value of its option ``--hypothesis-seed``.
+_SEED = "hypothesis_seed"
+
+#: Options that say nothing without `_NAME`, by the names of their values.
+_SUBORDINATE = {
+    "perf_shape_subjects": "--perf-shape-subjects",
+    "perf_shape_types": "--perf-shape-types",
+    "perf_shape_bounds": "--perf-shape-bounds",
+    "perf_shape_profile": "--perf-shape-profile",
+    "perf_kernels": "--perf-kernels",
+}
+
+_Choice = TypeVar("_Choice", Operation, Subject)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuntRequest:
+    """What hunts were asked for."""
+
+    operations: tuple[Operation, ...]
+    subjects: tuple[Subject, ...]
+    types: tuple[str, ...]
+    #: Of the dimensions that were named; the others have their defaults.
+    bounds: Bounds
+    #: Where the suite's tiled kernels are read, if not from the package.
+    kernels_dir: Path | None
+    profile: str
+    #: What Hypothesis draws with, as ``--hypothesis-seed`` takes it.
+    seed: str
+
+    @property
+    def budget(self) -> HuntBudget:
+        """How many shapes, and how long."""
+        return HUNT_BUDGETS[self.profile]
+
+    @property
+    def told(self) -> str:
+        """What is hunted and with which seed, for the header of a run."""
+        operations, subjects = (", ".join(each.value for each in kind) for kind in (self.operations, self.subjects))
+        kernels = "" if self.kernels_dir is None else f" from {self.kernels_dir}"
+        return (
+            f"shapes of {operations} by {subjects}{kernels}, profile {self.profile} ({self.budget.told}), "
+            f"drawn again by --hypothesis-seed={self.seed}"
+        )
+
+    def types_of(self, operation: Operation) -> tuple[str, ...]:
+        """Return the types that an operation can have within the bounds."""
+        return types_within(operation, bounds_of(operation, self.bounds), self.types)
+
+
+def add_shape_options(group: pytest.OptionGroup) -> None:
+    """Register the options."""
+    operations, subjects = (", ".join(each.value for each in kind) for kind in (Operation, Subject))
+    group.addoption(
+        _NAME, metavar="NAME,..", help=f"hunt for shapes at which an operation breaks down: {operations}, all"
+    )
+    group.addoption("--perf-shape-subjects", metavar="NAME,..", help=f"who computes: {subjects} (default tiled)")
+    group.addoption(
+        "--perf-shape-types", metavar="TYPE,..", help=f"how weights are stored: {', '.join(STORED_TYPES)} (default all)"
+    )
+    group.addoption(
+        "--perf-shape-bounds",
+        metavar="NAME=LEAST:MOST,..",
+        help="sizes to draw from, such as k=2:512,n=1:512 (default: those of small kernels)",
+    )
+    budgets = "; ".join(f"{name}: {budget.told}" for name, budget in HUNT_BUDGETS.items())
+    group.addoption("--perf-shape-profile", choices=tuple(HUNT_BUDGETS), help=f"{budgets} (default {_DEFAULT_PROFILE})")
+    group.addoption("--perf-kernels", metavar="DIR", help="other sources of the tiled kernels, such as a changed copy")
+
+
+def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
+    """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
+
+    Raises
+    ------
+    pytest.UsageError
+        A value is not accepted, or an option makes no sense with or without another.
+    """
+    if option.perf_shapes is None:
+        if given := [name for value, name in _SUBORDINATE.items() if getattr(option, value) is not None]:
+            raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
+        return None
+    _refuse_company(option)
+    subjects = _chosen("--perf-shape-subjects", option.perf_shape_subjects or Subject.TILED.value, Subject)
+    operations = _chosen(_NAME, option.perf_shapes, Operation)
+    request = HuntRequest(
+        operations=operations,
+        subjects=subjects,
+        types=_types(option.perf_shape_types),
+        bounds=_bounds(option.perf_shape_bounds, operations),
+        kernels_dir=_kernels_dir(option.perf_kernels, subjects),
+        profile=option.perf_shape_profile or _DEFAULT_PROFILE,
+        seed=_seed(option),
+    )
+    _refuse_nothing_to_draw(request)
+    return request
+
+
+def _refuse_company(option: argparse.Namespace) -> None:
+    others = {
+        "--against": option.against or option.against_model or option.against_args,
+        "--prompts": option.prompts,
+    }
+    if taken := [name for name, value in others.items() if value]:
+        raise pytest.UsageError(
+            f"{_NAME}={option.perf_shapes}: shapes have no old side and no prompts; leave out {', '.join(taken)}"
+        )
+
+
+def _chosen(name: str, text: str, kind: type[_Choice]) -> tuple[_Choice, ...]:
+    names = tuple(dict.fromkeys(text.replace(" ", "").split(",")))
+    known: list[str] = [each.value for each in kind]
+    if unknown := [each for each in names if each not in (*known, "all")]:
+        raise pytest.UsageError(f"{name}={text}: {unknown[0]!r} is unknown; accepted are {', '.join(known)}, all")
+    return tuple(kind) if "all" in names else tuple(kind(each) for each in names)
+
+
+def _types(text: str | None) -> tuple[str, ...]:
+    names = STORED_TYPES if text is None else tuple(dict.fromkeys(text.replace(" ", "").lower().split(",")))
+    if unknown := [each for each in names if each not in STORED_TYPES]:
+        raise pytest.UsageError(
+            f"--perf-shape-types={text}: {unknown[0]!r} is unknown; accepted are {', '.join(STORED_TYPES)}"
+        )
+    return tuple(each for each in STORED_TYPES if each in names)
+
+
+def _bounds(text: str | None, operations: tuple[Operation, ...]) -> Bounds:
+    try:
+        return {} if text is None else parse_bounds(text, operations)
+    except ShapeError as error:
+        raise pytest.UsageError(f"--perf-shape-bounds={error}") from None
+
+
+def _kernels_dir(text: str | None, subjects: tuple[Subject, ...]) -> Path | None:
+    if text is None:
+        return None
+    if Subject.TILED not in subjects:
+        raise pytest.UsageError(f"--perf-kernels={text}: sources of {Subject.TILED.value}, which is no subject here")
+    directory = Path(text).absolute()
+    if not (directory / "tiled.cl").is_file():
+        raise pytest.UsageError(f"--perf-kernels={text}: no tiled.cl there; expected a copy of the suite's kernels")
+    return directory
+
+
+def _seed(option: argparse.Namespace) -> str:
+    """Return Hypothesis' seed, drawn and set where none was given: its plugin is configured after this one."""
+    if not hasattr(option, _SEED):
+        raise pytest.UsageError(f"{_NAME}: needs Hypothesis' own plugin; leave out '-p no:hypothesispytest'")
+    given: str | None = getattr(option, _SEED)
+    seed = str(random.SystemRandom().randrange(2**32)) if given is None else given
+    setattr(option, _SEED, seed)
+    return seed
+
+
+def _refuse_nothing_to_draw(request: HuntRequest) -> None:
+    for operation in request.operations:
+        if not request.types_of(operation):
+            inner = operation.inner_dimension
+            raise pytest.UsageError(
+                f"{_NAME}: {operation.value} has no {inner} within its bounds that is in whole blocks of "
+                f"{', '.join(request.types)}"
+            )
