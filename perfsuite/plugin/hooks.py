@@ -16,7 +16,7 @@ from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY, Perf
 from perfsuite.plugin.margins import MARKER_LINE, marker_margin
 from perfsuite.plugin.options import RunConfig, add_options, resolve_config
 from perfsuite.plugin.session import PerfSession, open_session
-from perfsuite.plugin.shapes.hunt_options import HuntRequest
+from perfsuite.plugin.shapes.hunt_options import HuntRequest, refuse_without_device
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.terminal import next_step, summary_text
 
@@ -66,7 +66,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Resolve the options, and run the shipped cases unless paths were given."""
     config.addinivalue_line("markers", MARKER_LINE)
-    if not config.getoption("--device") or hasattr(config, "workerinput"):
+    if not config.getoption("--device"):
+        refuse_without_device(config.option)
+        return
+    if hasattr(config, "workerinput"):
         return
     _refuse_xdist(config)
     run = with_old_side(resolve_config(config), config.option)

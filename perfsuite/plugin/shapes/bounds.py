@@ -35,8 +35,12 @@ class SizeRange:
 Bounds = Mapping[str, SizeRange]
 
 
+def _between(**ends: tuple[int, int]) -> Bounds:
+    return {name: SizeRange(least=least, most=most) for name, (least, most) in ends.items()}
+
+
 def _bounds(**most: int) -> Bounds:
-    return {name: SizeRange(least=1, most=each) for name, each in most.items()}
+    return _between(**{name: (1, each) for name, each in most.items()})
 
 
 #: Sizes whose launches take well below a millisecond on a processor.
@@ -45,6 +49,14 @@ DEFAULT_BOUNDS: Mapping[Operation, Bounds] = {
     Operation.BMM: _bounds(b=16, m=8, n=512, k=256),
     Operation.GEMV: _bounds(n=1024, k=1024),
     Operation.ATTENTION: _bounds(heads=32, kvheads=8, head=256, context=512),
+}
+
+#: Sizes whose launches take long enough for a forecast to bound them, which of short ones it does not.
+TIMED_BOUNDS: Mapping[Operation, Bounds] = {
+    Operation.GEMM: _between(m=(4, 64), n=(512, 2048), k=(512, 2048)),
+    Operation.BMM: _between(b=(8, 32), m=(1, 8), n=(512, 4096), k=(64, 256)),
+    Operation.GEMV: _between(n=(1024, 8192), k=(1024, 4096)),
+    Operation.ATTENTION: _between(heads=(8, 32), kvheads=(1, 8), head=(64, 256), context=(512, 4096)),
 }
 
 

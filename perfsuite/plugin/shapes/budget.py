@@ -25,7 +25,7 @@ class HuntBudget:
 #: By the names of the profiles; how much is measured of a shape goes by the same names.
 HUNT_BUDGETS = {
     "quick": HuntBudget(n_examples=500, limit_s=60.0),
-    "default": HuntBudget(n_examples=200, limit_s=600.0),
+    "default": HuntBudget(n_examples=500, limit_s=600.0),
     "nightly": HuntBudget(n_examples=2000, limit_s=4 * 3600.0),
 }
 

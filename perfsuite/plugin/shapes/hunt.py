@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -45,6 +45,8 @@ class Hunt:
     judge: Judge
     #: Until when new shapes are measured, by `time.monotonic`; while a failure shrinks there is no limit.
     until_s: float = math.inf
+    #: What a reviewer accepted, with the margin: a shape that fails by no more is no finding.
+    is_accepted: Callable[[ShapeVerdict], bool] = lambda verdict: False
     #: What was judged, by case id.
     verdicts: dict[str, ShapeVerdict] = field(default_factory=dict)
     #: Shapes that could not be judged, by reason.
@@ -78,7 +80,7 @@ class Hunt:
             assume(False)
         if verdict.ratio is not None and 0.0 < verdict.ratio < math.inf:
             target(math.log(verdict.ratio), label="log ratio")
-        if verdict.outcome.fails:
+        if verdict.outcome.fails and not self.is_accepted(verdict):
             self.failing = verdict
             raise ShapeFailure(f"{case.case_id}: {verdict.reason}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -48,6 +49,8 @@ class HuntRequest:
     profile: str
     #: What Hypothesis draws with, as ``--hypothesis-seed`` takes it.
     seed: str
+    #: The options as they were given, but for the seed.
+    given: tuple[str, ...] = ()
 
     @property
     def budget(self) -> HuntBudget:
@@ -63,6 +66,11 @@ class HuntRequest:
             f"shapes of {operations} by {subjects}{kernels}, profile {self.profile} ({self.budget.told}), "
             f"drawn again by --hypothesis-seed={self.seed}"
         )
+
+    def command(self, device: str, case_id: str) -> str:
+        """Return the command that runs one hunt again."""
+        words = ["pytest", f"--device={device}", *self.given, f"--hypothesis-seed={self.seed}", "-k", case_id]
+        return shlex.join(words)
 
     def types_of(self, operation: Operation) -> tuple[str, ...]:
         """Return the types that an operation can have within the bounds."""
@@ -89,6 +97,12 @@ def add_shape_options(group: pytest.OptionGroup) -> None:
     group.addoption("--perf-kernels", metavar="DIR", help="other sources of the tiled kernels, such as a changed copy")
 
 
+def refuse_without_device(option: argparse.Namespace) -> None:
+    """Refuse to run anything but hunts where hunts were asked for, on no device."""
+    if option.perf_shapes is not None:
+        raise pytest.UsageError(f"{_NAME}={option.perf_shapes}: on which device? Give --device=NAME as well")
+
+
 def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
     """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
 
@@ -112,9 +126,16 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
         kernels_dir=_kernels_dir(option.perf_kernels, subjects),
         profile=option.perf_shape_profile or _DEFAULT_PROFILE,
         seed=_seed(option),
+        given=_given(option),
     )
     _refuse_nothing_to_draw(request)
     return request
+
+
+def _given(option: argparse.Namespace) -> tuple[str, ...]:
+    named = {"perf_shapes": _NAME, **_SUBORDINATE}
+    values = {name: getattr(option, value) for value, name in named.items()}
+    return tuple(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 def _refuse_company(option: argparse.Namespace) -> None:

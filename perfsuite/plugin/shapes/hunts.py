@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from perfsuite.errors import OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
+from perfsuite.plugin.shapes.bounds import TIMED_BOUNDS
 from perfsuite.plugin.shapes.budget import TimeShares
 from perfsuite.plugin.shapes.hunt_options import HuntRequest
 from perfsuite.plugin.shapes.judges import HUNT, ShapeJudges
@@ -99,8 +100,8 @@ class ShapeHunts:
         if hunt is None:
             told = self.reasons.get(self.aims[case_id][0], reason)
             return told_judgement(case_id, HUNT, Outcome.INVALID, told)
-        shown = hunt.failing or hunt.worst
-        change_ratio = shown.ratio if shown is not None and shown.property in COMPARED else None
+        found = hunt.failing
+        change_ratio = found.ratio if found is not None and found.property in COMPARED else None
         return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
 
     def keep(self) -> None:
@@ -130,9 +131,30 @@ class ShapeHunts:
         from perfsuite.plugin.shapes.strategies import shape_cases
 
         subject, operation, property = self.aims[case_id]
-        cases = shape_cases(operation, subject=subject, types=self.request.types, bounds=self.request.bounds)
-        until_s = self._shares.start()
-        return Hunt(bound=property, cases=cases, judge=self.judges.of(subject), until_s=until_s)
+        bounds = {**(TIMED_BOUNDS[operation] if property is ShapeProperty.CALIBRATED else {}), **self.request.bounds}
+        cases = shape_cases(operation, subject=subject, types=self.request.types, bounds=bounds)
+        return Hunt(
+            bound=property,
+            cases=cases,
+            judge=self.judges.of(subject),
+            until_s=self._shares.start(),
+            is_accepted=self._accepted(subject, operation, property),
+        )
+
+    def _accepted(
+        self, subject: Subject, operation: Operation, property: ShapeProperty
+    ) -> Callable[[ShapeVerdict], bool]:
+        """Return what says of a failing verdict whether a reviewer has accepted as much."""
+        from perfsuite.verdict.shapes.kept import is_accepted
+        from perfsuite.verdict.shapes.kept_files import accepted_ratio_of, read_kept
+
+        if self.config.baseline_mode == "off":
+            return lambda verdict: False
+        kept, judge = read_kept(self.config.baseline_dir, self.config.profile.name), self.judges.of(subject)
+        accepted_ratio = accepted_ratio_of(kept, subject, operation, property, judge.fingerprint)
+        if accepted_ratio is None:
+            return lambda verdict: False
+        return lambda verdict: is_accepted(verdict, accepted_ratio, judge.margin_ratio)
 
     def _reason(self, case_id: str, hunt: Hunt) -> str:
         if hunt.error is not None:
@@ -140,8 +162,11 @@ class ShapeHunts:
         parts = [f"{len(hunt.judged)} shapes"]
         if hunt.failing is not None:
             parts = [f"{_named(hunt.failing)}: {hunt.failing.reason}", f"the smallest found of {parts[0]}"]
-            parts.append(f"again: -k {case_id} --hypothesis-seed={self.request.seed}")
+            parts.append(f"measure again: {self._sweep(hunt.failing)}")
+            parts.append(f"hunt again: {self.request.command(self.config.profile.name, case_id)}")
             return "; ".join(parts)
+        if not hunt.judged:
+            parts = ["no shape could be judged"]
         if hunt.worst is not None and hunt.worst.ratio is not None:
             parts.append(f"worst ratio {hunt.worst.ratio:.3g} at {_named(hunt.worst)}")
         if n_rejected := hunt.rejected.total():
@@ -149,6 +174,11 @@ class ShapeHunts:
         if hunt.n_left_out:
             parts.append(f"the time was up for {hunt.n_left_out} more")
         return "; ".join(parts)
+
+    def _sweep(self, verdict: ShapeVerdict) -> str:
+        from perfsuite.verdict.shapes.describe import sweep_command
+
+        return sweep_command(verdict, self.config.profile.name, platform=self.config.opencl_platform)
 
     def _found(self) -> Iterator[tuple[Subject, ShapeVerdict]]:
         for case_id, hunt in self.begun.items():

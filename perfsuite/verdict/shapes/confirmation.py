@@ -11,8 +11,9 @@ What a process draws once. Buffers come to lie where they lie, and a layout that
 difference for as long as the process lives: more pairs make the wrong answer surer. So the confirmations are not more
 pairs but more processes, each with a layout of its own and each judged by its own pairs alone. Where a process draws a
 layout beyond the limit with chance p, all flag with at most ``(p + alpha) ** (1 + n_confirmations)``: what happens to
-one process in ten is raised about once in a thousand. The pairs of the processes are never pooled, for in a pool a
-single bad process could carry the others. What is slow in every process is not an accident of one.
+one process in ten is raised about twice in a thousand, at an alpha of 0.025. The pairs of the processes are never
+pooled, for in a pool a single bad process could carry the others. What is slow in every process is not an accident of
+one.
 """
 
 from __future__ import annotations

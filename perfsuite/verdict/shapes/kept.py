@@ -9,10 +9,13 @@ from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
 from perfsuite.verdict.shapes.judge import ShapeJudge
 from perfsuite.verdict.shapes.kept_files import KeptShape
-from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.verdict.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 
 #: The properties that are judged against the margin.
 _BY_MARGIN = (ShapeProperty.PADDING, ShapeProperty.GROWTH)
+
+#: The properties of which a reviewer may accept a ratio.
+_ACCEPTABLE = (*_BY_MARGIN, ShapeProperty.CALIBRATED)
 
 
 def judge_kept(judge: ShapeJudge, kept: KeptShape) -> ShapeVerdict:
@@ -37,11 +40,21 @@ def _failing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewh
     if accepted_ratio is None or verdict.lower_ratio is None or kept.property is ShapeProperty.CORRECT:
         return _told(verdict, verdict.outcome, "still fails")
     accepted = f"accepted were {format_change(accepted_ratio)}"
-    if verdict.lower_ratio > accepted_ratio * (1.0 + margin_ratio):
+    if not is_accepted(verdict, accepted_ratio, margin_ratio):
         return _told(verdict, verdict.outcome, f"worse than accepted: {accepted}")
     if elsewhere:
         return _told(verdict, Outcome.INCOMPARABLE, f"{accepted} with {elsewhere}")
     return _told(verdict, Outcome.PASS, f"within what was accepted: {accepted}")
+
+
+def is_accepted(verdict: ShapeVerdict, accepted_ratio: float, margin_ratio: float) -> bool:
+    """Say whether what fails is, by its lower bound, no worse than what was accepted and the margin.
+
+    A wrong output, a crash, and what is faster than the ceilings allow are never accepted.
+    """
+    if verdict.property not in _ACCEPTABLE or verdict.outcome is WRONG or verdict.lower_ratio is None:
+        return False
+    return verdict.lower_ratio <= accepted_ratio * (1.0 + margin_ratio)
 
 
 def _passing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewhere: str) -> ShapeVerdict:

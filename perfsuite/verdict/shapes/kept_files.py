@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,7 +16,8 @@ from perfsuite.records.shape_examples import (
     write_examples,
 )
 from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.workload.shapes.shape_case import ShapeCase
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,23 @@ def covers(kept: KeptShape, new: KeptShape) -> bool:
     )
     accepted_ratio, ratio = kept.example.accepted_ratio, new.example.ratio
     return is_smaller and (accepted_ratio is None or (ratio is not None and ratio <= accepted_ratio))
+
+
+def accepted_ratio_of(
+    kept: Iterable[KeptShape],
+    subject: Subject,
+    operation: Operation,
+    property: ShapeProperty,
+    fingerprint: Mapping[str, str],
+) -> float | None:
+    """Return the largest ratio that a reviewer accepted of an operation on the bench of a fingerprint, if any."""
+    accepted = (
+        each.example.accepted_ratio
+        for each in kept
+        if (each.case.subject, each.case.operation, each.property) == (subject, operation, property)
+        and dict(each.example.fingerprint) == dict(fingerprint)
+    )
+    return max((ratio for ratio in accepted if ratio is not None), default=None)
 
 
 def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "") -> ShapeExample:

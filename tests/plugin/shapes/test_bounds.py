@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from perfsuite.errors import ShapeError
-from perfsuite.plugin.shapes.bounds import DEFAULT_BOUNDS, SizeRange, bounds_of, parse_bounds, types_within
+from perfsuite.plugin.shapes.bounds import (
+    DEFAULT_BOUNDS,
+    TIMED_BOUNDS,
+    Bounds,
+    SizeRange,
+    bounds_of,
+    parse_bounds,
+    types_within,
+)
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 
 
-def test_every_operation_has_bounds_for_each_dimension() -> None:
-    """Nothing is drawn without a limit, and every type has whole blocks within the defaults."""
+@pytest.mark.parametrize("bounds", [DEFAULT_BOUNDS, TIMED_BOUNDS])
+def test_every_operation_has_bounds_for_each_dimension(bounds: Mapping[Operation, Bounds]) -> None:
+    """Nothing is drawn without a limit, and every type has whole blocks within the bounds."""
     for operation in Operation:
-        assert tuple(DEFAULT_BOUNDS[operation]) == operation.dimensions
-        assert types_within(operation, DEFAULT_BOUNDS[operation]) == STORED_TYPES
+        assert tuple(bounds[operation]) == operation.dimensions
+        assert types_within(operation, bounds[operation]) == STORED_TYPES
 
 
 def test_a_range_is_cut_to_whole_blocks() -> None:

@@ -12,7 +12,7 @@ def test_profiles_have_the_names_of_designs() -> None:
     """How many shapes and how much of each is chosen by one name; the quick one takes a minute."""
     assert set(HUNT_BUDGETS) == set(SHAPE_DESIGNS)
     assert HUNT_BUDGETS["quick"].limit_s == 60.0
-    assert HUNT_BUDGETS["default"].told == "200 shapes a hunt, 10 min for all"
+    assert HUNT_BUDGETS["default"].told == "500 shapes a hunt, 10 min for all"
 
 
 def test_what_a_hunt_leaves_goes_to_those_that_follow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.plugin.shapes.hunt_options import HuntRequest
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import Subject
+
 from .conftest import FakeSubjects, Run
 
 
@@ -49,3 +53,28 @@ def test_other_kernels_are_those_of_the_tiled_subject(run: Run, subjects: FakeSu
     result.stdout.fnmatch_lines([f"perfsuite: shapes of gemm by tiled from {tmp_path}, profile default *"])
     ((_, arguments),) = subjects.opened.items()
     assert arguments["kernels_dir"] == tmp_path
+
+
+def test_hunts_on_no_device_are_refused(pytester: pytest.Pytester) -> None:
+    """Running the user's own tests instead would hide that nothing was hunted."""
+    result = pytester.runpytest_inprocess("--perf-shapes=gemv")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--perf-shapes=gemv: on which device? Give --device=NAME as well" in result.stderr.str()
+
+
+def test_the_command_of_a_hunt_repeats_what_was_given() -> None:
+    """Values are quoted for a shell, and options that were left out stay so."""
+    request = HuntRequest(
+        operations=(Operation.GEMV,),
+        subjects=(Subject.TILED,),
+        types=("f32",),
+        bounds={},
+        kernels_dir=None,
+        profile="quick",
+        seed="7",
+        given=("--perf-shapes=gemv", "--perf-kernels=my kernels"),
+    )
+    assert request.command("host", "shape-hunt/tiled/gemv/growth") == (
+        "pytest --device=host --perf-shapes=gemv '--perf-kernels=my kernels' --hypothesis-seed=7 "
+        "-k shape-hunt/tiled/gemv/growth"
+    )

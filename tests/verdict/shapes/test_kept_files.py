@@ -10,8 +10,10 @@ import pytest
 from perfsuite.errors import BaselineError
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.shape_examples import ShapeExample, examples_path, write_examples
-from perfsuite.verdict.shapes.kept_files import example_of, keep, read_kept
+from perfsuite.verdict.shapes.kept_files import accepted_ratio_of, example_of, keep, read_kept
 from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import Subject
 
 from ...synthetic_shapes import ggml, tiled
 
@@ -113,3 +115,21 @@ def test_an_example_tells_what_the_verdict_did(tmp_path: Path) -> None:
     assert made.recorded_at.endswith("+00:00")
     assert keep(tmp_path, "host", made)
     assert read_kept(tmp_path, "host")[0].example == made
+
+
+def test_the_largest_accepted_ratio_is_that_of_a_hunt(tmp_path: Path) -> None:
+    """Of the same subject, operation, property and bench; None where nothing was accepted."""
+    ids = [tiled(f"gemm/m1-n1-k{k}/f32").case_id for k in (33, 65, 97)]
+    accepted = (example(ids[0], accepted_ratio=2.0), example(ids[1], accepted_ratio=3.0), example(ids[2]))
+    write_examples(examples_path(tmp_path, "host", ids[0]), accepted)
+    kept, bench = read_kept(tmp_path, "host"), dict(FINGERPRINT)
+
+    def found(subject: Subject, operation: Operation, property: ShapeProperty, there: dict[str, str]) -> float | None:
+        return accepted_ratio_of(kept, subject, operation, property, there)
+
+    assert found(Subject.TILED, Operation.GEMM, ShapeProperty.PADDING, bench) == 3.0
+    assert found(Subject.GGML_CPU, Operation.GEMM, ShapeProperty.PADDING, bench) is None
+    assert found(Subject.TILED, Operation.BMM, ShapeProperty.PADDING, bench) is None
+    assert found(Subject.TILED, Operation.GEMM, ShapeProperty.GROWTH, bench) is None
+    assert found(Subject.TILED, Operation.GEMM, ShapeProperty.PADDING, {"device": "two"}) is None
+    assert accepted_ratio_of(kept[2:], Subject.TILED, Operation.GEMM, ShapeProperty.PADDING, bench) is None
