@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite import __version__
-from perfsuite.cli.policy_sizes import FORM, grid_sizes
-from perfsuite.cli.shape_options import add_device_options, check_counts, opened_meters
+from perfsuite.cli.policy_sizes import FORM, grid_sizes, number_list
+from perfsuite.cli.shape_options import (
+    add_device_options,
+    check_counts,
+    check_outputs,
+    check_shape_bytes,
+    opened_meters,
+)
 from perfsuite.cli.sweep_sizes import size_option
 from perfsuite.device.threads import default_threads
-from perfsuite.errors import PolicyError, ShapeError
-from perfsuite.units import format_count
+from perfsuite.errors import PolicyError
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
@@ -49,7 +55,8 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_measure(actions: Commands, operation: Operation) -> None:
-    parser = actions.add_parser(operation.value, help=f"measure the policy of {operation.value}")
+    about = f"measure the policy of {operation.value}"
+    parser = actions.add_parser(operation.value, help=about, allow_abbrev=False)  # --k is not short for --kv-heads
     add_device_options(parser)
     parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="how B is stored (default f16)")
     sizes = parser.add_argument_group("sizes", f"one dimension decides and gets several sizes: {FORM}")
@@ -86,18 +93,20 @@ def _measure(options: argparse.Namespace) -> int:
     from perfsuite.cli.policy_tables import show_policy  # NumPy, which few commands need
     from perfsuite.records.shape_policy_file import policy_plain, write_policy
 
-    check_counts(options, "threads")
+    check_counts(options, "threads", "processes", "rounds")
+    check_outputs({"--output": options.output})
     if options.processes % 2:
         raise PolicyError(f"--processes={options.processes}: expected an even number; one half chooses, one promises")
     questions = _questions(options)
+    _check_bytes(questions)
     policy = _measured(options, questions)
+    if options.output is not None:  # first, for whoever reads the rest may leave
+        write_policy(policy, options.output)
+        print(f"{options.output}: written; 'perfsuite policy check' measures what it promises", file=sys.stderr)
     if options.json:
         print(json.dumps(policy_plain(policy), indent=1, ensure_ascii=False))
     else:
         show_policy(policy)
-    if options.output is not None:
-        write_policy(policy, options.output)
-        print(f"{options.output}: written; 'perfsuite policy check' measures what it promises", file=sys.stderr)
     return 0
 
 
@@ -111,7 +120,7 @@ def _questions(options: argparse.Namespace) -> tuple[PolicyQuestion, ...]:
     dimension, sizes, fixed = grid_sizes(operation, options.type, texts)
     shape = OperationShape.of_sizes(operation, options.type, {**fixed, dimension: sizes[0]})
     choices = {
-        Decision.TILING: tilings(_numbers("--tiles", options.tiles), _numbers("--vectors", options.vectors)),
+        Decision.TILING: tilings(number_list("--tiles", options.tiles), number_list("--vectors", options.vectors)),
         Decision.BACKEND: BACKENDS,
     }
     return tuple(
@@ -122,7 +131,7 @@ def _questions(options: argparse.Namespace) -> tuple[PolicyQuestion, ...]:
 
 
 def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]) -> ShapePolicy:
-    from perfsuite.cli.policy_progress import progress_of
+    from perfsuite.cli.policy_progress import announce, progress_of
     from perfsuite.records.shape_policy import ShapePolicy
     from perfsuite.verdict.shapes.policy import measure_policy
 
@@ -131,7 +140,7 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
         with ExitStack() as stack:
             meters = _opened(stack, options, {choice.subject for choice in question.choices})
             progress = progress_of(question.decides.value)
-            _announce(question)
+            announce(question)
             found.append(measure_policy(question, meters, design=design, seed=options.seed, progress=progress))
     return ShapePolicy(
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -143,9 +152,9 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
     )
 
 
-def _announce(question: PolicyQuestion) -> None:
-    counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
-    print(f"policy: {question.decides.value}, {counts}, each compared with NumPy first", file=sys.stderr, flush=True)
+def _check_bytes(questions: Iterable[PolicyQuestion]) -> None:
+    for each in questions:
+        check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -154,8 +163,11 @@ def _check(options: argparse.Namespace) -> int:
     from perfsuite.cli.policy_tables import show_checks
     from perfsuite.records.shape_policy_file import read_policy
     from perfsuite.verdict.shapes.policy_check import Holding, check_table, refuse_other_device
+    from perfsuite.verdict.shapes.policy_question import question_of
 
+    check_counts(options, "processes", "rounds")
     policy, design = read_policy(options.path), _design(options)
+    _check_bytes(question_of(each) for each in policy.tables)
     where = argparse.Namespace(**{**vars(options), "device": policy.device, "threads": policy.n_threads})
     with ExitStack() as stack:
         meters = _opened(stack, where, {each.subject for each in policy.subjects})
@@ -184,10 +196,3 @@ def _design(options: argparse.Namespace) -> RoundDesign:
         return RoundDesign(n_processes=options.processes, n_rounds=options.rounds)
     except PolicyError as error:
         raise PolicyError(f"--processes={options.processes} --rounds={options.rounds}: {error}") from None
-
-
-def _numbers(option: str, text: str) -> tuple[int, ...]:
-    parts = text.split(",")
-    if not all(part.isdecimal() and len(part) < 6 for part in parts):
-        raise ShapeError(f"{option}={text}: expected whole numbers by commas, such as 8,16")
-    return tuple(dict.fromkeys(int(part) for part in parts))

@@ -5,11 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from perfsuite.units import NS_PER_S, format_ns
+from perfsuite.units import NS_PER_S, format_count, format_ns
+
+if TYPE_CHECKING:
+    from perfsuite.verdict.shapes.policy_question import PolicyQuestion
 
 #: Least time between two lines.
 _PERIOD_S = 2.0
+
+
+def announce(question: PolicyQuestion) -> None:
+    """Say what begins, and how much there is of it."""
+    counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
+    print(f"policy: {question.decides.value}, {counts}, each compared with NumPy first", file=sys.stderr, flush=True)
 
 
 def progress_of(what: str, *, clock: Callable[[], float] = time.monotonic) -> Callable[[int, int], None]:

@@ -78,6 +78,14 @@ def sizes_of(dimension: str, text: str, step: int = 1) -> tuple[int, ...]:
     return tuple(found)
 
 
+def number_list(option: str, text: str) -> tuple[int, ...]:
+    """Return the whole numbers of an option, each once; `ShapeError` where it is no list of them."""
+    parts = text.split(",")
+    if not all(part.isdecimal() and len(part) < 6 for part in parts):
+        raise ShapeError(f"{option}={text}: expected whole numbers by commas, such as 8,16")
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
 def _range(first: int, last: int, stride: int | None, step: int) -> list[int]:
     if stride is not None:
         return list(range(first, last + 1, stride))[: MOST_SIZES + 1] if stride else []

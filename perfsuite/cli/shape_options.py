@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
 
-from perfsuite.cli.sweep_sizes import MOST_SIZE, SizeRange, size_option, size_range
+from perfsuite.cli.sweep_sizes import SizeRange, size_option, size_range
 from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
 from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Subject, Tiling
 
 if TYPE_CHECKING:
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
 
 DEFAULT_TILE = 64
 DEFAULT_VECTOR = 8
+
+#: The most threads that ggml takes (``GGML_MAX_N_THREADS`` in ggml.h), and more of the others than anybody waits for.
+_MOST_COUNTS = {"threads": 512, "processes": 1024, "rounds": 1 << 16}
+
+#: Most that an operation may move, so that its operands fit beside those of others.
+_MOST_BYTES = 2 << 30
 
 #: Each dimension once, in the order of the help.
 _DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
@@ -109,11 +117,45 @@ def chosen_tiling(options: argparse.Namespace) -> Tiling | None:
 
 
 def check_counts(options: argparse.Namespace, *names: str) -> None:
-    """Refuse options that must be 1 or more and are not."""
+    """Refuse options that must be 1 or more and are not, or are far too many."""
     for name in names:
         value = getattr(options, name)
-        if value is not None and not 1 <= value <= MOST_SIZE:
-            raise ShapeError(f"--{name}={value}: expected 1 to {MOST_SIZE}")
+        if value is not None and not 1 <= value <= _MOST_COUNTS[name]:
+            raise ShapeError(f"--{name}={value}: expected 1 to {_MOST_COUNTS[name]}")
+
+
+def check_shape_bytes(shapes: Iterable[OperationShape], *, verifies: bool) -> None:
+    """Refuse operations that move more than the operands of several can have.
+
+    To verify an output, NumPy takes each stored value by itself, however few bits it is stored in.
+    """
+    largest = max(shapes, key=lambda shape: shape.moved_bytes)
+    n_bytes = (replace(largest, type="f32") if verifies else largest).moved_bytes
+    if n_bytes > _MOST_BYTES:
+        how = " as F32 values, which NumPy verifies it with" if n_bytes > largest.moved_bytes else ""
+        raise ShapeError(f"{largest.id}: moves {n_bytes} bytes{how}, expected at most {_MOST_BYTES}")
+
+
+def check_outputs(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse files, by option, that could not be written when everything is measured, and one file for two."""
+    taken: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        _check_output(option, path)
+        if (other := taken.setdefault(path.resolve(), option)) != option:
+            raise ShapeError(f"{option}={path}: {other} writes there as well; name another file")
+
+
+def _check_output(option: str, path: Path) -> None:
+    if path.is_dir():
+        raise ShapeError(f"{option}={path}: is a folder; name a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
 
 
 @contextmanager

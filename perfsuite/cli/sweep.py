@@ -13,6 +13,7 @@ from perfsuite.cli.shape_options import (
     add_size_options,
     add_subject_options,
     check_counts,
+    check_outputs,
     opened_meters,
 )
 from perfsuite.cli.sweep_sizes import DEFAULTS_TOLD
@@ -85,12 +86,13 @@ def _checked(options: argparse.Namespace) -> SweepRequest:
         from perfsuite.report.plots.formats import format_of  # what draws is slow to import
 
         format_of(options.plot)
+    check_outputs({"--plot": options.plot, "--csv": options.csv, "--json": _json_path(options)})
     request = sweep_request(options)
     if options.expected_only and request.tiling is None:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
     setting = request.setting(n_compute_units=1)
     if not options.expected_only:
-        check_bytes(setting)
+        check_bytes(setting, verifies=not options.no_verify)
     return request
 
 
@@ -109,7 +111,7 @@ def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
     with opened_meters(options, request.subject) as meters, progress("sweep") as told:
         meter = meters.resident()
         setting = request.setting(meter.description.n_compute_units)
-        check_bytes(setting)
+        check_bytes(setting, verifies=not options.no_verify)
         swept = measure_sweep(
             meter,
             setting.cases,
@@ -132,7 +134,11 @@ def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
         from perfsuite.report.shape_sweep_csv import write_sweep_csv
 
         write_sweep_csv(sweep, options.csv)
-    if options.json not in (None, _STANDARD_OUT):
+    if (path := _json_path(options)) is not None:
         from perfsuite.records.shape_sweep import write_sweep
 
-        write_sweep(sweep, Path(options.json))
+        write_sweep(sweep, path)
+
+
+def _json_path(options: argparse.Namespace) -> Path | None:
+    return None if options.json in (None, _STANDARD_OUT) else Path(options.json)

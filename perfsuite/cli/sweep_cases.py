@@ -6,16 +6,13 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfsuite.cli.shape_options import asked_sizes, chosen_tiling
+from perfsuite.cli.shape_options import asked_sizes, check_shape_bytes, chosen_tiling
 from perfsuite.cli.sweep_sizes import SizeRange, all_sizes, size_option, swept_dimension
 from perfsuite.errors import ShapeError
 from perfsuite.verdict.shapes.sweep_expected import SweepSetting
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
-
-#: Most that an operation may move, so that its operands fit beside those of others.
-_MOST_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +61,9 @@ def sweep_request(options: argparse.Namespace) -> SweepRequest:
     )
 
 
-def check_bytes(setting: SweepSetting) -> None:
+def check_bytes(setting: SweepSetting, *, verifies: bool) -> None:
     """Refuse a sweep whose largest case moves more than the operands of several can have."""
-    largest = max((case.shape for case in setting.cases), key=lambda shape: shape.moved_bytes)
-    if largest.moved_bytes > _MOST_BYTES:
-        raise ShapeError(f"{largest.id}: moves {largest.moved_bytes} bytes, expected at most {_MOST_BYTES}")
+    check_shape_bytes((case.shape for case in setting.cases), verifies=verifies)
 
 
 def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None:

@@ -157,7 +157,10 @@ def read_sweep(path: Path) -> ShapeSweep:
         raise ShapeError(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
         raise ShapeError(f"{path}: is no JSON ({error}); expected what 'perfsuite sweep --json FILE' writes") from error
-    return from_plain(plain if isinstance(plain, dict) else {})
+    try:
+        return from_plain(plain if isinstance(plain, dict) else {})
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from None
 
 
 def _sweep(plain: dict[str, Any]) -> ShapeSweep:

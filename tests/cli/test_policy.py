@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.errors import PolicyError
 from perfsuite.records.shape_policy_file import read_policy, write_policy
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -106,6 +107,11 @@ def test_a_policy_that_lies_is_found_out(tmp_path: Path, capsys: Streams) -> Non
         (["gemv", "--threads", "0"], "--threads=0"),
         (["gemv", "--processes", "2"], "--processes=2 --rounds=4: 2 processes"),
         (["gemv", "--processes", "5"], "--processes=5: expected an even number"),
+        (["gemv", "--processes", "1000000000000"], "--processes=1000000000000: expected 1 to 1024"),
+        (["gemv", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),
+        (["gemv", "--output", "."], "--output=.: is a folder"),
+        (["bmm", "--b", "1000", "--k", "100000"], "bmm/b1000-m1-n512-k100000/f16: moves"),
+        (["check", "absent.json", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),
         (["gemv", "--type", "q8_0", "--k", "33"], "expected k in whole blocks of 32"),
         (["check", "absent.json"], "absent.json: cannot be read"),
     ],
@@ -120,3 +126,19 @@ def test_a_size_that_the_operation_has_not_is_refused(capsys: Streams) -> None:
     with pytest.raises(SystemExit):
         main(["policy", "gemv", "--m", "8"])
     assert "unrecognized arguments: --m 8" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["policy", "attention", "--k", "8"])
+    assert "unrecognized arguments: --k 8" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("opened")
+def test_the_file_is_there_for_a_reader_who_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured is written before it is printed, which may fail."""
+
+    def show_policy(*_: object) -> None:
+        raise PolicyError("nobody reads")
+
+    monkeypatch.setattr("perfsuite.cli.policy_tables.show_policy", show_policy)
+    path = tmp_path / "policy.json"
+    assert main(["policy", "gemv", "--n", "1:8", "--choose", "backend", "-o", str(path), *QUICK]) == 2
+    assert len(read_policy(path).tables) == 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from perfsuite.cli.policy_progress import progress_of
+from perfsuite.cli.policy_progress import announce, progress_of
 
+from ..synthetic_shape_policy import backend_question
 from .conftest import Streams
 
 
@@ -16,3 +17,9 @@ def test_the_time_left_follows_from_the_rounds_before(capsys: Streams) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == ["policy: tiling, round 2 of 4, 4.00 s left", "policy: tiling, round 4 of 4"]
+
+
+def test_what_begins_is_told(capsys: Streams) -> None:
+    """Before anything is computed, for that may take a while."""
+    announce(backend_question())
+    assert capsys.readouterr().err.startswith("policy: backend, 2 choices at 13 sizes, each compared with NumPy")

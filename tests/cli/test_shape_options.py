@@ -16,6 +16,8 @@ from perfsuite.cli.shape_options import (
     add_subject_options,
     asked_sizes,
     check_counts,
+    check_outputs,
+    check_shape_bytes,
     chosen_tiling,
     opened_meters,
 )
@@ -23,6 +25,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.errors import ShapeError
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
 from perfsuite.workload.shapes.shape_case import Subject, Tiling
 
 
@@ -86,6 +89,28 @@ def test_counts_are_one_or_more() -> None:
     check_counts(parsed(), "threads")
     with pytest.raises(ShapeError, match="--threads=0: expected 1 to"):
         check_counts(parsed("--threads", "0"), "threads")
+    with pytest.raises(ShapeError, match="--threads=513: expected 1 to 512"):
+        check_counts(parsed("--threads", "513"), "threads")
+
+
+def test_values_that_numpy_cannot_hold_are_refused() -> None:
+    """Four bits a value are little to move, and much once each value stands by itself."""
+    shape = OperationShape.from_id("gemv/n262144-k4096/q4_0")
+    check_shape_bytes([shape], verifies=False)
+    with pytest.raises(ShapeError, match=r"n262144-k4096/q4_0: moves 4\d{9} bytes as F32 values, which NumPy"):
+        check_shape_bytes([shape], verifies=True)
+
+
+def test_outputs_are_files_of_their_own(tmp_path: Path) -> None:
+    """A folder that is not there is made; nothing is left in it, and what is there stays."""
+    (tmp_path / "here").write_text("kept")
+    check_outputs({"--csv": tmp_path / "new" / "a", "--plot": None, "--json": tmp_path / "here"})
+    assert list((tmp_path / "new").iterdir()) == []
+    assert (tmp_path / "here").read_text() == "kept"
+    with pytest.raises(ShapeError, match=r"--json=.*: --csv writes there as well"):
+        check_outputs({"--csv": tmp_path / "a", "--json": tmp_path / "new" / ".." / "a"})
+    with pytest.raises(ShapeError, match=r"--csv=.*: cannot be written \("):
+        check_outputs({"--csv": tmp_path / "here" / "a"})
 
 
 def test_meters_are_opened_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> None:

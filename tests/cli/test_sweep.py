@@ -200,6 +200,23 @@ def test_what_cannot_be_swept_is_refused(device: Device, refused: Refused, argum
     assert device.asked == []
 
 
+def test_files_that_cannot_be_written_are_refused(device: Device, refused: Refused, tmp_path: Path) -> None:
+    """Before minutes of measuring; one file does not hold two outputs."""
+    (tmp_path / "file").touch()
+    assert f"--csv={tmp_path}: is a folder" in refused([*BMM, "--csv", str(tmp_path)])
+    assert "cannot be written" in refused([*BMM, "--json", str(tmp_path / "file" / "sweep.json")])
+    both = str(tmp_path / "sweep")
+    assert f"--json={both}: --csv writes there as well" in refused([*BMM, "--csv", both, "--json", both])
+    assert device.asked == []
+
+
+def test_many_rounds_have_an_interval(device: Device, capsys: Streams) -> None:
+    """Binomial coefficients of more than a thousand rounds are beyond floats."""
+    assert main(["sweep", "bmm", "--n", "1:2", "--b", "1", "--rounds", "1100", "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert all(0 < point["lower_ns"] < point["time_ns"] < point["upper_ns"] for point in points)
+
+
 def test_what_a_device_cannot_compute_is_refused(device: Device, refused: Refused) -> None:
     """With its reason."""
     device.meters.problem = lambda case: "no such kernel"

@@ -123,7 +123,7 @@ def test_a_file_without_a_sweep_is_refused(tmp_path: Path, content: str) -> None
     """Whatever is in it, or not there at all."""
     path = tmp_path / "sweep.json"
     path.write_text(content)
-    with pytest.raises(ShapeError):
+    with pytest.raises(ShapeError, match=r"sweep\.json: "):
         read_sweep(path)
     with pytest.raises(ShapeError, match="cannot be read"):
         read_sweep(tmp_path / "none.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from perfsuite.errors import PolicyError, ShapeCrashError
+from perfsuite.errors import MeasurementError, PolicyError
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.records.shape_policy import LeftOut, MeasuredSubject
 from perfsuite.verdict.shapes.policy_question import PolicyQuestion
@@ -61,7 +61,7 @@ def fault(meter: ShapeMeter, case: ShapeCase) -> str | None:
         return f"{case.shape.id}: {problem}"
     try:
         deviation = meter.verify(case)
-    except ShapeCrashError as error:
+    except MeasurementError as error:
         return str(error)
     if deviation.is_correct:
         return None

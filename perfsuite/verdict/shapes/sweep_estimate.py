@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from perfsuite.verdict.shapes.sweep_jumps import roughness_ratio
@@ -63,7 +65,13 @@ def estimate(samples_ns: Sequence[int], part: float = QUARTILE) -> Estimate:
 @cache
 def _ranks(n: int, part: float) -> tuple[int, int]:
     """Return the ranks, from 1 on, of the samples that bound a quantile."""
-    shares = [math.comb(n, below) * part**below * (1.0 - part) ** (n - below) for below in range(n + 1)]
-    first = max((rank for rank in range(1, n + 1) if sum(shares[:rank]) <= _MISSED_PART / 2), default=1)
-    last = min((rank for rank in range(1, n + 1) if sum(shares[rank:]) <= _MISSED_PART / 2), default=n)
-    return first, last
+    shares = [_share(n, below, part) for below in range(n + 1)]
+    n_low = bisect_right(list(accumulate(shares)), _MISSED_PART / 2)
+    n_high = bisect_right(list(accumulate(reversed(shares))), _MISSED_PART / 2)
+    return max(n_low, 1), min(n + 1 - n_high, n)
+
+
+def _share(n: int, below: int, part: float) -> float:
+    """Return the chance that so many of n samples lie below; by logarithms, for the factors are beyond floats."""
+    ways = math.lgamma(n + 1) - math.lgamma(below + 1) - math.lgamma(n - below + 1)
+    return math.exp(ways + below * math.log(part) + (n - below) * math.log1p(-part))

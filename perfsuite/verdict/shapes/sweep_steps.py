@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from perfsuite.records.shape_sweep import Jump, TileSteps
 from perfsuite.verdict.shapes.sweep_jumps import LEAST_SIZES, penalty
@@ -47,13 +48,17 @@ def period_of(jumps: Sequence[Jump], sizes: Sequence[int]) -> int | None:
     Of all whole distances that one with the best harmonic mean of two shares: that of the jumps, by their heights, that
     lie at its multiples, and that of its multiples that have a jump; the largest of equals.
     """
+    import numpy as np  # few commands need it
+
     rises = [jump for jump in jumps if jump.height_ns > 0.0]
     if len(rises) < 2:
         return None
-    candidates = range(1, max(jump.next_size for jump in rises))
-    fits = {each: _fit_ratio(rises, sizes, each) for each in candidates}
-    best = max(candidates, key=lambda each: (fits[each], each))
-    return best if fits[best] >= _LEAST_FIT_RATIO else None
+    periods = np.arange(max(jump.next_size for jump in rises) - 1, 0, -1)
+    n_multiples = _n_multiples(sizes, sizes[0], sizes[-1], periods)
+    periods = periods[(n_multiples > 0) & (n_multiples <= _MOST_MULTIPLES_A_JUMP * len(rises))]
+    fits = _fit_ratios(rises, sizes, periods)
+    best = int(fits.argmax()) if fits.size else 0
+    return int(periods[best]) if fits.size and fits[best] >= _LEAST_FIT_RATIO else None
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -69,11 +74,11 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
     return float(spearmanr(first, second).statistic)
 
 
-def _multiples(sizes: Sequence[int], step: int) -> Iterator[int]:
-    for multiple in range(step, sizes[-1] + 1, step):
-        n_before = bisect_right(sizes, multiple)
-        if n_before >= LEAST_SIZES and len(sizes) - n_before >= LEAST_SIZES:
-            yield multiple
+def _multiples(sizes: Sequence[int], step: int) -> range:
+    """Return the multiples that have three sizes at either side."""
+    if len(sizes) < 2 * LEAST_SIZES:
+        return range(0)
+    return range(-(-sizes[LEAST_SIZES - 1] // step) * step, sizes[-LEAST_SIZES], step)
 
 
 def _is_at(jump: Jump, multiple: int) -> bool:
@@ -95,13 +100,21 @@ def _is_hidden(sizes: Sequence[int], multiple: int, step: int, noise_ratios: Seq
     return not is_worth_a_piece or deviations < _STEEP_DEVIATIONS
 
 
-def _fit_ratio(rises: Sequence[Jump], sizes: Sequence[int], period: int) -> float:
-    multiples = list(_multiples(sizes, period))
-    if len(multiples) > _MOST_MULTIPLES_A_JUMP * len(rises):
-        return 0.0
-    at_ns = sum(jump.height_ns for jump in rises if any(_is_at(jump, each) for each in multiples))
-    n_with = sum(any(_is_at(jump, each) for jump in rises) for each in multiples)
-    if not n_with:
-        return 0.0
-    precision, recall = at_ns / sum(jump.height_ns for jump in rises), n_with / len(multiples)
-    return 2.0 * precision * recall / (precision + recall)
+def _fit_ratios(rises: Sequence[Jump], sizes: Sequence[int], periods: Any) -> Any:
+    """Return for each period the harmonic mean of the two shares."""
+    at_ns, n_with = 0.0 * periods, 0 * periods
+    for jump in rises:
+        n_here = _n_multiples(sizes, jump.size, jump.next_size, periods)
+        at_ns += (n_here > 0) * jump.height_ns
+        n_with += n_here
+    precision = at_ns / sum(jump.height_ns for jump in rises)
+    recall = n_with / _n_multiples(sizes, sizes[0], sizes[-1], periods)
+    return 2.0 * precision * recall / (precision + recall + (n_with == 0))
+
+
+def _n_multiples(sizes: Sequence[int], first: int, beyond: int, periods: Any) -> Any:
+    """Return how many multiples of each period lie from `first` on, below `beyond`, with three sizes at either side."""
+    if len(sizes) < 2 * LEAST_SIZES:
+        return 0 * periods
+    first, beyond = max(first, sizes[LEAST_SIZES - 1]), min(beyond, sizes[-LEAST_SIZES])
+    return (beyond - 1) // periods - (first - 1) // periods if first < beyond else 0 * periods

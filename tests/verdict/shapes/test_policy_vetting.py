@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.errors import PolicyError
+from perfsuite.errors import MeasurementError, PolicyError
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.verdict.shapes.policy_vetting import vetted
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -28,6 +28,13 @@ def test_sound_choices_all_stay() -> None:
     ]
 
 
+def is_refused(case: ShapeCase) -> bool:
+    """A kernel that is too wide for the device is found out when it is launched."""
+    if is_wide(case):
+        raise MeasurementError(f"{case.case_id}: clEnqueueNDRangeKernel failed: INVALID_WORK_GROUP_SIZE")
+    return False
+
+
 @pytest.mark.parametrize(
     ("meters", "reason"),
     [
@@ -37,6 +44,7 @@ def test_sound_choices_all_stay() -> None:
             "gemv/n89-k512/f16: no local memory",
         ),
         (SimulatedMeters(crashes=is_wide), "was killed by SIGSEGV"),
+        (SimulatedMeters(wrong=is_refused), "INVALID_WORK_GROUP_SIZE"),
     ],
 )
 def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters, reason: str) -> None:

@@ -71,3 +71,10 @@ def test_the_interval_holds_the_quartile(n_rounds: int) -> None:
 def test_few_rounds_have_the_widest_interval() -> None:
     """From the least to a high one; two rounds say no more than their samples."""
     assert estimate([10, 20])[1:] == (10.0, 20.0)
+
+
+def test_the_interval_of_many_rounds_is_narrow() -> None:
+    """It is a normal distribution's then: 2500 and 1.96 times the root of 10000 / 4 * 3 / 4."""
+    found = estimate(range(1, 10_001))
+    assert found.lower_ns == pytest.approx(2500.5 - 84.9, abs=1.0)
+    assert found.upper_ns == pytest.approx(2500.5 + 84.9, abs=1.0)

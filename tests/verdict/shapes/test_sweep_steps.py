@@ -56,6 +56,13 @@ def test_a_period_stands_a_missed_jump_and_small_ones_between() -> None:
     assert period_of([jump(30, 50.0), *jumps, jump(400, 60.0)], SIZES) == 64
 
 
+def test_a_period_of_wide_sizes_is_found() -> None:
+    """A million distances are compared, with a hundred jumps each."""
+    sizes = range(1, 1 << 20, 128)
+    jumps = [jump(size, step=128) for size in sizes if size // 8192 != (size + 128) // 8192]
+    assert period_of(jumps, sizes) == 8192
+
+
 def test_jumps_anywhere_have_no_period() -> None:
     """Nor have fewer than two, or falls."""
     assert period_of([jump(size) for size in (17, 90, 101, 257, 300, 411)], SIZES) is None
