@@ -50,6 +50,11 @@ class MeasurementError(PerfsuiteError):
 class ShapeCrashError(MeasurementError):
     """The process that measures shapes died or hung at one of them."""
 
+    def __init__(self, case_id: str, how: str) -> None:
+        super().__init__(f"{case_id}: {how}")
+        #: At which.
+        self.case_id = case_id
+
 
 class BaselineError(PerfsuiteError):
     """A baseline file cannot be read, has another schema, or cannot be written."""

@@ -145,7 +145,7 @@ class SimulatedMeter:
         if fatal is not None:
             self._meters.n_crashes += 1
             self._start()
-            raise ShapeCrashError(f"{fatal.case_id}: the measuring process was killed by SIGSEGV")
+            raise ShapeCrashError(fatal.case_id, "the measuring process was killed by SIGSEGV")
 
     def _sample_ns(self, case: ShapeCase) -> int:
         self._meters.n_samples[case.case_id] += 1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfsuite.errors import ShapeError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.shapes.operation_shape import OperationShape
 
@@ -48,22 +47,6 @@ class ShapeCeilings:
             flops_per_s={kind: rate for kind, rate in rates.items() if rate is not None},
             spread_ratio=spread_ratio,
         )
-
-    @classmethod
-    def of_device(cls, ceilings: Sequence[Ceiling], *, spread_ratio: float) -> ShapeCeilings:
-        """Return those of one OpenCL device, as they were measured on it; what is missing bounds nothing."""
-        bandwidths: dict[int, float] = {}
-        flops_per_s: dict[str, float] = {}
-        for ceiling in ceilings:
-            if ceiling.rate is None:
-                continue
-            best = ceiling.rate.best_per_s
-            if ceiling.resource is Resource.COMPUTE:
-                flops_per_s[ceiling.kind] = max(best, flops_per_s.get(ceiling.kind, 0.0))
-            elif ceiling.working_set_bytes is not None:
-                size = ceiling.working_set_bytes
-                bandwidths[size] = max(best, bandwidths.get(size, 0.0))
-        return cls(bandwidths=tuple(sorted(bandwidths.items())), flops_per_s=flops_per_s, spread_ratio=spread_ratio)
 
     def fastest_flops_per_s(self, type: str) -> float:
         """Return the fastest arithmetic for weights of a stored type."""

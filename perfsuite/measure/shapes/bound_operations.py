@@ -40,6 +40,8 @@ class BoundOperations:
         if problem := self._bench.problem(case):
             raise ShapeError(f"{case.case_id}: {problem}")
         operation = self._placed(case)
+        if case in self._launch_ns:  # bound anew: its first launch finds neither operands nor program where they were
+            operation.run_ns()
         self._kept[case] = operation
         self._n_bytes += case.shape.moved_bytes
         self._make_room()

@@ -156,4 +156,4 @@ class ShapeProcess:
 
     def _crash(self, request: ShapeRequest, how: str) -> ShapeCrashError:
         _, place = self._mark.read()
-        return ShapeCrashError(f"{request.case_ids[place]}: {how}")
+        return ShapeCrashError(request.case_ids[place], how)

@@ -21,7 +21,14 @@ from perfsuite.measure.placed_launch import PlacedLaunch
 from perfsuite.measure.shapes.samples import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.measure.shapes.tiled_launches import MOST_HEAD, buffer_bytes, local_bytes, local_size, tiled_launch
+from perfsuite.measure.shapes.tiled_launches import (
+    MOST_HEAD,
+    buffer_bytes,
+    kernels_digest,
+    local_bytes,
+    local_size,
+    tiled_launch,
+)
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 
@@ -35,6 +42,7 @@ class TiledBench:
     def __init__(self, device: OpenClDevice, *, log_dir: Path, kernels_dir: Path = KERNELS_DIR) -> None:
         """Open the device; kernels of another directory than the suite's own are measured as variants."""
         self._device = device
+        self._kernels = kernels_digest(kernels_dir)
         try:
             self._bench = KernelBench(device, log_dir=log_dir, kernels_dir=kernels_dir)
         except cl.Error as error:
@@ -42,7 +50,7 @@ class TiledBench:
 
     @property
     def description(self) -> BenchDescription:
-        """The device and its driver."""
+        """The device, its driver and the kernels' sources."""
         device = self._device
         named = (
             "platform_name",
@@ -55,7 +63,7 @@ class TiledBench:
         return BenchDescription(
             device=f"{device.device_name} ({device.platform_name}, driver {device.driver_version})",
             n_compute_units=device.compute_units,
-            fingerprint=tuple((name, str(getattr(device, name))) for name in named),
+            fingerprint=(*((name, str(getattr(device, name))) for name in named), ("kernels", self._kernels)),
         )
 
     def problem(self, case: ShapeCase) -> str | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+
 import numpy as np
 
 from perfsuite.measure.kernel_launches import Launch, Scalar
@@ -20,6 +23,7 @@ _ITEM_VALUES = 16
 
 _F32_BYTES = 4
 _PRELUDES = ("prelude.cl", "pieces.cl")
+_SOURCES = ("tiled.cl", "tiled_attention.cl")
 
 
 def tiled_launch(inputs: ShapeInputs, tiling: Tiling) -> Launch:
@@ -36,6 +40,16 @@ def tiled_launch(inputs: ShapeInputs, tiling: Tiling) -> Launch:
         global_size=global_size(shape, tiling),
         local_size=local_size(shape, tiling),
     )
+
+
+def kernels_digest(kernels_dir: Path) -> str:
+    """Return the first 12 digits of the SHA-256 of the kernels' sources; those of another directory are others."""
+    digest = hashlib.sha256()
+    for name in (*_PRELUDES, *_SOURCES):
+        path = kernels_dir / name
+        digest.update(path.read_bytes() if path.is_file() else b"")
+        digest.update(b"\0")
+    return digest.hexdigest()[:12]
 
 
 def local_size(shape: OperationShape, tiling: Tiling) -> tuple[int, int, int]:

@@ -10,6 +10,8 @@ weights that they come from memory. A shape is measured again and again over the
 * it pays for more of the start of a graph, the shorter it is. A forecast that is short against that bounds nothing, as
   for the suite's operators: INVALID, with the ratio for a hunt to steer by.
 
+Samples of one side alone are skewed, so the bounds are those of a median by order statistics, which hold for any noise.
+
 The limit is that of the suite's operators: the upper bound of the forecast's interval times the profile's tolerance of
 calibrated operators.
 """
@@ -19,11 +21,11 @@ from __future__ import annotations
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_ns
+from perfsuite.verdict.paired import paired_ratio
 from perfsuite.verdict.shapes.basis import Basis, verdict_of
 from perfsuite.verdict.shapes.confirmation import RatioBounds
 from perfsuite.verdict.shapes.measurements import Measurements
 from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.verdict.signed_rank import compare_pairs
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 
@@ -47,7 +49,8 @@ def _judged(basis: Basis, case: ShapeCase, expectation: Expectation) -> ShapeVer
     def measure(bench: Measurements) -> RatioBounds:
         samples_ns = bench.samples_ns(case, design.n_pairs)
         constant_ns = [expected_ns] * len(samples_ns)
-        return RatioBounds.of_change(compare_pairs(constant_ns, samples_ns, alpha=design.alpha))
+        found = paired_ratio(constant_ns, samples_ns, confidence=1.0 - design.alpha)
+        return RatioBounds(ratio=found.median_ratio, lower_ratio=found.lower_ratio, upper_ratio=found.upper_ratio)
 
     if expectation.limit_ns is None:
         bounds = measure(basis.screen)

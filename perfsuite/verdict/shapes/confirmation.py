@@ -5,7 +5,8 @@ ratio is within the limit in each of the processes, all of them flag with a chan
 ``alpha ** (1 + n_confirmations)``, the noise of each process being its own: 2e-5 at an alpha of 0.025 and 2
 confirmations. That is at a ratio of the limit itself; at equal times the limit is several deviations away and the
 chance far smaller. A property of several comparisons (growth, of each dimension) adds their chances, and so does a hunt
-over its shapes.
+over its shapes. CALIBRATED has the same alpha for a median; CEILING has none, for the fastest sample is an extreme: its
+limit rests on the spread of the ceilings.
 
 What a process draws once. Buffers come to lie where they lie, and a layout that is bad for one side is a true
 difference for as long as the process lives: more pairs make the wrong answer surer. So the confirmations are not more

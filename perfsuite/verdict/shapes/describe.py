@@ -1,4 +1,4 @@
-"""A verdict on a shape for people: what is slower than what, by how much, how sure, and how to measure it again."""
+"""How the shape of a verdict is measured again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: The dimensions whose options of ``perfsuite sweep`` are called otherwise.
 _OPTIONS = {"kvheads": "--kv-heads", "head": "--head-size"}
-
-
-def describe(verdict: ShapeVerdict, device: str, *, platform: str | None = None) -> str:
-    """Return one line: property and outcome, the case, the reason, and the command that measures it again."""
-    head = f"{verdict.property.value} {verdict.outcome.value}: {verdict.case_id}"
-    return f"{head}: {verdict.reason}; measure again: {sweep_command(verdict, device, platform=platform)}"
 
 
 def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from perfsuite.errors import ShapeCrashError
-from perfsuite.expectation.shapes.floor import ShapeCeilings, efficiency_ratio
+from perfsuite.expectation.shapes.floor import ShapeCeilings
 from perfsuite.expectation.shapes.forecast import ShapeForecasts
 from perfsuite.measure.shapes.meter import ShapeMeters
 from perfsuite.records.outcome import Outcome
@@ -91,16 +91,6 @@ class ShapeJudge:
             self._verdicts[key] = self._judged(property, case)
         return self._verdicts[key]
 
-    def efficiency_ratio(self, case: ShapeCase) -> float | None:
-        """Return what the fastest sample of a case reaches of the ceilings; None where either is not known."""
-        ceilings, screen = self._basis.ceilings, self._basis.screen
-        if ceilings is None or screen.problem(case) is not None:
-            return None
-        try:
-            return efficiency_ratio(case.shape, ceilings, screen.fastest_ns(case, self._basis.design.n_pairs))
-        except ShapeCrashError:
-            return None
-
     def _judged(self, property: ShapeProperty, case: ShapeCase) -> ShapeVerdict:
         problem = self._basis.screen.problem(case)
         if problem is not None:
@@ -119,6 +109,8 @@ class ShapeJudge:
                 verdict = _JUDGES[property](self._basis.screened_with(Measurements(meter)), case)
         except ShapeCrashError as again:
             reason = f"{again}; in a fresh process as well"
+            if again.case_id != case.case_id:  # what it is held against is a shape of its own, which CORRECT may draw
+                return verdict_of(property, case, Outcome.INVALID, f"nothing to compare with: {reason}")
             if property is ShapeProperty.CORRECT:  # nothing but the case itself was computed
                 self._crashes[case.case_id] = reason
             return verdict_of(property, case, WRONG, reason)

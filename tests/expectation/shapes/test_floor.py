@@ -8,7 +8,6 @@ import pytest
 
 from perfsuite.errors import ShapeError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.expectation.roofline.ceiling import Ceiling, Rate, Resource
 from perfsuite.expectation.shapes.floor import ShapeCeilings, efficiency_ratio, floor_ns
 from perfsuite.workload.shapes.operation_shape import OperationShape
 
@@ -17,18 +16,6 @@ CEILINGS = ShapeCeilings(
     flops_per_s={"fp32": 50e9, "f16": 80e9, "int8": 200e9},
     spread_ratio=0.1,
 )
-
-
-def measured(kind: str, per_s: float | None, working_set_bytes: int | None = None) -> Ceiling:
-    """Return a ceiling of an OpenCL device; None is one that is missing."""
-    return Ceiling(
-        processor="device",
-        resource=Resource.COMPUTE if working_set_bytes is None else Resource.BANDWIDTH,
-        kind=kind,
-        working_set_bytes=working_set_bytes,
-        rate=None if per_s is None else Rate(best_per_s=per_s, median_per_s=per_s / 2, n_rounds=5),
-        missing="it has none" if per_s is None else "",
-    )
 
 
 @pytest.mark.parametrize(("type", "flops_per_s"), [("f32", 50e9), ("f16", 80e9), ("q8_0", 200e9), ("q4_k", 200e9)])
@@ -79,15 +66,6 @@ def test_the_processors_probes_give_the_fastest_use_of_each_level() -> None:
     assert ceilings.bandwidths == ((64, 5.0),)
     assert ceilings.flops_per_s == {"fp32": 1.0, "int8": 2.0}
     assert ceilings.spread_ratio == 0.2
-
-
-def test_an_opencl_device_is_taken_at_its_best_rates() -> None:
-    """The fastest use of each working set counts, at its best round; what is missing is left out."""
-    found = [measured("read", 3.0, 256), measured("copy", 7.0, 64), measured("read", 5.0, 64)]
-    found += [measured("fp32", 9.0), measured("f16", None)]
-    ceilings = ShapeCeilings.of_device(found, spread_ratio=0.1)
-    assert ceilings.bandwidths == ((64, 7.0), (256, 3.0))
-    assert ceilings.flops_per_s == {"fp32": 9.0}
 
 
 @pytest.mark.parametrize(

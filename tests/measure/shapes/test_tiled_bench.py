@@ -21,6 +21,7 @@ from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment
 from perfsuite.measure.shapes import tiled_bench
 from perfsuite.measure.shapes.samples import Deviation
 from perfsuite.measure.shapes.tiled_bench import TiledBench, TiledOperation
+from perfsuite.measure.shapes.tiled_launches import kernels_digest
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
@@ -352,6 +353,7 @@ def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
         "device_version": "OpenCL 3.0",
         "driver_version": "1.2",
         "compute_units": "4",
+        "kernels": kernels_digest(KERNELS_DIR),
     }
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from perfsuite.expectation.shapes.padding import INNER_STEP
+from perfsuite.measure.kernel_programs import KERNELS_DIR
 from perfsuite.measure.shapes.shape_inputs import draw_inputs
 from perfsuite.measure.shapes.tiled_launches import (
     STEP,
     buffer_bytes,
     global_size,
+    kernels_digest,
     local_bytes,
     local_size,
     tiled_launch,
@@ -92,3 +96,13 @@ def test_arguments_of_attention() -> None:
 
     assert launch.scalars == (6, 2, 64, 65, np.float32(0.125))
     assert isinstance(launch.scalars[-1], np.float32)
+
+
+def test_other_sources_have_another_digest(tmp_path: Path) -> None:
+    """What was accepted of one copy of the kernels does not excuse another; an exact copy is the same."""
+    copied, changed = (Path(shutil.copytree(KERNELS_DIR, tmp_path / name)) for name in ("copied", "changed"))
+    with (changed / "pieces.cl").open("a") as source:
+        source.write("// changed")
+    assert kernels_digest(copied) == kernels_digest(KERNELS_DIR)
+    assert kernels_digest(changed) != kernels_digest(KERNELS_DIR)
+    assert kernels_digest(tmp_path / "none") != kernels_digest(KERNELS_DIR)

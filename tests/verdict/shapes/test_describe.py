@@ -1,4 +1,4 @@
-"""Verdicts on shapes for people."""
+"""How a shape is measured again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from perfsuite.cli.sweep import add_parser
 from perfsuite.cli.sweep_cases import sweep_request
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.verdict.shapes.describe import describe, sweep_command
+from perfsuite.verdict.shapes.describe import sweep_command
 from perfsuite.verdict.shapes.judge import ShapeJudge
 from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.workload.shapes.shape_case import ShapeCase
@@ -29,16 +29,11 @@ def padded_dimensions(verdict: ShapeVerdict) -> list[str]:
     return [each for each in case.operation.dimensions if case.shape.of(each) != against.shape.of(each)]
 
 
-def test_one_line_says_what_was_found_and_how_to_measure_it_again() -> None:
-    """Property, outcome, case, how much slower than what, how sure, on how many processes, and the command."""
-    told = describe(slow(tiled("bmm/b32-m1-n33-k128/f16")), "host")
-    head, case_id, rest = told.split(": ", 2)
-    assert head == "padding regressed"
-    assert case_id == "shape/tiled/bmm/b32-m1-n33-k128/f16/tile64-vector8"
-    assert " % to +" in told
-    assert "against padded n64, margin 25 %; in 2 fresh processes; measure again: perfsuite sweep" in told
-    assert "\n" not in told
-    assert rest.rsplit("again: ", 1)[1] == (
+def test_the_command_measures_the_shape_up_to_what_it_was_held_against() -> None:
+    """Subject, type, tiling and all sizes are given, one of them as a range."""
+    verdict = slow(tiled("bmm/b32-m1-n33-k128/f16"))
+    assert "against padded n64, margin 25 %; in 2 fresh processes" in verdict.reason
+    assert sweep_command(verdict, "host") == (
         "perfsuite sweep bmm --device host --subject tiled --type f16 --tile 64 --vector 8 "
         "--b 32 --m 1 --n 33:64 --k 128"
     )

@@ -108,7 +108,7 @@ def test_a_wrong_output_is_never_accepted() -> None:
     """Neither is a crash."""
     wrong = kept(property=ShapeProperty.CORRECT, accepted_ratio=1e9)
     assert judged(wrong, 1.0, wrong=lambda _: True).outcome is WRONG
-    assert judged(kept(accepted_ratio=1e9), 1.0, crashes=lambda _: True).outcome is WRONG
+    assert judged(kept(accepted_ratio=1e9), 1.0, crashes=lambda case: case == CASE).outcome is WRONG
     assert judged(wrong, 1.0).outcome is Outcome.IMPROVED
 
 
