@@ -109,9 +109,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out the file of the hunts where none was asked for."""
+    if collection_path.name != _SHAPES_FILE or collection_path.parent != _cases_dir():
+        return None
     session = config.stash.get(SESSION_KEY, None)
-    is_asked = session is not None and session.config.shapes is not None
-    return True if not is_asked and collection_path == _cases_dir() / _SHAPES_FILE else None
+    return None if session is not None and session.config.shapes is not None else True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

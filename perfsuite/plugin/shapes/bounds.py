@@ -10,6 +10,9 @@ from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.operation_shape import block_values
 
+#: What no bench can address is not drawn either; looking for the primes below it would take minutes.
+MOST_SIZE = 2**30
+
 _EXPECTED = "expected <dimension>=<least>:<most>,.., such as k=2:512,n=1:512"
 
 
@@ -22,8 +25,8 @@ class SizeRange:
 
     def __post_init__(self) -> None:
         """Refuse what holds no size."""
-        if not 1 <= self.least <= self.most:
-            raise ShapeError(f"sizes {self.least}:{self.most}: expected 1 or more, the least first")
+        if not 1 <= self.least <= self.most <= MOST_SIZE:
+            raise ShapeError(f"sizes {self.least}:{self.most}: expected 1 to {MOST_SIZE}, the least first")
 
     def in_blocks(self, block: int) -> SizeRange | None:
         """Return the range between its first and its last multiple of `block`; None where it holds none."""
@@ -51,7 +54,7 @@ DEFAULT_BOUNDS: Mapping[Operation, Bounds] = {
     Operation.ATTENTION: _bounds(heads=32, kvheads=8, head=256, context=512),
 }
 
-#: Sizes whose launches take long enough for a forecast to bound them, which of short ones it does not.
+#: Sizes whose launches take so long that a forecast bounds them; the forecasts of short ones do not.
 TIMED_BOUNDS: Mapping[Operation, Bounds] = {
     Operation.GEMM: _between(m=(4, 64), n=(512, 2048), k=(512, 2048)),
     Operation.BMM: _between(b=(8, 32), m=(1, 8), n=(512, 4096), k=(64, 256)),
@@ -70,6 +73,12 @@ def types_within(operation: Operation, bounds: Bounds, types: Iterable[str] = ST
     """Return those of the types that have whole blocks within the bounds of the inner dimension."""
     inner = bounds[operation.inner_dimension]
     return tuple(each for each in types if inner.in_blocks(block_values(each)) is not None)
+
+
+def kv_heads_within(bounds: Bounds) -> tuple[int, ...]:
+    """Return the counts of KV heads that have a multiple within the bounds of the heads."""
+    heads, kv_heads = bounds["heads"], bounds["kvheads"]
+    return tuple(each for each in range(kv_heads.least, kv_heads.most + 1) if heads.in_blocks(each) is not None)
 
 
 def parse_bounds(text: str, operations: Iterable[Operation]) -> Bounds:

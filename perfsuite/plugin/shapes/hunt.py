@@ -12,7 +12,7 @@ from typing import Protocol
 from hypothesis import assume, event, target
 from hypothesis import strategies as st
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import PerfsuiteError, ShapeError
 from perfsuite.expectation.shapes.padding import dimension_steps
 from perfsuite.plugin.shapes.sizes import beside_multiple
 from perfsuite.records.outcome import Outcome
@@ -49,6 +49,8 @@ class Hunt:
     is_accepted: Callable[[ShapeVerdict], bool] = lambda verdict: False
     #: What was judged, by case id.
     verdicts: dict[str, ShapeVerdict] = field(default_factory=dict)
+    #: The cases among them that fail within what a reviewer accepted.
+    accepted: set[str] = field(default_factory=set)
     #: Shapes that could not be judged, by reason.
     rejected: Counter[str] = field(default_factory=Counter)
     #: Examples that were drawn when the time was up.
@@ -66,7 +68,11 @@ class Hunt:
 
     def example(self, data: st.DataObject) -> None:
         """Draw a shape and judge it; `ShapeFailure` where the property does not hold."""
-        case = data.draw(self.cases, label="case")
+        try:
+            case = data.draw(self.cases, label="case")
+        except ShapeError as error:  # nothing is within the bounds
+            self.error = error
+            return
         if self.error is not None or self._is_left_out(case):
             return
         try:
@@ -80,7 +86,9 @@ class Hunt:
             assume(False)
         if verdict.ratio is not None and 0.0 < verdict.ratio < math.inf:
             target(math.log(verdict.ratio), label="log ratio")
-        if verdict.outcome.fails and not self.is_accepted(verdict):
+        if verdict.outcome.fails and self.is_accepted(verdict):
+            self.accepted.add(case.case_id)
+        elif verdict.outcome.fails:
             self.failing = verdict
             raise ShapeFailure(f"{case.case_id}: {verdict.reason}")
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from perfsuite.errors import ShapeError
-from perfsuite.plugin.shapes.bounds import Bounds, bounds_of, parse_bounds, types_within
+from perfsuite.plugin.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds, types_within
 from perfsuite.plugin.shapes.budget import HUNT_BUDGETS, HuntBudget
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
@@ -30,6 +30,14 @@ _SUBORDINATE = {
     "perf_shape_bounds": "--perf-shape-bounds",
     "perf_shape_profile": "--perf-shape-profile",
     "perf_kernels": "--perf-kernels",
+}
+
+#: Options of all runs by which a hunt may end otherwise.
+_SHARED = {
+    "perf_opencl_platform": "--perf-opencl-platform",
+    "threads": "--threads",
+    "perf_margin": "--perf-margin",
+    "baseline_dir": "--baseline-dir",
 }
 
 _Choice = TypeVar("_Choice", Operation, Subject)
@@ -99,8 +107,8 @@ def add_shape_options(group: pytest.OptionGroup) -> None:
 
 def refuse_without_device(option: argparse.Namespace) -> None:
     """Refuse to run anything but hunts where hunts were asked for, on no device."""
-    if option.perf_shapes is not None:
-        raise pytest.UsageError(f"{_NAME}={option.perf_shapes}: on which device? Give --device=NAME as well")
+    if given := _given(option):
+        raise pytest.UsageError(f"{given[0]}: on which device? Give --device=NAME as well")
 
 
 def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
@@ -133,8 +141,9 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
 
 
 def _given(option: argparse.Namespace) -> tuple[str, ...]:
-    named = {"perf_shapes": _NAME, **_SUBORDINATE}
+    named = {"perf_shapes": _NAME, **_SUBORDINATE, **_SHARED}
     values = {name: getattr(option, value) for value, name in named.items()}
+    values["--baseline"] = "off" if option.baseline == "off" else None
     return tuple(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
@@ -195,6 +204,10 @@ def _seed(option: argparse.Namespace) -> str:
 
 
 def _refuse_nothing_to_draw(request: HuntRequest) -> None:
+    if Operation.ATTENTION in request.operations and not kv_heads_within(
+        bounds_of(Operation.ATTENTION, request.bounds)
+    ):
+        raise pytest.UsageError(f"{_NAME}: attention has no heads within its bounds that are a multiple of kvheads")
     for operation in request.operations:
         if not request.types_of(operation):
             inner = operation.inner_dimension

@@ -42,6 +42,8 @@ class ShapeHunts:
     begun: dict[str, Hunt] = field(default_factory=dict)
     #: Why a subject cannot run.
     reasons: dict[Subject, str] = field(default_factory=dict)
+    #: The hunts that came to an end, by case id: what others have found may not be the smallest yet.
+    ended: set[str] = field(default_factory=set)
     #: What was kept, in words.
     kept: list[str] = field(default_factory=list)
     kind: str = HUNT
@@ -70,7 +72,6 @@ class ShapeHunts:
 
         A device without OpenCL is no error of the run; its hunts are INVALID and say so.
         """
-        self._shares = TimeShares(left_s=self.request.budget.limit_s, n_left=len(case_ids))
         failed: PerfsuiteError | None = None
         for subject in self._subjects(case_ids):
             progress.step(f"shapes, subject {subject.value}")
@@ -79,6 +80,8 @@ class ShapeHunts:
             except PerfsuiteError as error:
                 self.reasons[subject] = str(error)
                 failed = failed if isinstance(error, OpenClError) else error
+        n_left = sum(self.aims[case_id][0] not in self.reasons for case_id in case_ids)
+        self._shares = TimeShares(left_s=self.request.budget.limit_s, n_left=n_left)
         if failed is not None:
             raise failed
 
@@ -92,6 +95,7 @@ class ShapeHunts:
     def finish(self, case_id: str) -> None:
         """Give the time that a hunt has left to those that follow."""
         if case_id in self.begun:
+            self.ended.add(case_id)
             self._shares.finish()
 
     def judge(self, case_id: str, reason: str) -> Judgement:
@@ -117,14 +121,18 @@ class ShapeHunts:
 
     def notes(self) -> tuple[str, ...]:
         """Say which shapes were kept, or would be."""
+        broken_off = tuple(self._broken_off())
         if self.kept:
-            return tuple(self.kept)
+            return (*self.kept, *broken_off)
         found = tuple(self._found())
         if not found:
-            return ()
+            return broken_off
         where = self.config.baseline_dir / self.config.profile.name / "shapes"
         kept = "that shape" if len(found) == 1 else f"these {len(found)} shapes"
-        return (f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on",)
+        return (
+            f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on",
+            *broken_off,
+        )
 
     def _begin(self, case_id: str) -> Hunt:
         from perfsuite.plugin.shapes.hunt import Hunt  # brings Hypothesis, as the strategies do
@@ -138,12 +146,10 @@ class ShapeHunts:
             cases=cases,
             judge=self.judges.of(subject),
             until_s=self._shares.start(),
-            is_accepted=self._accepted(subject, operation, property),
+            is_accepted=self._accepted(subject),
         )
 
-    def _accepted(
-        self, subject: Subject, operation: Operation, property: ShapeProperty
-    ) -> Callable[[ShapeVerdict], bool]:
+    def _accepted(self, subject: Subject) -> Callable[[ShapeVerdict], bool]:
         """Return what says of a failing verdict whether a reviewer has accepted as much."""
         from perfsuite.verdict.shapes.kept import is_accepted
         from perfsuite.verdict.shapes.kept_files import accepted_ratio_of, read_kept
@@ -151,10 +157,13 @@ class ShapeHunts:
         if self.config.baseline_mode == "off":
             return lambda verdict: False
         kept, judge = read_kept(self.config.baseline_dir, self.config.profile.name), self.judges.of(subject)
-        accepted_ratio = accepted_ratio_of(kept, subject, operation, property, judge.fingerprint)
-        if accepted_ratio is None:
-            return lambda verdict: False
-        return lambda verdict: is_accepted(verdict, accepted_ratio, judge.margin_ratio)
+
+        def accepts(verdict: ShapeVerdict) -> bool:
+            case = ShapeCase.from_id(verdict.case_id)
+            ratio = accepted_ratio_of(kept, case, verdict.property, judge.fingerprint)
+            return ratio is not None and is_accepted(verdict, ratio, judge.margin_ratio)
+
+        return accepts
 
     def _reason(self, case_id: str, hunt: Hunt) -> str:
         if hunt.error is not None:
@@ -162,13 +171,16 @@ class ShapeHunts:
         parts = [f"{len(hunt.judged)} shapes"]
         if hunt.failing is not None:
             parts = [f"{_named(hunt.failing)}: {hunt.failing.reason}", f"the smallest found of {parts[0]}"]
-            parts.append(f"measure again: {self._sweep(hunt.failing)}")
+            if self.request.kernels_dir is None or self.aims[case_id][0] is not Subject.TILED:
+                parts.append(f"measure again: {self._sweep(hunt.failing)}")
             parts.append(f"hunt again: {self.request.command(self.config.profile.name, case_id)}")
             return "; ".join(parts)
         if not hunt.judged:
             parts = ["no shape could be judged"]
         if hunt.worst is not None and hunt.worst.ratio is not None:
             parts.append(f"worst ratio {hunt.worst.ratio:.3g} at {_named(hunt.worst)}")
+        if hunt.accepted:
+            parts.append(f"{len(hunt.accepted)} of them fail within what was accepted")
         if n_rejected := hunt.rejected.total():
             parts.append(f"{n_rejected} could not be judged, such as: {hunt.rejected.most_common(1)[0][0]}")
         if hunt.n_left_out:
@@ -182,8 +194,15 @@ class ShapeHunts:
 
     def _found(self) -> Iterator[tuple[Subject, ShapeVerdict]]:
         for case_id, hunt in self.begun.items():
-            if hunt.failing is not None:
+            if hunt.failing is not None and case_id in self.ended:
                 yield self.aims[case_id][0], hunt.failing
+
+    def _broken_off(self) -> Iterator[str]:
+        """Tell what was found by hunts that were interrupted before it was small; it is not kept."""
+        for case_id, hunt in self.begun.items():
+            if hunt.failing is not None and case_id not in self.ended:
+                again = self.request.command(self.config.profile.name, case_id)
+                yield f"broken off at {_named(hunt.failing)}: {hunt.failing.reason}; hunt again: {again}"
 
     def _subjects(self, case_ids: Collection[str]) -> tuple[Subject, ...]:
         return tuple(dict.fromkeys(self.aims[case_id][0] for case_id in case_ids))

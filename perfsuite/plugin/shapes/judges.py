@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: The kind whose margin holds for all shapes, hunted and kept.
 HUNT = "shape-hunt"
 
+#: The longest that a shape may take before its process is said to hang; ggml's OpenCL kernels compile for longer.
+_SHAPE_LIMIT_S = 60.0
+
 
 @dataclass(kw_only=True)
 class ShapeJudges:
@@ -52,7 +55,7 @@ class ShapeJudges:
         self._opened.clear()
 
     def _open(self, subject: Subject) -> ShapeJudge:
-        from perfsuite.measure.shapes.meters import open_meters  # these bring NumPy and SciPy
+        from perfsuite.measure.shapes.meters import STEP_LIMIT_S, open_meters  # these bring NumPy and SciPy
         from perfsuite.verdict.shapes.judge import MARGIN_RATIO, ShapeJudge
         from perfsuite.verdict.shapes.shape_design import SHAPE_DESIGNS
 
@@ -66,6 +69,7 @@ class ShapeJudges:
                 platform=config.opencl_platform or config.profile.opencl_platform,
                 kernels_dir=request.kernels_dir if subject is Subject.TILED else None,
                 engine=config.engine,
+                limit_s=STEP_LIMIT_S if subject is Subject.GGML_OPENCL else _SHAPE_LIMIT_S,
             )
         )
         _ = meters.resident().description  # starts it: a subject that cannot run is no matter of a shape

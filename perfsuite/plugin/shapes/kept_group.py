@@ -64,9 +64,11 @@ class KeptShapes:
 
     def _verdict(self, shapes: list[KeptShape]) -> ShapeVerdict:
         from perfsuite.verdict.shapes.kept import judge_kept  # brings SciPy, as what it needs
+        from perfsuite.verdict.shapes.kept_files import bench_of
 
         judge = self.judges.of(shapes[0].case.subject)
-        here = [each for each in shapes if dict(each.example.fingerprint) == judge.fingerprint]
+        bench = bench_of(judge.fingerprint)
+        here = [each for each in shapes if bench_of(each.example.fingerprint) == bench]
         return judge_kept(judge, (here or shapes)[0])
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import ShapeError
 from perfsuite.expectation.shapes.padding import INNER_STEP, dimension_steps
-from perfsuite.plugin.shapes.bounds import Bounds, SizeRange, bounds_of, types_within
+from perfsuite.plugin.shapes.bounds import Bounds, SizeRange, bounds_of, kv_heads_within, types_within
 from perfsuite.plugin.shapes.sizes import Snap, architecture_sizes, fewer_steps, snapped_within
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
@@ -114,7 +114,7 @@ def _heads(draw: st.DrawFn, heads: SizeRange, kv_heads: SizeRange) -> dict[str, 
     are the limit itself over the fewest KV heads. So each shrinks on its own, whichever of them a fault depends on:
     heads as the limit, KV heads for equal groups or for equal heads, and groups.
     """
-    counts = [each for each in range(kv_heads.least, kv_heads.most + 1) if heads.in_blocks(each) is not None]
+    counts = kv_heads_within({"heads": heads, "kvheads": kv_heads})
     if not counts:
         raise ShapeError(
             f"heads={heads.least}:{heads.most} with kvheads={kv_heads.least}:{kv_heads.most}: expected some heads to "

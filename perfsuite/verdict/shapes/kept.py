@@ -8,7 +8,7 @@ from perfsuite.device.fingerprint import differences
 from perfsuite.records.outcome import Outcome
 from perfsuite.units import format_change
 from perfsuite.verdict.shapes.judge import ShapeJudge
-from perfsuite.verdict.shapes.kept_files import KeptShape
+from perfsuite.verdict.shapes.kept_files import KeptShape, bench_of
 from perfsuite.verdict.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 
 #: The properties that are judged against the margin.
@@ -27,7 +27,7 @@ def judge_kept(judge: ShapeJudge, kept: KeptShape) -> ShapeVerdict:
     it may still fail there, and is PASS.
     """
     verdict = judge.judge(kept.property, kept.case)
-    elsewhere = "; ".join(differences(dict(kept.example.fingerprint), judge.fingerprint))
+    elsewhere = "; ".join(differences(bench_of(kept.example.fingerprint), bench_of(judge.fingerprint)))
     if verdict.outcome is Outcome.INVALID:
         return verdict
     if verdict.outcome.fails:
@@ -37,7 +37,7 @@ def judge_kept(judge: ShapeJudge, kept: KeptShape) -> ShapeVerdict:
 
 def _failing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewhere: str) -> ShapeVerdict:
     accepted_ratio = kept.example.accepted_ratio
-    if accepted_ratio is None or verdict.lower_ratio is None or kept.property is ShapeProperty.CORRECT:
+    if accepted_ratio is None or verdict.lower_ratio is None or kept.property not in _ACCEPTABLE:
         return _told(verdict, verdict.outcome, "still fails")
     accepted = f"accepted were {format_change(accepted_ratio)}"
     if not is_accepted(verdict, accepted_ratio, margin_ratio):

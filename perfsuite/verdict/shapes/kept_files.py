@@ -16,8 +16,10 @@ from perfsuite.records.shape_examples import (
     write_examples,
 )
 from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+#: What a fingerprint tells of what is measured, rather than of the bench: whoever mends a kernel changes it.
+_UNDER_TEST = ("kernels",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,11 @@ class KeptShape:
     property: ShapeProperty
     #: The file that it lies in.
     path: Path
+
+
+def bench_of(fingerprint: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what a fingerprint tells of device and driver: a kept shape is held against kernels that have changed."""
+    return {name: value for name, value in dict(fingerprint).items() if name not in _UNDER_TEST}
 
 
 def read_kept(directory: Path, device: str) -> tuple[KeptShape, ...]:
@@ -63,9 +70,9 @@ def covers(kept: KeptShape, new: KeptShape) -> bool:
     was accepted covers only what is no worse than that.
     """
     old, other = kept.case, new.case
-    is_alike = (kept.property, old.subject, old.operation, old.shape.type, old.tiling, kept.example.fingerprint) == (
-        *(new.property, other.subject, other.operation, other.shape.type, other.tiling, new.example.fingerprint),
-    )
+    is_alike = (kept.property, old.subject, old.operation, old.shape.type, old.tiling) == (
+        *(new.property, other.subject, other.operation, other.shape.type, other.tiling),
+    ) and bench_of(kept.example.fingerprint) == bench_of(new.example.fingerprint)
     is_smaller = is_alike and all(
         size <= larger for size, larger in zip(old.shape.sizes, other.shape.sizes, strict=True)
     )
@@ -74,20 +81,22 @@ def covers(kept: KeptShape, new: KeptShape) -> bool:
 
 
 def accepted_ratio_of(
-    kept: Iterable[KeptShape],
-    subject: Subject,
-    operation: Operation,
-    property: ShapeProperty,
-    fingerprint: Mapping[str, str],
+    kept: Iterable[KeptShape], case: ShapeCase, property: ShapeProperty, fingerprint: Mapping[str, str]
 ) -> float | None:
-    """Return the largest ratio that a reviewer accepted of an operation on the bench of a fingerprint, if any."""
+    """Return the largest ratio that a reviewer accepted of such a case at any sizes, on the bench; None without any."""
     accepted = (
         each.example.accepted_ratio
         for each in kept
-        if (each.case.subject, each.case.operation, each.property) == (subject, operation, property)
-        and dict(each.example.fingerprint) == dict(fingerprint)
+        if each.property is property
+        and _kind(each.case) == _kind(case)
+        and bench_of(each.example.fingerprint) == bench_of(fingerprint)
     )
     return max((ratio for ratio in accepted if ratio is not None), default=None)
+
+
+def _kind(case: ShapeCase) -> tuple[object, ...]:
+    """Return all that cases are told apart by but for their sizes."""
+    return case.subject, case.operation, case.shape.type, case.tiling
 
 
 def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "") -> ShapeExample:
@@ -100,7 +109,7 @@ def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "
         upper_ratio=verdict.upper_ratio,
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         note=note,
-        fingerprint=tuple(sorted(fingerprint.items())),
+        fingerprint=tuple(sorted(bench_of(fingerprint).items())),
     )
 
 

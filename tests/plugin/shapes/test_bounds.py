@@ -33,7 +33,7 @@ def test_a_range_is_cut_to_whole_blocks() -> None:
     assert SizeRange(least=33, most=63).in_blocks(32) is None
 
 
-@pytest.mark.parametrize(("least", "most"), [(0, 4), (5, 4)])
+@pytest.mark.parametrize(("least", "most"), [(0, 4), (5, 4), (1, 2**30 + 1)])
 def test_a_range_holds_a_size(least: int, most: int) -> None:
     """Ranges that hold none are refused."""
     with pytest.raises(ShapeError, match=f"sizes {least}:{most}"):

@@ -33,6 +33,10 @@ from .conftest import FakeSubjects, Run
         ),
         (["--perf-shapes=gemm", "--against-args=threads=1"], "leave out --against"),
         (["--perf-shapes=gemm", "--prompts=x"], "leave out --prompts"),
+        (
+            ["--perf-shapes=attention", "--perf-shape-bounds=heads=3:3,kvheads=2:2"],
+            "attention has no heads within its bounds that are a multiple of kvheads",
+        ),
         (["--perf-shapes=gemm", "-p", "no:hypothesispytest"], "needs Hypothesis' own plugin"),
     ],
 )
@@ -57,9 +61,10 @@ def test_other_kernels_are_those_of_the_tiled_subject(run: Run, subjects: FakeSu
 
 def test_hunts_on_no_device_are_refused(pytester: pytest.Pytester) -> None:
     """Running the user's own tests instead would hide that nothing was hunted."""
-    result = pytester.runpytest_inprocess("--perf-shapes=gemv")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "--perf-shapes=gemv: on which device? Give --device=NAME as well" in result.stderr.str()
+    for option in ("--perf-shapes=gemv", "--perf-shape-types=f32"):
+        result = pytester.runpytest_inprocess(option)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert f"{option}: on which device? Give --device=NAME as well" in result.stderr.str()
 
 
 def test_the_command_of_a_hunt_repeats_what_was_given() -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis.strategies import DataObject
 
 from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.plugin.shapes.hunt import Hunt
 from perfsuite.plugin.shapes.hunts import properties_of
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.testing.shape_meters import SimulatedMeters
@@ -98,18 +100,57 @@ def test_what_is_recorded_is_tried_first_from_then_on(
     assert "shape-kept" not in run(*_GEMM, "--collect-only", "-q", "--baseline=off").stdout.str()
 
 
+def test_an_interrupted_hunt_keeps_nothing_and_tells_what_it_had(
+    run: Run,
+    subjects: FakeSubjects,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was not shrunk to its end is no shape for the baselines, but no finding to forget either."""
+    example = Hunt.example
+
+    def interrupted(hunt: Hunt, data: DataObject) -> None:
+        if hunt.failing is not None:
+            raise KeyboardInterrupt
+        example(hunt, data)
+
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    monkeypatch.setattr(Hunt, "example", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(*_GEMM, _FROM_2, "-k", "hunt and padding", "--hypothesis-seed=1", "--baseline=record")
+    out = capsys.readouterr().out
+    assert "broken off at gemm/m" in out
+    assert "; hunt again: pytest --device=host " in out
+    assert not (pytester.path / "baselines" / "host" / "shapes").exists()
+
+
+def test_a_finding_in_other_kernels_names_no_sweep_of_the_packages(
+    run: Run, subjects: FakeSubjects, told: Told, tmp_path: Path
+) -> None:
+    """A sweep has no other kernels, and would show nothing."""
+    (tmp_path / "tiled.cl").write_text("")
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    run(*_GEMM, "-k", "hunt and padding", f"--perf-kernels={tmp_path}", "--perf-margin=shape-hunt=0.3")
+    reason = told()["shape-hunt/tiled/gemm/padding"]["reason"]
+    assert "measure again" not in reason
+    assert f"--perf-kernels={tmp_path} --threads=2 --perf-margin=shape-hunt=0.3 --hypothesis-seed=" in reason
+
+
 def test_what_a_reviewer_accepted_is_no_finding_of_a_hunt(
     run: Run, subjects: FakeSubjects, told: Told, pytester: pytest.Pytester
 ) -> None:
-    """A hunt fails only on what is worse than was accepted of its operation; another property is not excused."""
+    """A hunt fails only on what is worse than was accepted of its operation and type, and tells what it let pass."""
+    asked = (*_GEMM, _FROM_2, "--perf-shape-subjects=ggml-cpu", "-k", "padding")
     subjects.meters.slowdowns = [(slow_k, 3.0)]
-    run(*_GEMM, _FROM_2, "-k", "padding", "--hypothesis-seed=1", "--baseline=record")
-    kept = pytester.path / "baselines" / "host" / "shapes" / "tiled-gemm.json"
+    run(*asked, "--hypothesis-seed=1", "--baseline=record")
+    kept = pytester.path / "baselines" / "host" / "shapes" / "ggml-cpu-gemm.json"
     kept.write_text(kept.read_text().replace('"accepted_ratio": null', '"accepted_ratio": 3.0'))
-    assert run(*_GEMM, _FROM_2, "-k", "padding", "--hypothesis-seed=2").ret == 0
+    assert run(*asked, "--hypothesis-seed=2").ret == 0
     assert {case["outcome"] for case in told().values()} == {"pass"}
+    assert "of them fail within what was accepted" in told()["shape-hunt/ggml-cpu/gemm/padding"]["reason"]
     subjects.meters.slowdowns = [(slow_k, 6.0)]
-    run(*_GEMM, _FROM_2, "-k", "padding", "--hypothesis-seed=2")
+    run(*asked, "--hypothesis-seed=2")
     assert {case["outcome"] for case in told().values()} == {"regressed"}
 
 

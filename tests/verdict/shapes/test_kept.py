@@ -61,6 +61,13 @@ def test_a_shape_that_no_longer_fails_is_to_be_removed() -> None:
     assert verdict.reason.startswith("no longer fails; remove it from shapes/tiled-gemm.json; ")
 
 
+def test_a_shape_that_was_found_in_other_kernels_is_held_against_these() -> None:
+    """Who mends a kernel changes it: that is no other bench, and what was accepted holds on."""
+    found = (*HERE, ("kernels", "of the day"))
+    assert judged(kept(fingerprint=found), 1.0).outcome is Outcome.IMPROVED
+    assert judged(kept(fingerprint=found, accepted_ratio=2.0), 2.0).outcome is Outcome.PASS
+
+
 @pytest.mark.parametrize(
     ("factor", "outcome", "reason"),
     [

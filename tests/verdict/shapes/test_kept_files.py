@@ -12,8 +12,7 @@ from perfsuite.records.outcome import Outcome
 from perfsuite.records.shape_examples import ShapeExample, examples_path, write_examples
 from perfsuite.verdict.shapes.kept_files import accepted_ratio_of, example_of, keep, read_kept
 from perfsuite.verdict.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.shape_case import Subject
+from perfsuite.workload.shapes.shape_case import Tiling
 
 from ...synthetic_shapes import ggml, tiled
 
@@ -46,6 +45,16 @@ def test_the_smallest_shape_is_kept(tmp_path: Path) -> None:
     (kept,) = read_kept(tmp_path, "host")
     assert (kept.example, kept.case.case_id, kept.property) == (SMALL, SMALL.case_id, ShapeProperty.PADDING)
     assert kept.path == examples_path(tmp_path, "host", SMALL.case_id)
+
+
+def test_kernels_are_no_part_of_the_bench(tmp_path: Path) -> None:
+    """A shape that fails again after a kernel was changed is not kept twice."""
+    assert keep(tmp_path, "host", SMALL)
+    assert not keep(tmp_path, "host", replace(SMALL, fingerprint=(*FINGERPRINT, ("kernels", "changed"))))
+    verdict = ShapeVerdict(
+        case_id=SMALL.case_id, property=ShapeProperty.PADDING, outcome=Outcome.REGRESSED, reason="slow", ratio=2.0
+    )
+    assert example_of(verdict, {"device": "one", "kernels": "changed"}).fingerprint == FINGERPRINT
 
 
 def test_a_smaller_shape_is_added_and_takes_nothing_away(tmp_path: Path) -> None:
@@ -117,19 +126,23 @@ def test_an_example_tells_what_the_verdict_did(tmp_path: Path) -> None:
     assert read_kept(tmp_path, "host")[0].example == made
 
 
-def test_the_largest_accepted_ratio_is_that_of_a_hunt(tmp_path: Path) -> None:
-    """Of the same subject, operation, property and bench; None where nothing was accepted."""
-    ids = [tiled(f"gemm/m1-n1-k{k}/f32").case_id for k in (33, 65, 97)]
-    accepted = (example(ids[0], accepted_ratio=2.0), example(ids[1], accepted_ratio=3.0), example(ids[2]))
-    write_examples(examples_path(tmp_path, "host", ids[0]), accepted)
+def test_the_largest_accepted_ratio_holds_for_cases_of_one_kind(tmp_path: Path) -> None:
+    """Subject, operation, type, tiling, property and bench are the same; None where nothing was accepted."""
+    cases = [tiled(f"gemm/m1-n1-k{k}/f32") for k in (33, 65, 97)]
+    accepted = (
+        example(cases[0].case_id, accepted_ratio=2.0),
+        example(cases[1].case_id, accepted_ratio=3.0),
+        example(cases[2].case_id),
+    )
+    write_examples(examples_path(tmp_path, "host", cases[0].case_id), accepted)
     kept, bench = read_kept(tmp_path, "host"), dict(FINGERPRINT)
-
-    def found(subject: Subject, operation: Operation, property: ShapeProperty, there: dict[str, str]) -> float | None:
-        return accepted_ratio_of(kept, subject, operation, property, there)
-
-    assert found(Subject.TILED, Operation.GEMM, ShapeProperty.PADDING, bench) == 3.0
-    assert found(Subject.GGML_CPU, Operation.GEMM, ShapeProperty.PADDING, bench) is None
-    assert found(Subject.TILED, Operation.BMM, ShapeProperty.PADDING, bench) is None
-    assert found(Subject.TILED, Operation.GEMM, ShapeProperty.GROWTH, bench) is None
-    assert found(Subject.TILED, Operation.GEMM, ShapeProperty.PADDING, {"device": "two"}) is None
-    assert accepted_ratio_of(kept[2:], Subject.TILED, Operation.GEMM, ShapeProperty.PADDING, bench) is None
+    other = replace(cases[0], tiling=Tiling(tile=8, vector=1))
+    larger = tiled("gemm/m9-n9-k333/f32")
+    assert accepted_ratio_of(kept, larger, ShapeProperty.PADDING, bench) == 3.0
+    assert accepted_ratio_of(kept, larger, ShapeProperty.PADDING, {**bench, "kernels": "changed"}) == 3.0
+    assert accepted_ratio_of(kept, larger, ShapeProperty.PADDING, {"device": "two"}) is None
+    assert accepted_ratio_of(kept, larger, ShapeProperty.GROWTH, bench) is None
+    assert accepted_ratio_of(kept, other, ShapeProperty.PADDING, bench) is None
+    assert accepted_ratio_of(kept, tiled("gemm/m9-n9-k333/f16"), ShapeProperty.PADDING, bench) is None
+    assert accepted_ratio_of(kept, ggml("gemm/m9-n9-k333/f32"), ShapeProperty.PADDING, bench) is None
+    assert accepted_ratio_of(kept[2:], larger, ShapeProperty.PADDING, bench) is None
