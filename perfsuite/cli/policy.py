@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 _TILES, _VECTORS = "8,16,32,64", "4,8,16"
 _CHOOSE = ("both", "tiling", "backend")
 
+#: Of two processes that promise an interval says nothing.
+_LEAST_PROCESSES = 6
+
 _DESCRIPTION = (
     "Measure an operation over a grid of shapes and write a small table that a runtime can load: the best tile and "
     "vector width of the suite's kernels by size, and from which size on ggml's OpenCL backend beats its processor "
     "backend, with the gain that this promises over the best single choice. 'check' measures each row anew, at sizes "
-    "that the table was not made from."
+    "that are drawn from its range."
 )
 
 
@@ -95,8 +98,9 @@ def _measure(options: argparse.Namespace) -> int:
 
     check_counts(options, "threads", "processes", "rounds")
     check_outputs({"--output": options.output})
-    if options.processes % 2:
-        raise PolicyError(f"--processes={options.processes}: expected an even number; one half chooses, one promises")
+    if options.processes % 2 or options.processes < _LEAST_PROCESSES:
+        wanted = f"an even number from {_LEAST_PROCESSES} on"
+        raise PolicyError(f"--processes={options.processes}: expected {wanted}; one half chooses, one promises")
     questions = _questions(options)
     _check_bytes(questions)
     policy = _measured(options, questions)

@@ -28,8 +28,8 @@ def _plain(check: PromiseCheck) -> dict[str, Any]:
         "over": str(promise.over),
         "promised": asdict(promise.promised),
         "measured": None if check.measured is None else asdict(check.measured),
-        "sizes": list(promise.sizes),
-        "is_held_out": promise.is_held_out,
+        "sizes": list(promise.drawn.sizes),
+        "fitted_sizes": list(promise.drawn.fitted_sizes),
         "holding": check.holding.value,
         "reason": check.reason or None,
     }

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 
+from perfsuite.cli.sweep_sizes import LONGEST, MOST_SIZE, SizeRange, all_sizes
 from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.operation_shape import block_values
 
-#: The largest size, and most sizes of a grid: each is measured with each choice.
-MOST_SIZE = 1 << 20
-MOST_SIZES = 100
+#: Most sizes of a grid: each is measured with each choice.
+MOST_GRID_SIZES = 100
 
 FORM = "a list such as 1,8,64, or FIRST:LAST or FIRST:LAST:STEP, such as 1:512"
 
-#: What decides where nobody said.
-_GROWING_RANGE = "1:512"
-_DEFAULTS: Mapping[Operation, Mapping[str, int]] = {
-    Operation.GEMM: {"m": 64, "n": 512, "k": 512},
-    Operation.BMM: {"b": 32, "m": 1, "n": 512, "k": 128},
-    Operation.GEMV: {"n": 512, "k": 2048},
-    Operation.ATTENTION: {"heads": 32, "kvheads": 8, "head": 64, "context": 512},
-}
+#: What defaults rest on: the largest tile that is tried, and any device, for a grid is laid before one is opened.
+_TILE, _COMPUTE_UNITS = 64, 1
 
 
 def grid_sizes(
@@ -39,9 +32,8 @@ def grid_sizes(
     growing = operation.growing_dimension
     given = dict(texts)
     if growing not in given and not any(re.search(r"[:,]", text) for text in given.values()):
-        given[growing] = _GROWING_RANGE
-    inner = operation.inner_dimension
-    steps = {inner: block_values(type)}
+        given[growing] = f"1:{LONGEST}"
+    steps = {operation.inner_dimension: block_values(type)}
     sizes = {name: sizes_of(name, text, steps.get(name, 1)) for name, text in given.items()}
     several = [name for name, each in sizes.items() if len(each) > 1]
     if len(several) != 1:
@@ -49,10 +41,13 @@ def grid_sizes(
         raise ShapeError(
             f"{operation.value}: {seen} of several sizes; expected exactly one dimension to decide: {FORM}"
         )
-    defaults = {**_DEFAULTS[operation], inner: math.lcm(_DEFAULTS[operation][inner], steps[inner])}
-    fixed = {name: sizes[name][0] if name in sizes else defaults[name] for name in operation.dimensions}
-    del fixed[several[0]]
-    return several[0], sizes[several[0]], fixed
+    (deciding,) = several
+    asked = {
+        name: SizeRange(sizes=range(each[0], each[-1] + 1), is_range=name == deciding) for name, each in sizes.items()
+    }
+    found = all_sizes(operation, asked, type=type, tile=_TILE, n_compute_units=_COMPUTE_UNITS)
+    fixed = {name: found[name].sizes[0] for name in operation.dimensions if name != deciding}
+    return deciding, sizes[deciding], fixed
 
 
 def sizes_of(dimension: str, text: str, step: int = 1) -> tuple[int, ...]:
@@ -73,8 +68,10 @@ def sizes_of(dimension: str, text: str, step: int = 1) -> tuple[int, ...]:
         found = _range(int(match[1]), int(match[2]), int(match[3]) if match[3] else None, step)
     else:
         raise ShapeError(f"{dimension}: {text!r} names no sizes; expected {FORM}")
-    if not 1 <= len(found) <= MOST_SIZES or found[0] < 1 or found[-1] > MOST_SIZE:
-        raise ShapeError(f"{dimension}: {text!r}: expected sizes of 1 to {MOST_SIZE}, and 1 to {MOST_SIZES} of them")
+    if not 1 <= len(found) <= MOST_GRID_SIZES or found[0] < 1 or found[-1] > MOST_SIZE:
+        raise ShapeError(
+            f"{dimension}: {text!r}: expected sizes of 1 to {MOST_SIZE}, and 1 to {MOST_GRID_SIZES} of them"
+        )
     return tuple(found)
 
 
@@ -88,7 +85,7 @@ def number_list(option: str, text: str) -> tuple[int, ...]:
 
 def _range(first: int, last: int, stride: int | None, step: int) -> list[int]:
     if stride is not None:
-        return list(range(first, last + 1, stride))[: MOST_SIZES + 1] if stride else []
+        return list(range(first, last + 1, stride))[: MOST_GRID_SIZES + 1] if stride else []
     blocks = (-(-first // step), -(-last // step))
     between = (size for size in _fibonacci(blocks[1]) if size > blocks[0])
     return sorted({size * step for size in (*blocks, *between)}) if first <= last else []

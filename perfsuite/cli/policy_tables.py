@@ -69,9 +69,10 @@ def _check_table(table: PolicyTable, checks: Sequence[PromiseCheck]) -> Table:
 
 def _say_sizes(table: PolicyTable, checks: Sequence[PromiseCheck]) -> None:
     """Say where each row was measured."""
-    for row, held in {each.promise.row: each.promise for each in checks}.items():
-        others = "" if held.is_held_out else ", from which the table was made; the range holds no others"
-        print(f"{_where(table, row)}: measured at {', '.join(map(str, held.sizes))}{others}")
+    for row, drawn in {each.promise.row: each.promise.drawn for each in checks}.items():
+        fitted = ", ".join(map(str, drawn.fitted_sizes))
+        told = f"; the choice was made at {fitted} as well" if fitted else ""
+        print(f"{_where(table, row)}: measured at {', '.join(map(str, drawn.sizes))}{told}")
 
 
 def _say_reasons(table: PolicyTable, checks: Sequence[PromiseCheck]) -> None:

@@ -21,7 +21,7 @@ _FORM = "FIRST:LAST or FIRST:LAST:STEP, such as 1:512"
 _OPTIONS = {"kvheads": "--kv-heads", "head": "--head-size"}
 
 #: How far a sweep over the growing dimension goes where nobody said.
-_LONGEST = 512
+LONGEST = 512
 #: Products and heads at the least. Operands of more products do not stay in a processor's caches, and time then goes
 #: with the bytes that are read and not with the tiles that are computed: of 32 products of 512 x 128 F32 values, 8 MiB.
 _LEAST_PRODUCTS, _LEAST_HEADS = 8, 32
@@ -30,7 +30,7 @@ _HEAD_SIZE, _KV_HEADS = 64, 8
 
 #: For --help.
 DEFAULTS_TOLD = (
-    f"What is not given: the growing dimension (n, attention's context) runs over 1:{_LONGEST}, or is {_LONGEST} where "
+    f"What is not given: the growing dimension (n, attention's context) runs over 1:{LONGEST}, or is {LONGEST} where "
     "another is swept. gemm: m is a tile for each compute unit, k 128. bmm: b is the least multiple of the device's "
     f"compute units from {_LEAST_PRODUCTS} on, m 1, k 128. gemv: k {_INNER[Operation.GEMV]}. attention: "
     f"{_KV_HEADS} KV heads of {_HEAD_SIZE} values, and the least multiple of them and of the compute units from "
@@ -108,7 +108,7 @@ def all_sizes(
     growing = operation.growing_dimension
     if growing not in found:
         is_free = not any(each.is_range for each in asked.values())
-        found[growing] = size_range(size_option(growing), f"1:{_LONGEST}" if is_free else str(_LONGEST))
+        found[growing] = size_range(size_option(growing), f"1:{LONGEST}" if is_free else str(LONGEST))
     defaults = _defaults(operation, found, type=type, tile=tile, n_compute_units=n_compute_units)
     return {name: found.get(name) or SizeRange.one(defaults[name]) for name in operation.dimensions}
 

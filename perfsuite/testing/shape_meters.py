@@ -126,7 +126,7 @@ class SimulatedMeter:
         pairs = [(self._sample_ns(old), self._sample_ns(new)) for _ in range(n_pairs)]
         return PairSamples(old_ns=tuple(each[0] for each in pairs), new_ns=tuple(each[1] for each in pairs))
 
-    def round(self, cases: Sequence[ShapeCase], *, order_seed: int) -> tuple[int, ...]:
+    def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
         """Draw a sample of each case in an order that is drawn."""
         self._enter("round", cases)
         places = list(range(len(cases)))

@@ -20,7 +20,7 @@ from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from ..synthetic_shape_policy import crossing_at, gain
 from .conftest import Refused, Streams
 
-QUICK = ["--processes", "4", "--rounds", "2"]
+QUICK = ["--processes", "6", "--rounds", "2"]
 
 
 def time_ns(case: ShapeCase) -> float:
@@ -54,7 +54,7 @@ def test_a_policy_is_measured_written_and_told(tmp_path: Path, capsys: Streams) 
     assert 21 <= backend.rows[0].most <= 55
     assert "tile8-vector4 throughout, n 1 to 144" in out
     assert f"{path}: written" in err
-    assert "policy: backend, round 12 of 12" in err
+    assert "policy: backend, round 18 of 18" in err
 
 
 def test_only_what_is_asked_for_is_opened(opened: list[tuple[Subject, int | None]], capsys: Streams) -> None:
@@ -105,8 +105,9 @@ def test_a_policy_that_lies_is_found_out(tmp_path: Path, capsys: Streams) -> Non
         (["gemv", "--tiles", "8,x"], "--tiles=8,x: expected whole numbers"),
         (["gemv", "--tiles", "12"], "expected a tile of 8, 16, 32, 64"),
         (["gemv", "--threads", "0"], "--threads=0"),
-        (["gemv", "--processes", "2"], "--processes=2 --rounds=4: 2 processes"),
-        (["gemv", "--processes", "5"], "--processes=5: expected an even number"),
+        (["gemv", "--processes", "2"], "--processes=2: expected an even number from 6 on"),
+        (["gemv", "--processes", "4"], "--processes=4: expected an even number from 6 on"),
+        (["gemv", "--processes", "7"], "--processes=7: expected an even number"),
         (["gemv", "--processes", "1000000000000"], "--processes=1000000000000: expected 1 to 1024"),
         (["gemv", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),
         (["gemv", "--output", "."], "--output=.: is a folder"),

@@ -18,5 +18,5 @@ def test_checks_are_plain() -> None:
     first, second = table["checks"]
     assert (first["least"], first["most"], first["choice"], first["over"]) == (21, 512, "opencl", "cpu")
     assert first["measured"] == first["promised"]
-    assert (first["is_held_out"], first["holding"], first["reason"]) == (False, "holds", None)
+    assert (first["sizes"], first["fitted_sizes"], first["holding"], first["reason"]) == ([64, 70], [64], "holds", None)
     assert (second["measured"], second["holding"]) == (None, "fails")

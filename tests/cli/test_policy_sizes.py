@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.cli.policy_sizes import grid_sizes, sizes_of
+from perfsuite.cli.sweep_sizes import all_sizes
 from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation import Operation
 
@@ -48,7 +49,16 @@ def test_another_dimension_decides_where_it_has_several_sizes() -> None:
 def test_defaults_are_whole_blocks_of_the_type() -> None:
     """Rows of Q4_K have blocks of 256."""
     _, _, fixed = grid_sizes(Operation.BMM, "q4_k", {})
-    assert fixed == {"b": 32, "m": 1, "k": 256}
+    assert fixed == {"b": 8, "m": 1, "k": 256}
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+def test_what_is_not_given_is_as_in_a_sweep(operation: Operation) -> None:
+    """Both commands mean the same operation where nobody said more, on a device of one compute unit."""
+    swept = all_sizes(operation, {}, type="f16", tile=64, n_compute_units=1)
+    dimension, sizes, fixed = grid_sizes(operation, "f16", {})
+    assert {name: each.sizes[0] for name, each in swept.items() if name != dimension} == fixed
+    assert (sizes[0], sizes[-1]) == (swept[dimension].sizes[0], swept[dimension].sizes[-1])
 
 
 @pytest.mark.parametrize(

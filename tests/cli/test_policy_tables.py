@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfsuite.cli.policy_tables import show_checks, show_policy
 from perfsuite.verdict.shapes.policy_check import Holding, Promise, PromiseCheck
+from perfsuite.verdict.shapes.policy_drawn_sizes import DrawnSizes
 
 from ..synthetic_shape_policy import CPU, gain, policy_table, shape_policy
 from .conftest import Streams
@@ -12,7 +13,8 @@ from .conftest import Streams
 def checks() -> tuple[PromiseCheck, ...]:
     """One promise that holds, and one that does not, at a fitted size."""
     row = policy_table().rows[1]
-    promise = Promise(row=row, over=CPU, promised=gain(1.5), sizes=(64,), is_held_out=False)
+    drawn = DrawnSizes(sizes=(64, 70), n_drawn=2, fitted_sizes=(64,))
+    promise = Promise(row=row, over=CPU, promised=gain(1.5), drawn=drawn)
     return (
         PromiseCheck(promise=promise, measured=gain(1.5), holding=Holding.HOLDS),
         PromiseCheck(promise=promise, measured=None, holding=Holding.FAILS, reason="computes [something] else"),
@@ -36,6 +38,7 @@ def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
     words = " ".join(capsys.readouterr().out.split())
     assert "2 promises: holds 1, fails 1" in words
     assert "[something]" in words
+    assert "n 21 to 512: measured at 64, 70; the choice was made at 64 as well" in words
     assert "1.5x (1.36 to 1.65)" in words
 
 

@@ -33,8 +33,12 @@ class ShapeMeter(Protocol):
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
         """Return samples of two cases that took turns, ABBA."""
 
-    def round(self, cases: Sequence[ShapeCase], *, order_seed: int) -> tuple[int, ...]:
-        """Return one sample of each case, ns, in the order of the cases; they are run in an order that is drawn."""
+    def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
+        """Return one sample of each case, ns, in the order of the cases; they are run in an order that is drawn.
+
+        A sample has `n_launches`, which is for rounds that are compared with those of another process; where it is left
+        out, as many as suit these cases.
+        """
 
 
 class ShapeMeters(Protocol):

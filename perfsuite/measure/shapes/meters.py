@@ -143,11 +143,11 @@ class ProcessMeter:
         old_ns, new_ns = self._ask(RequestKind.PAIRS, (old, new), n_samples=n_pairs).samples_ns
         return PairSamples(old_ns=old_ns, new_ns=new_ns)
 
-    def round(self, cases: Sequence[ShapeCase], *, order_seed: int) -> tuple[int, ...]:
+    def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
         """Return one sample of each case, ns, in the order of the cases; they are run in an order that is drawn."""
         if not cases:
             return ()
-        taken_ns = self._ask(RequestKind.ROUND, cases, order_seed=order_seed).samples_ns
+        taken_ns = self._ask(RequestKind.ROUND, cases, order_seed=order_seed, n_launches=n_launches).samples_ns
         return tuple(first for (first,) in taken_ns)
 
     def close(self) -> None:
@@ -164,9 +164,15 @@ class ProcessMeter:
         return self._process
 
     def _ask(
-        self, kind: RequestKind, cases: Sequence[ShapeCase], *, n_samples: int = 1, order_seed: int = 0
+        self,
+        kind: RequestKind,
+        cases: Sequence[ShapeCase],
+        *,
+        n_samples: int = 1,
+        order_seed: int = 0,
+        n_launches: int | None = None,
     ) -> ShapeAnswer:
         case_ids = tuple(case.case_id for case in cases)
-        answer = self._running().ask(kind, case_ids, n_samples=n_samples, order_seed=order_seed)
+        answer = self._running().ask(kind, case_ids, n_samples=n_samples, order_seed=order_seed, n_launches=n_launches)
         self.contention = answer.contention
         return answer

@@ -51,7 +51,13 @@ class ShapeProcess:
         return self._process.pid
 
     def ask(
-        self, kind: RequestKind, case_ids: tuple[str, ...], *, n_samples: int = 1, order_seed: int = 0
+        self,
+        kind: RequestKind,
+        case_ids: tuple[str, ...],
+        *,
+        n_samples: int = 1,
+        order_seed: int = 0,
+        n_launches: int | None = None,
     ) -> ShapeAnswer:
         """Return the answer to a request; whatever is raised, the process has ended then, but for a failure at a case.
 
@@ -65,7 +71,12 @@ class ShapeProcess:
         """
         self._n_requests += 1
         request = ShapeRequest(
-            number=self._n_requests, kind=kind, case_ids=case_ids, n_samples=n_samples, order_seed=order_seed
+            number=self._n_requests,
+            kind=kind,
+            case_ids=case_ids,
+            n_samples=n_samples,
+            order_seed=order_seed,
+            n_launches=n_launches,
         )
         try:
             answer = self._exchange(request)

@@ -39,6 +39,8 @@ class ShapeRequest:
     n_samples: int = 1
     #: Draws the order of a round.
     order_seed: int = 0
+    #: Launches of each sample; None where the service says.
+    n_launches: int | None = None
 
     def to_line(self) -> str:
         """Return the request as JSON, without the line's end."""

@@ -5,7 +5,8 @@ operation whose edges take a slow path does so at each launch, so that the faste
 With others busy on half of the machine, the ratio of two operations of 1.5 ms had a spread between its quartiles of
 0.77 where three launches gave their fastest, of 0.93 where they gave the mean of the faster half, and of 1.15 where
 they gave their median; of 40 microseconds, 0.019, 0.025 and 0.031. The fastest lies lower the more launches there are,
-so all samples that are compared have equally many.
+so all samples that are compared have equally many: those of one request by themselves, and those of two processes where
+whoever compares them says how many.
 """
 
 from __future__ import annotations

@@ -68,21 +68,22 @@ class ShapeService:
         return {"deviation": self._bound(cases, 0).verify()}
 
     def _samples(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
-        return self._sampled(cases, [0] * request.n_samples)
+        return self._sampled(cases, [0] * request.n_samples, request)
 
     def _pairs(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
         """Let two cases take turns, ABBA ABBA ...: a steady drift falls out of every two pairs."""
         order = (0, 1, 1, 0) * ((request.n_samples + 1) // 2)
-        return self._sampled(cases, order[: 2 * request.n_samples])
+        return self._sampled(cases, order[: 2 * request.n_samples], request)
 
     def _round(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
         places = list(range(len(cases)))
         random.Random(request.order_seed).shuffle(places)
-        return self._sampled(cases, places)
+        return self._sampled(cases, places, request)
 
-    def _sampled(self, cases: Sequence[ShapeCase], order: Sequence[int]) -> dict[str, Any]:
+    def _sampled(self, cases: Sequence[ShapeCase], order: Sequence[int], request: ShapeRequest) -> dict[str, Any]:
         """Take a sample at each place of an order; all have equally many launches."""
-        n_launches = launches_of_a_sample([self._launch_ns(cases, place) for place in range(len(cases))])
+        launch_ns = [self._launch_ns(cases, place) for place in range(len(cases))]
+        n_launches = request.n_launches or launches_of_a_sample(launch_ns)
         taken_ns: list[list[int]] = [[] for _ in cases]
         before = ContentionMark.take()
         for place in order:

@@ -1,29 +1,33 @@
 """Measures a policy: the choice by size, and what it promises.
 
 Choosing the fastest of many prefers those that noise has favoured, and on the same samples their gain would look larger
-than it is. So processes are parted: those of even number choose, and the promise is what the choice gains in the
-others, which had no part in it.
+than it is. So the processes are parted: one half chooses, at the sizes that were asked for, and the promise is what the
+choice gains in the others, which had no part in it, at sizes that are drawn from the range of each row.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from perfsuite.errors import PolicyError
-from perfsuite.records.shape_policy import NO_GAIN, Gain, MeasuredSubject, PolicyRow, PolicyTable
+from perfsuite.records.shape_policy import NO_GAIN, MeasuredSubject, PolicyRow, PolicyTable
 from perfsuite.verdict.shapes.policy_choice import Ranges, Span, choose_ranges
-from perfsuite.verdict.shapes.policy_gain import gain_of_grid
+from perfsuite.verdict.shapes.policy_promise import PromisePlan
 from perfsuite.verdict.shapes.policy_question import PolicyQuestion
 from perfsuite.verdict.shapes.policy_rounds import (
+    LEAST_PROCESSES,
     Floats,
     Progress,
     RoundDesign,
     SubjectMeters,
     measure_rounds,
     no_progress,
+    times_by_case,
 )
-from perfsuite.verdict.shapes.policy_vetting import Vetted, vetted
+from perfsuite.verdict.shapes.policy_vetting import Vetted, faults, vetted, without
 
 STANDARD_DESIGN = RoundDesign()
 
@@ -44,29 +48,61 @@ def measure_policy(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> MeasuredTable:
-    """Measure every choice at every size, and answer the question.
+    """Measure every choice at every size, choose, and measure what that gains.
 
     Raises
     ------
     PolicyError
-        No choice is left, or the processes cannot be parted into two halves of 2 or more.
+        No choice is left, or the processes cannot be parted into two halves that have an interval.
     PerfsuiteError
         A subject cannot run, or a process died.
     """
-    if design.n_processes % 2:
-        raise PolicyError(f"{design.n_processes} processes: expected an even number; one half chooses, one promises")
+    half = _half(design)
+    total = design.n_processes * (design.n_rounds + 1)
     found = vetted(question, meters)
     asked = found.question
     cases = [asked.case(choice, size) for choice in asked.choices for size in asked.sizes]
-    log_ns = measure_rounds(meters, cases, design=design, seed=seed, progress=progress)
-    grid = log_ns.reshape(design.n_processes, len(asked.choices), len(asked.sizes))
-    return MeasuredTable(table=_table(found, grid), subjects=found.subjects)
+    log_ns = measure_rounds(
+        meters, cases, design=half, seed=seed, progress=lambda done, n_rounds: progress(done, 2 * n_rounds)
+    )
+    grid = log_ns.reshape(half.n_processes, len(asked.choices), len(asked.sizes))
+    found, plan = _sound(found, grid, meters, seed)
+    times = times_by_case(
+        meters,
+        plan.cases,
+        design=half,
+        seed=seed + 1,
+        progress=lambda done, n_rounds: progress(n_rounds + done, 2 * n_rounds),
+    )
+    if not plan.cases:
+        progress(total, total)
+    return MeasuredTable(table=plan.promising(times), subjects=found.subjects)
+
+
+def _half(design: RoundDesign) -> RoundDesign:
+    least = 2 * LEAST_PROCESSES
+    if design.n_processes % 2 or design.n_processes < least:
+        raise PolicyError(
+            f"{design.n_processes} processes: expected an even number from {least} on; one half chooses, one promises"
+        )
+    return replace(design, n_processes=design.n_processes // 2)
+
+
+def _sound(found: Vetted, grid: Floats, meters: SubjectMeters, seed: int) -> tuple[Vetted, PromisePlan]:
+    """Choose, and choose anew without what cannot be computed, or is wrong, at a size that is drawn for a promise."""
+    while True:
+        plan = PromisePlan.of(_table(found, grid), found.question, seed=seed)
+        reasons = faults(meters, plan.cases)
+        lost = next((case for case, reason in reasons.items() if reason is not None), None)
+        if lost is None:
+            return found, plan
+        place = next(place for place, choice in enumerate(found.question.choices) if found.question.is_of(choice, lost))
+        found, grid = without(found, place, str(reasons[lost])), np.delete(grid, place, axis=1)
 
 
 def _table(found: Vetted, grid: Floats) -> PolicyTable:
-    choosing, promising = grid[0::2], grid[1::2]
-    ranges, asked = choose_ranges(choosing), found.question
-    chosen = [span.choice for span in ranges.spans for _ in range(span.first, span.last + 1)]
+    """Return the choices, which promise nothing yet."""
+    ranges, asked = choose_ranges(grid), found.question
     return PolicyTable(
         decides=asked.decides,
         operation=asked.shape.operation.value,
@@ -74,42 +110,32 @@ def _table(found: Vetted, grid: Floats) -> PolicyTable:
         dimension=asked.dimension,
         fixed=asked.fixed,
         measured_sizes=asked.sizes,
-        n_processes=len(promising),
+        n_processes=len(grid),
         default=asked.choices[ranges.default],
         worst=asked.choices[ranges.worst],
-        gain_over_default=_promised(promising, chosen, ranges.default),
-        gain_over_worst=_promised(promising, chosen, ranges.worst),
-        rows=_rows(asked, ranges, choosing, promising),
+        gain_over_default=NO_GAIN,
+        gain_over_worst=NO_GAIN,
+        rows=_rows(asked, ranges, grid.mean(axis=0)),
         left_out=found.left_out,
     )
 
 
-def _rows(asked: PolicyQuestion, ranges: Ranges, choosing: Floats, promising: Floats) -> tuple[PolicyRow, ...]:
+def _rows(asked: PolicyQuestion, ranges: Ranges, times: Floats) -> tuple[PolicyRow, ...]:
     rows: list[PolicyRow] = []
     for place, span in enumerate(ranges.spans):
         following = ranges.spans[place + 1] if place + 1 < len(ranges.spans) else None
-        part = promising[:, :, span.first : span.last + 1]
-        chosen = [span.choice] * part.shape[2]
         rows.append(
             PolicyRow(
                 least=rows[-1].most + 1 if rows else asked.sizes[0],
-                most=asked.sizes[-1] if following is None else _end(asked, span, following, choosing.mean(axis=0)),
+                most=asked.sizes[-1] if following is None else _end(asked, span, following, times),
                 measured_least=asked.sizes[span.first],
                 measured_most=asked.sizes[span.last],
                 choice=asked.choices[span.choice],
-                gain_over_default=_promised(part, chosen, ranges.default),
-                gain_over_worst=_promised(part, chosen, ranges.worst),
+                gain_over_default=NO_GAIN,
+                gain_over_worst=NO_GAIN,
             )
         )
     return tuple(rows)
-
-
-def _promised(grid: Floats, chosen: list[int], other: int) -> Gain:
-    """Return what the choice at each size gains over one other choice."""
-    if all(each == other for each in chosen):
-        return NO_GAIN
-    places = range(grid.shape[2])
-    return gain_of_grid(grid[:, other, :] - grid[:, chosen, places])
 
 
 def _end(asked: PolicyQuestion, left: Span, right: Span, times: Floats) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from perfsuite.records.shape_policy import Gain
 from perfsuite.verdict.shapes.policy_rounds import Floats
 
@@ -22,28 +24,54 @@ def gain_of_grid(log_gains: Floats) -> Gain:
     log_gains
         log(time of the other / time of the choice); shape (processes, shapes), 2 processes or more.
     """
-    by_process = log_gains.mean(axis=1)
-    n_processes = len(by_process)
-    variance = float(by_process.var(ddof=1)) / n_processes
-    return _gain(float(by_process.mean()), variance, n_processes - 1)
+    return gain_of_range(log_gains, n_drawn=0)
 
 
-def gain_of_range(log_gains: Floats) -> Gain:
-    """Return the geometric mean of the gains at sizes that stand for a range, which is what they are drawn from.
+def gain_of_range(log_gains: Floats, *, n_drawn: int) -> Gain:
+    """Return the geometric mean of the gains over a range, from sizes of which each was drawn from its stratum.
 
-    Beside processes also sizes vary: v = s_p^2 / P + s_s^2 / S of the means by process and by size, with degrees of
-    freedom v^2 / (a^2 / (P - 1) + b^2 / (S - 1)), a and b the two terms. One size stands for itself alone.
+    Beside processes also sizes vary, within their strata. With g_i the mean over processes at the size of stratum i, of
+    S, D of which have other sizes as well,
 
-    *Source*: Satterthwaite, An approximate distribution of estimates of variance components, 1946.
+        v = s_p^2 / P + D / S^2 d^2 / 2,    d^2 = mean of (g_(i+1) - g_i)^2
+
+    for neighbours differ by what varies within strata and, at most, by more: a trend over the range makes the interval
+    no narrower. Degrees of freedom are v^2 / (a^2 / (P - 1) + b^2 / f), a and b being the two terms, and those of d^2,
+
+        f = 2 (S - 1)^2 / (3 S - 4)
+
+    *Source*: von Neumann et al., The mean square successive difference, Ann. Math. Statist. 12, 1941; Satterthwaite, An
+    approximate distribution of estimates of variance components, 1946.
+
+    Parameters
+    ----------
+    log_gains
+        As `gain_of_grid` takes them, sizes ascending.
+    n_drawn
+        D: without any, the range holds no sizes but those that were measured.
     """
     n_processes, n_sizes = log_gains.shape
-    if n_sizes == 1:
-        return gain_of_grid(log_gains)
     of_processes = float(log_gains.mean(axis=1).var(ddof=1)) / n_processes
-    of_sizes = float(log_gains.mean(axis=0).var(ddof=1)) / n_sizes
+    of_sizes, spread = 0.0, of_processes**2 / (n_processes - 1)
+    if n_drawn and n_sizes > 1:
+        steps = np.diff(log_gains.mean(axis=0))
+        of_sizes = n_drawn / n_sizes**2 * float((steps**2).mean()) / 2.0
+        spread += of_sizes**2 * (3 * n_sizes - 4) / (2.0 * (n_sizes - 1) ** 2)
     variance = of_processes + of_sizes
-    spread = of_processes**2 / (n_processes - 1) + of_sizes**2 / (n_sizes - 1)
     return _gain(float(log_gains.mean()), variance, variance**2 / spread if spread > 0 else 1.0)
+
+
+def is_surely_below(measured: Gain, promised: Gain) -> bool:
+    """Return whether a gain is below another one, by the interval of the difference of their logarithms.
+
+    With differences m - p, and the reach of each interval towards the other gain, the upper end is
+    m - p + sqrt((m_upper - m)^2 + (p - p_lower)^2).
+
+    *Source*: Zou and Donner, Construction of confidence limits about effect measures, Statist. Med. 27, 2008.
+    """
+    above = math.log(measured.upper_ratio) - math.log(measured.ratio)
+    below = math.log(promised.ratio) - math.log(promised.lower_ratio)
+    return math.log(measured.ratio) - math.log(promised.ratio) + math.hypot(above, below) < 0.0
 
 
 def _gain(mean: float, variance: float, freedom: float) -> Gain:

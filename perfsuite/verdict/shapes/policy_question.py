@@ -50,6 +50,10 @@ class PolicyQuestion:
             tiling = Tiling(tile=choice.tile, vector=choice.vector)
         return ShapeCase(subject=Subject(choice.subject), shape=self.shape_at(size), tiling=tiling)
 
+    def is_of(self, choice: Choice, case: ShapeCase) -> bool:
+        """Tell whether a case is one of a choice."""
+        return self.case(choice, case.shape.of(self.dimension)) == case
+
     @property
     def fixed(self) -> tuple[tuple[str, int], ...]:
         """The other dimensions with their sizes."""

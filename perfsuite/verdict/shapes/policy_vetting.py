@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -42,11 +43,30 @@ def vetted(question: PolicyQuestion, meters: SubjectMeters) -> Vetted:
             reasons = (fault(opened[case.subject], case) for case in cases)
             if reason := next((each for each in reasons if each is not None), None):
                 left_out.append(LeftOut(choice=choice, reason=reason))
+    return _kept(question, tuple(left_out), described)
+
+
+def without(found: Vetted, place: int, reason: str) -> Vetted:
+    """Leave one more choice out, by its place; `PolicyError` where it is the last."""
+    more = LeftOut(choice=found.question.choices[place], reason=reason)
+    return _kept(found.question, (*found.left_out, more), found.subjects)
+
+
+def faults(meters: SubjectMeters, cases: Iterable[ShapeCase]) -> Mapping[ShapeCase, str | None]:
+    """Return each case with its `fault`, in the order of the cases, from processes of their own."""
+    wanted = tuple(dict.fromkeys(cases))
+    with ExitStack() as stack:
+        subjects = dict.fromkeys(case.subject for case in wanted)
+        opened = {subject: stack.enter_context(meters[subject].fresh()) for subject in subjects}
+        return {case: fault(opened[case.subject], case) for case in wanted}
+
+
+def _kept(question: PolicyQuestion, left_out: tuple[LeftOut, ...], subjects: tuple[MeasuredSubject, ...]) -> Vetted:
     lost = {each.choice for each in left_out}
     kept = tuple(choice for choice in question.choices if choice not in lost)
     if not kept:
         raise PolicyError(f"{question.decides.value}: no choice is left; {left_out[0].choice}: {left_out[0].reason}")
-    return Vetted(question=replace(question, choices=kept), left_out=tuple(left_out), subjects=described)
+    return Vetted(question=replace(question, choices=kept), left_out=left_out, subjects=subjects)
 
 
 def described_subject(subject: Subject, meter: ShapeMeter) -> MeasuredSubject:

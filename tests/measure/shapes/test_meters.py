@@ -45,6 +45,7 @@ def test_each_method_is_answered(meters: ProcessMeters) -> None:
     assert meter.samples(gemv(1), 3) == (BASE_NS + 1,) * 3
     assert meter.pairs(gemv(1), gemv(2), 2) == PairSamples(old_ns=(BASE_NS + 1,) * 2, new_ns=(BASE_NS + 2,) * 2)
     assert meter.round([gemv(n) for n in (5, 3, 4)], order_seed=1) == (BASE_NS + 5, BASE_NS + 3, BASE_NS + 4)
+    assert meter.round([gemv(5)], order_seed=1, n_launches=2) == (BASE_NS + 5,)
     assert meter.round([], order_seed=1) == ()
 
 

@@ -81,6 +81,19 @@ def test_a_round_runs_in_a_drawn_order(mark: ProgressMark) -> None:
     assert timed(bench, len(sizes)) != expected
 
 
+@pytest.mark.parametrize("n_launches", [1, 5])
+def test_a_round_has_as_many_launches_as_are_asked_for(n_launches: int, mark: ProgressMark) -> None:
+    """Whoever compares two processes says how many; each case is warmed up before."""
+    bench = FakeBench()
+    service = ShapeService(bench, seed=0, mark=mark)
+    case_ids = tuple(gemv(n).case_id for n in (1, 2, 3))
+    asked = ShapeRequest(number=1, kind=RequestKind.ROUND, case_ids=case_ids, n_launches=n_launches)
+    service.answer(asked)
+    bench.log.clear()
+    service.answer(ShapeRequest.from_line(asked.to_line()))
+    assert sum(line.startswith("run") for line in bench.log) == 3 * n_launches
+
+
 def test_rounds_bind_each_case_once(mark: ProgressMark) -> None:
     """The second round finds the inputs of the first one in place."""
     bench = FakeBench()

@@ -114,10 +114,35 @@ def test_a_single_backend_is_the_default_and_the_worst() -> None:
     assert (table.default, table.worst, table.gain_over_worst) == (CPU, CPU, NO_GAIN)
 
 
-def test_an_odd_number_of_processes_is_refused() -> None:
-    """They are parted into halves."""
-    with pytest.raises(PolicyError, match="5 processes: expected an even number"):
-        measure_policy(backend_question(), {}, design=RoundDesign(n_processes=5))
+@pytest.mark.parametrize("n_processes", [4, 7])
+def test_processes_that_cannot_be_parted_are_refused(n_processes: int) -> None:
+    """They are parted into halves, of which the smaller ones have no interval that says anything."""
+    with pytest.raises(PolicyError, match=f"{n_processes} processes: expected an even number from 6 on"):
+        measure_policy(backend_question(), {}, design=RoundDesign(n_processes=n_processes))
+
+
+def test_what_is_wrong_at_a_drawn_size_alone_is_left_out() -> None:
+    """A choice that is sound at all sizes of the grid, and not between them, is found and told before it promises."""
+    meters = backend_meters(crossing_at(30))
+    meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") not in FIBONACCI
+    table = measure_policy(backend_question(), meters).table
+    assert [each.choice for each in table.left_out] == [OPENCL]
+    assert "computes something else" in table.left_out[0].reason
+    assert finding(table) == "cpu throughout, n 1 to 377"
+
+
+def test_progress_goes_on_from_choosing_to_promising() -> None:
+    """All rounds of all processes are counted once, to the last."""
+    told: list[tuple[int, int]] = []
+    measure_policy(
+        backend_question(),
+        backend_meters(crossing_at(30)),
+        design=RoundDesign(n_processes=6, n_rounds=1),
+        progress=lambda *counts: told.append(counts),
+    )
+    assert told == sorted(told)
+    assert {done for done, _ in told} == set(range(13))
+    assert {total for _, total in told} == {12}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,13 @@ def test_cases_are_those_of_the_catalogue() -> None:
     assert backend_question().case(CPU, 21).case_id == "shape/ggml-cpu/gemv/n21-k512/f16"
 
 
+def test_a_case_is_of_one_choice_at_its_size() -> None:
+    """Whatever the size."""
+    question = tiling_question()
+    case = question.case(question.choices[3], 77)
+    assert [choice for choice in question.choices if question.is_of(choice, case)] == [question.choices[3]]
+
+
 def test_vectors_wider_than_their_tile_are_left_out() -> None:
     """No kernel is built for them."""
     assert [str(each) for each in tilings((8, 16), (4, 16))] == ["tile8-vector4", "tile16-vector4", "tile16-vector16"]

@@ -6,7 +6,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError, PolicyError
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.verdict.shapes.policy_vetting import vetted
+from perfsuite.verdict.shapes.policy_vetting import faults, vetted, without
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 from ...synthetic_shape_policy import backend_meters, backend_question, crossing_at, tiling_question
@@ -60,3 +60,21 @@ def test_a_question_without_choices_is_refused() -> None:
     """Where nothing computes the operation, the first reason is told."""
     with pytest.raises(PolicyError, match="tiling: no choice is left; tile8-vector4: gemv/n1-k512/f16: computes some"):
         vetted(tiling_question(), {Subject.TILED: SimulatedMeters(wrong=lambda case: True)})
+
+
+def test_choices_may_be_left_out_later_until_none_is_left() -> None:
+    """With their reasons; the last one is refused."""
+    found = without(vetted(backend_question(), backend_meters(crossing_at(10))), 1, "n7: died")
+    assert [(str(each.choice), each.reason) for each in found.left_out] == [("opencl", "n7: died")]
+    assert [str(each) for each in found.question.choices] == ["cpu"]
+    with pytest.raises(PolicyError, match="backend: no choice is left; opencl: n7: died"):
+        without(found, 0, "n9: died")
+
+
+def test_each_case_has_its_fault_or_none() -> None:
+    """In the order of the cases, and nothing is started for none."""
+    question, meters = backend_question(), backend_meters(crossing_at(10))
+    meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") == 8
+    cases = [question.case(choice, size) for choice in question.choices for size in (5, 8)]
+    assert [reason is not None for reason in faults(meters, cases).values()] == [False, False, False, True]
+    assert faults({}, ()) == {}
