@@ -1,12 +1,10 @@
 """What a sample of an operation is: several launches in a row, and the fastest of them.
 
 What disturbs a launch only slows it, and the first one after another operation finds its operands out of the caches. An
-operation whose edges take a slow path does so at each launch, so that the fastest shows it; and it is the steadiest.
-With others busy on half of the machine, the ratio of two operations of 1.5 ms had a spread between its quartiles of
-0.77 where three launches gave their fastest, of 0.93 where they gave the mean of the faster half, and of 1.15 where
-they gave their median; of 40 microseconds, 0.019, 0.025 and 0.031. The fastest lies lower the more launches there are,
-so all samples that are compared have equally many: those of one request by themselves, and those of two processes where
-whoever compares them says how many.
+operation whose edges take a slow path does so at each launch, so that the fastest shows it; and it is steadier than
+the mean of the faster half and the median. The fastest lies lower the more launches there are, so all samples that are
+compared have equally many: those of one request by themselves, and those of two processes where whoever compares them
+says how many.
 """
 
 from __future__ import annotations

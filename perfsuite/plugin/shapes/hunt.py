@@ -85,7 +85,7 @@ class Hunt:
             self.rejected[verdict.reason] += 1
             assume(False)
         if verdict.ratio is not None and 0.0 < verdict.ratio < math.inf:
-            target(math.log(verdict.ratio), label="log ratio")
+            target(math.log(verdict.ratio), label="log ratio")  # of times: the worst efficiency but for padding
         if verdict.outcome.fails and self.is_accepted(verdict):
             self.accepted.add(case.case_id)
         elif verdict.outcome.fails:
