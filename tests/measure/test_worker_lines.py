@@ -70,8 +70,8 @@ def test_a_line_longer_than_a_pipe_is_sent_whole(speaking: Speaking) -> None:
 
 
 def test_nobody_to_tell_is_an_error(speaking: Speaking) -> None:
-    """A worker that has ended reads nothing."""
-    lines = speaking("exit 0")
-    assert lines.next_line(soon()) is None
+    """A worker that has closed its input reads nothing."""
+    lines = speaking("exec 0<&-; echo closed; sleep 600")
+    assert lines.next_line(soon()) == "closed"
     with pytest.raises(BrokenPipeError):
         lines.send_line("hello", soon())
