@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about 45 minutes, and
+# Measures again what docs/results.md states. Asks for a machine on which nothing else runs; takes about an hour, and
 # then some three hours for the certificate, which can be interrupted: it goes on where it stopped.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
