@@ -9,7 +9,6 @@ from functools import cache, partial
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.contention import Contention
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.shapes.meter import ShapeMeter, ShapeMeters
 from perfsuite.measure.shapes.process import ShapeProcess
@@ -115,8 +114,6 @@ class ProcessMeter:
         self._start = start
         self._process: ShapeProcess | None = None
         self._is_closed = False
-        #: What else the machine did during the last call, if that took samples.
-        self.contention: Contention | None = None
 
     @property
     def description(self) -> BenchDescription:
@@ -173,6 +170,4 @@ class ProcessMeter:
         n_launches: int | None = None,
     ) -> ShapeAnswer:
         case_ids = tuple(case.case_id for case in cases)
-        answer = self._running().ask(kind, case_ids, n_samples=n_samples, order_seed=order_seed, n_launches=n_launches)
-        self.contention = answer.contention
-        return answer
+        return self._running().ask(kind, case_ids, n_samples=n_samples, order_seed=order_seed, n_launches=n_launches)

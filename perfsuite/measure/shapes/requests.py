@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Any
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.contention import Contention
 from perfsuite.measure.shapes.samples import BenchDescription, Deviation
 
 #: What an answer's line begins with; libraries print to the same pipe.
@@ -72,8 +71,6 @@ class ShapeAnswer:
     deviation: Deviation | None = None
     #: By case of the request, ns.
     samples_ns: tuple[tuple[int, ...], ...] = ()
-    #: What else the machine did while the samples were taken.
-    contention: Contention | None = None
 
     def to_line(self) -> str:
         """Return the answer as a marked line of JSON, without the line's end."""
@@ -118,5 +115,4 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "description": _description,
     "deviation": lambda plain: plain and Deviation(**plain),
     "samples_ns": _samples_ns,
-    "contention": lambda plain: plain and Contention.from_plain(plain),
 }

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, TextIO
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.measure.contention import ContentionMark
 from perfsuite.measure.shapes.bench import BoundOperation, ShapeBench
 from perfsuite.measure.shapes.bound_operations import BoundOperations
 from perfsuite.measure.shapes.progress import ProgressMark
@@ -85,13 +84,9 @@ class ShapeService:
         launch_ns = [self._launch_ns(cases, place) for place in range(len(cases))]
         n_launches = request.n_launches or launches_of_a_sample(launch_ns)
         taken_ns: list[list[int]] = [[] for _ in cases]
-        before = ContentionMark.take()
         for place in order:
             taken_ns[place].append(sample_ns(self._bound(cases, place), n_launches))
-        return {
-            "samples_ns": tuple(tuple(each) for each in taken_ns),
-            "contention": before.until(ContentionMark.take()),
-        }
+        return {"samples_ns": tuple(tuple(each) for each in taken_ns)}
 
     def _bound(self, cases: Sequence[ShapeCase], place: int) -> BoundOperation:
         self._mark.step(place)

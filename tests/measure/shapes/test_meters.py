@@ -49,15 +49,6 @@ def test_each_method_is_answered(meters: ProcessMeters) -> None:
     assert meter.round([], order_seed=1) == ()
 
 
-def test_samples_come_with_what_the_machine_did_meanwhile(meters: ProcessMeters) -> None:
-    """After samples the contention is theirs, after anything else there is none."""
-    meter = meters._resident
-    meter.samples(gemv(1), 3)
-    assert meter.contention is not None
-    meter.verify(gemv(1))
-    assert meter.contention is None
-
-
 def test_the_resident_meter_stays(meters: ProcessMeters) -> None:
     """It is the same one each time, in the same process."""
     assert meters.resident() is meters.resident()

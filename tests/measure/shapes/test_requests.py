@@ -7,11 +7,8 @@ import math
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.contention import Contention
 from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAnswer, ShapeRequest
 from perfsuite.measure.shapes.samples import BenchDescription, Deviation
-
-CONTENTION = Contention(wall_ns=5, running_ns=None, waiting_ns=1, steal_ratio=0.5, others_ratio=None)
 
 ANSWERS = {
     "description": ShapeAnswer(
@@ -22,7 +19,7 @@ ANSWERS = {
     "problem": ShapeAnswer(number=2, problem="no such type"),
     "no_problem": ShapeAnswer(number=3),
     "deviation": ShapeAnswer(number=4, deviation=Deviation(error_norm=math.inf, tolerance=1e-3)),
-    "samples": ShapeAnswer(number=5, samples_ns=((1, 2), (3, 4)), contention=CONTENTION),
+    "samples": ShapeAnswer(number=5, samples_ns=((1, 2), (3, 4))),
 }
 
 

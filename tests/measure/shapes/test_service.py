@@ -60,11 +60,9 @@ def test_a_case_may_be_paired_with_itself(mark: ProgressMark) -> None:
 
 
 def test_samples_are_of_one_case(mark: ProgressMark) -> None:
-    """As many as were asked for, and what the machine did meanwhile."""
+    """As many as were asked for."""
     answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(request(RequestKind.SAMPLES, gemv(1), n_samples=4))
     assert answer.samples_ns == ((BASE_NS + 1,) * 4,)
-    assert answer.contention is not None
-    assert answer.contention.wall_ns > 0
 
 
 def test_a_round_runs_in_a_drawn_order(mark: ProgressMark) -> None:
