@@ -20,7 +20,7 @@
 #include "perfsuite/cl_log.h"
 #include "perfsuite/clock.h"
 
-enum { MAX_SEEN = 100000, N_THREADS = 8, N_EACH = 2000 };
+enum { MAX_SEEN = 100000, MAX_QUEUES = 256, N_THREADS = 8, N_EACH = 2000 };
 
 static char folder[64];
 static const struct _cl_icd_dispatch *cl; /* the layer's table */
@@ -44,7 +44,7 @@ typedef struct seen {
     int n_timer_clocks;
     uint64_t n_loss;
     ps_cl_end end;
-    ps_cl_queue queues[64];
+    ps_cl_queue queues[MAX_QUEUES]; /* by number, from 0; threads note theirs in any order */
     char names[64][64];
 } seen;
 
@@ -52,6 +52,7 @@ static void take_record(seen *all, const char *at) {
     ps_cl_prefix prefix;
     memcpy(&prefix, at, sizeof(prefix));
     ps_cl_text text;
+    ps_cl_queue queue;
     ps_cl_loss loss;
     ps_cl_clock clock;
     CHECK(prefix.bytes % 8 == 0);
@@ -63,7 +64,12 @@ static void take_record(seen *all, const char *at) {
         all->n_names++;
         break;
     case PS_CL_DEVICE: all->n_devices++; break;
-    case PS_CL_QUEUE: memcpy(&all->queues[all->n_queues++ % 64], at, sizeof(ps_cl_queue)); break;
+    case PS_CL_QUEUE:
+        memcpy(&queue, at, sizeof(queue));
+        CHECK(queue.id >= 1 && queue.id <= MAX_QUEUES && all->queues[queue.id - 1].id == 0);
+        all->queues[queue.id - 1] = queue;
+        all->n_queues++;
+        break;
     case PS_CL_CLOCK:
         memcpy(&clock, at, sizeof(clock));
         CHECK(clock.host_before_ns <= clock.host_after_ns && clock.device_ns > 0);
@@ -74,7 +80,8 @@ static void take_record(seen *all, const char *at) {
         ps_cl_command *command = &all->commands[all->n_commands + all->n_replayed];
         CHECK(prefix.bytes == sizeof(*command) && all->n_commands + all->n_replayed < MAX_SEEN);
         memcpy(command, at, sizeof(*command));
-        CHECK(command->queue >= 1 && (int)command->queue <= all->n_queues && (int)command->name <= all->n_names);
+        CHECK(command->queue >= 1 && command->queue <= MAX_QUEUES && (int)command->name <= all->n_names);
+        CHECK(all->queues[command->queue - 1].id == command->queue); /* noted before it is used */
         *(command->flags & PS_CL_REPLAYED ? &all->n_replayed : &all->n_commands) += 1;
         break;
     }

@@ -13,7 +13,7 @@ from perfsuite.measure.probes import measure_ceilings
 from .conftest import NATIVE, NativeToolchain, run
 
 #: What is compiled on the device, and the headers.
-SOURCES = ("bpf", "include", "src/engine", "src/opencl", "src/tracer")
+SOURCES = ("bpf", "include", "src")
 
 
 @pytest.fixture(scope="module")

@@ -197,21 +197,27 @@ const char *ps_cl_log_name_of(uint32_t id) {
     return name;
 }
 
+static void take_notes(void) {
+    pthread_mutex_lock(&ps_cl_log_lock);
+    char *swapped = taken;
+    size_t capacity = taken_capacity;
+    taken = notes;
+    taken_bytes = notes_bytes;
+    taken_capacity = notes_capacity;
+    notes = swapped;
+    notes_bytes = 0;
+    notes_capacity = capacity;
+    pthread_mutex_unlock(&ps_cl_log_lock);
+}
+
+/* Those that could not be written the last time come first: what follows them in the log refers to either. */
 void ps_cl_log_write_notes(void) {
-    if (taken_bytes == 0) {
-        pthread_mutex_lock(&ps_cl_log_lock);
-        char *swapped = taken;
-        size_t capacity = taken_capacity;
-        taken = notes;
-        taken_bytes = notes_bytes;
-        taken_capacity = notes_capacity;
-        notes = swapped;
-        notes_bytes = 0;
-        notes_capacity = capacity;
-        pthread_mutex_unlock(&ps_cl_log_lock);
+    if (taken_bytes && !append(taken, taken_bytes)) {
+        return;
     }
+    take_notes();
     if (taken_bytes && append(taken, taken_bytes)) {
-        taken_bytes = 0; /* else they are tried again the next time */
+        taken_bytes = 0;
     }
 }
 
