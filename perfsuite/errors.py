@@ -58,3 +58,15 @@ class ShapeCrashError(MeasurementError):
 
 class BaselineError(PerfsuiteError):
     """A baseline file cannot be read, has another schema, or cannot be written."""
+
+
+class HistoryError(PerfsuiteError):
+    """The history of runs cannot be read, written, compacted or asked."""
+
+
+class LinkError(PerfsuiteError):
+    """A device cannot be reached, or the link to it was lost."""
+
+
+class LockedError(PerfsuiteError):
+    """Somebody else has the device; the message says who, since when, and how a stale lock is broken."""

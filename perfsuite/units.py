@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 NS_PER_S = 1_000_000_000
+
+#: From here on a change is easier to read as a factor than as a percentage.
+FACTOR_RATIO = 2.0
 
 _TIME_STEPS: tuple[tuple[float, str], ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _BYTE_STEPS: tuple[tuple[float, str], ...] = (
@@ -23,6 +28,27 @@ def format_ns(time_ns: float | None) -> str:
 def format_signed_ns(time_ns: float | None) -> str:
     """Format a difference of times with its sign, ``-`` where nothing was measured."""
     return "-" if time_ns is None else f"{'+' if time_ns >= 0 else ''}{format_ns(time_ns)}"
+
+
+def common_time_unit(times_ns: Iterable[float]) -> str:
+    """Return the unit that suits an axis: that in which the largest of the times is a whole one."""
+    largest_ns = max(map(abs, times_ns), default=0.0)
+    return next((unit for scale, unit in _TIME_STEPS if largest_ns >= scale), _TIME_STEPS[-1][1])
+
+
+def to_time_unit(time_ns: float, unit: str) -> float:
+    """Scale nanoseconds to a unit of `common_time_unit`, as axes have them."""
+    return time_ns / next(scale for scale, name in _TIME_STEPS if name == unit)
+
+
+def to_percent(ratio: float) -> float:
+    """Scale a share to per cent, as axes have it."""
+    return ratio * 100.0
+
+
+def to_change_percent(ratio: float) -> float:
+    """Scale a new-over-old ratio to a change in per cent, as axes have it."""
+    return (ratio - 1.0) * 100.0
 
 
 def format_bytes(n_bytes: float | None) -> str:
@@ -52,7 +78,17 @@ def to_mebibytes(n_bytes: float) -> float:
 
 def format_change(ratio: float | None) -> str:
     """Format a new-over-old ratio as a signed percentage, ``-`` where there is no old value."""
-    return "-" if ratio is None else f"{(ratio - 1.0) * 100.0:+.1f} %"
+    if ratio is None:
+        return "-"
+    percent = round((ratio - 1.0) * 100.0, 1) + 0.0  # which takes the sign from -0.0
+    return f"{percent:+.1f} %"
+
+
+def format_ratio(ratio: float | None) -> str:
+    """Format a new-over-old ratio to be read: as a signed percentage, from twice on as a factor, ``× 20.6``."""
+    if ratio is None or round(ratio, 2) < FACTOR_RATIO:
+        return format_change(ratio)
+    return f"× {ratio:.0f}" if ratio >= 100.0 else f"× {ratio:.3g}"
 
 
 def format_count(count: int, noun: str) -> str:

@@ -9,15 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.units import (
+    common_time_unit,
     format_bytes,
     format_bytes_per_s,
     format_change,
     format_count,
     format_flops_per_s,
     format_ns,
+    format_ratio,
     format_signed_ns,
+    to_change_percent,
     to_giga_per_s,
     to_mebibytes,
+    to_percent,
+    to_time_unit,
 )
 
 _UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -70,7 +75,8 @@ def test_bytes_are_binary(n_bytes: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "text"), [(None, "-"), (1.0, "+0.0 %"), (1.1, "+10.0 %"), (0.5, "-50.0 %"), (3.0, "+200.0 %")]
+    ("ratio", "text"),
+    [(None, "-"), (1.0, "+0.0 %"), (1.1, "+10.0 %"), (0.5, "-50.0 %"), (3.0, "+200.0 %"), (0.9999, "+0.0 %")],
 )
 def test_a_ratio_is_told_as_a_signed_change(ratio: float | None, text: str) -> None:
     """New over old is told as what was added or taken away."""
@@ -79,8 +85,26 @@ def test_a_ratio_is_told_as_a_signed_change(ratio: float | None, text: str) -> N
 
 @given(st.floats(0.0, 100.0))
 def test_every_change_has_a_sign(ratio: float) -> None:
-    """A change is never told without its direction."""
+    """A change is never told without its direction, and no change is none of less."""
     assert re.fullmatch(r"[+-]\d+\.\d %", format_change(ratio))
+    assert format_change(ratio) != "-0.0 %"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (None, "-"),
+        (0.9, "-10.0 %"),
+        (1.99, "+99.0 %"),
+        (1.999, "× 2"),
+        (20.0, "× 20"),
+        (20.59, "× 20.6"),
+        (1830, "× 1830"),
+    ],
+)
+def test_a_large_change_is_told_as_a_factor(ratio: float | None, text: str) -> None:
+    """A change is a percentage up to twice the time, then a factor of no more digits than it needs."""
+    assert format_ratio(ratio) == text
 
 
 @pytest.mark.parametrize(
@@ -115,3 +139,18 @@ def test_rates_are_told_in_decimal_units(per_s: float, flops: str, in_bytes: str
 def test_axes_have_rates_in_decimal_and_bytes_in_binary_units() -> None:
     """1 GFLOP/s is 10^9 FLOP/s, and 1 MiB is 2^20 bytes."""
     assert (to_giga_per_s(2.5e9), to_mebibytes(3 << 19)) == (2.5, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("times_ns", "unit"),
+    [((), "ns"), ((999.0,), "ns"), ((1_000.0, 3.0), "µs"), ((5.0, 2.5e6), "ms"), ((-3e9,), "s")],
+)
+def test_an_axis_has_the_unit_of_its_largest_time(times_ns: tuple[float, ...], unit: str) -> None:
+    """The largest in which that time is a whole one; nanoseconds where there is none."""
+    assert common_time_unit(times_ns) == unit
+
+
+def test_axes_have_times_in_their_unit_and_ratios_in_per_cent() -> None:
+    """2.5 ms is 2 500 000 ns; a ratio of 1.2 is a change of 20 %, and a share of 0.2 is 20 %."""
+    assert (to_time_unit(2_500_000, "ms"), to_time_unit(7, "ns")) == (2.5, 7.0)
+    assert (round(to_change_percent(1.2), 6), to_percent(0.2)) == (20.0, 20.0)

@@ -46,9 +46,11 @@ class Judgement:
     upper_ns: int | None = None
     #: Where pairs were compared: the old side's samples, pair by pair with `samples_ns`.
     baseline_samples_ns: tuple[int, ...] = ()
-    #: Bounds of `change_ratio` by the same pairs.
+    #: Bounds of `change_ratio`, by the same pairs or from the spread of the stored sessions.
     lower_ratio: float | None = None
     upper_ratio: float | None = None
+    #: How much slower the case may be and still pass; None where nothing was compared.
+    margin_ratio: float | None = None
     #: Pairs that the verdict rests on, and how many more would probably decide an INCONCLUSIVE one.
     n_pairs: int | None = None
     n_more_pairs: int | None = None

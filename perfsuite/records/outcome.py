@@ -31,6 +31,20 @@ class Outcome(str, Enum):
         return self not in (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
 
 
+#: The outcomes as they are shown, what weighs most first: what fails, what changed, what was not decided, the rest.
+ORDER_OF_WEIGHT = (
+    Outcome.REGRESSED,
+    Outcome.IMPOSSIBLE,
+    Outcome.SLOW,
+    Outcome.IMPROVED,
+    Outcome.INVALID,
+    Outcome.INCOMPARABLE,
+    Outcome.INCONCLUSIVE,
+    Outcome.NEW,
+    Outcome.PASS,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One outcome that holds for a case, with its reason in one sentence."""

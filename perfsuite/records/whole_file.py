@@ -39,16 +39,24 @@ def write_whole_chunks(path: Path, chunks: Iterable[bytes], error_type: type[Per
 
 @contextmanager
 def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
-    """Give the handle of a temporary file, which takes the path's place unless filling it fails."""
+    """Give the handle of a temporary file, which takes the path's place unless filling it fails.
+
+    A link stays, and what it leads to is replaced. A device or a pipe is refused: its place in the file system is no
+    file's to take.
+    """
     partial: str | None = None
+    named = path
     try:
+        path = Path(os.path.realpath(named))
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise error_type(f"{named}: is no file but a device or a pipe; name a file, or redirect standard output")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         yield handle
         os.chmod(partial, 0o644)
         os.replace(partial, path)
     except OSError as error:
-        raise error_type(f"{path}: cannot be written ({error.strerror})") from error
+        raise error_type(f"{named}: cannot be written ({error.strerror})") from error
     finally:
         if partial is not None:
             Path(partial).unlink(missing_ok=True)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from perfsuite.records.outcome import Finding, Outcome, foremost
+from perfsuite.records.outcome import ORDER_OF_WEIGHT, Finding, Outcome, foremost
 
 _ORDER = (
     "invalid",
@@ -47,3 +47,11 @@ def test_what_was_not_decided_is_neither_failed_nor_passed() -> None:
         "inconclusive",
         "new",
     }
+
+
+def test_the_order_of_weight_has_every_outcome() -> None:
+    """Each once, those that fail first and a pass last."""
+    assert sorted(ORDER_OF_WEIGHT) == sorted(Outcome)
+    fails = [outcome.fails for outcome in ORDER_OF_WEIGHT]
+    assert fails == sorted(fails, reverse=True)
+    assert ORDER_OF_WEIGHT[-1] is Outcome.PASS

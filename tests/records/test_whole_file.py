@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -61,3 +63,23 @@ def test_chunks_are_written_one_after_the_other(tmp_path: Path) -> None:
         write_whole_chunks(path, failing(), BaselineError)
     assert path.read_bytes() == b"\0\0\1\1\2\2"
     assert [each.name for each in tmp_path.iterdir()] == ["file.bin"]
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    """What a link leads to is written, and the link is one as before."""
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "link.md"
+    link.symlink_to("elsewhere/file.md")
+    write_whole(link, lambda out: print("a", file=out), BaselineError)
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere" / "file.md").read_text() == "a\n"
+
+
+def test_a_pipe_is_refused_and_stays(tmp_path: Path) -> None:
+    """What is no file, such as /dev/stdout or a pipe, is never replaced by one."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(BaselineError, match=rf"^{pipe}: is no file but a device or a pipe; name a file, or redirect"):
+        write_whole(pipe, lambda out: print("a", file=out), BaselineError)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]

@@ -1,0 +1,28 @@
+"""Which group of measurements each kind of case belongs to: what was measured together, with one fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+#: By kind of case: its group, which also has its file of baselines.
+GROUP_OF_KIND = {
+    "phase": "llama",
+    "operator": "llama",
+    "engine_kernel": "llama",
+    "kernel": "kernels",
+    "roofline": "roofline",
+    "fidelity": "fidelity",
+    "overhead": "overhead",
+    "trace": "trace",
+    "shape-hunt": "shapes",
+    "shape-kept": "shapes",
+}
+
+#: The cases that tests of one's own measure; also the name of their file.
+OWN_GROUP = "own"
+
+
+def group_of(kind: str, measured: Collection[str]) -> str:
+    """Return the group of a case in a run that measured these groups; a kind of another's is a test's own."""
+    name = GROUP_OF_KIND.get(kind, OWN_GROUP)
+    return name if name in measured else OWN_GROUP
