@@ -28,9 +28,9 @@ def experts_read(n_experts: int, n_used: int, n_tokens: int) -> int:
 
     ``E (1 - (1 - u / E)^n)`` for `n` tokens that are each routed to `u` of `E` experts, all equally likely. It is `u`
     for one token, exactly, and never above ``min(E, n u)``. Real routers prefer some experts, so a batch reads fewer;
-    which ones is not known from shapes.
+    which ones is not known from shapes. A token that chooses more experts than there are reads all of them.
     """
-    return round(n_experts * (1 - (1 - n_used / n_experts) ** n_tokens))
+    return round(n_experts * (1 - (1 - min(n_used, n_experts) / n_experts) ** n_tokens))
 
 
 def _all_bytes(sources: Sequence[TensorShape]) -> int:

@@ -224,3 +224,8 @@ def test_fusing_saves_the_tensor_between() -> None:
     fused = cost_of("RMS_NORM+MUL", x, [x, weight])
     assert fused.flops == apart.flops
     assert fused.moved_bytes == apart.moved_bytes - 2 * x.n_bytes
+
+
+def test_no_more_experts_are_read_than_there_are() -> None:
+    """Where shapes say that a token chooses more, all are read, for any number of tokens."""
+    assert [experts_read(16, 30, n_tokens) for n_tokens in (1, 2, 3)] == [16, 16, 16]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find
+from perfsuite.workload.weights import Weights, synthetic_weights
 
 #: Layers, width, width of the feed-forward block, heads, heads of the cache, vocabulary; with the quantisation.
 _SIZES = (
@@ -34,4 +36,12 @@ def reference_architectures() -> tuple[tuple[Architecture, str], ...]:
             quantization,
         )
         for n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_vocab, quantization in _SIZES
+    )
+
+
+def reference_weights(*, cache_dir: Path) -> tuple[Weights, ...]:
+    """Describe the synthetic weights of these architectures, which the catalogue does not have."""
+    return tuple(
+        synthetic_weights(architecture, quantization, cache_dir=cache_dir)
+        for architecture, quantization in reference_architectures()
     )

@@ -38,6 +38,8 @@ class Sources:
     #: Positions of the operator that writes and of the one that reads, or that reads and that writes over it, in order,
     #: each pair once.
     edges: tuple[tuple[int, int], ...]
+    #: Those among them where the first computes what the second reads.
+    reads: tuple[tuple[int, int], ...]
     constants: Constants
     #: False where the recorder did not read addresses, and names had to do.
     by_address: bool
@@ -49,6 +51,7 @@ def sources_of(graph: Sequence[TracedNode]) -> Sources:
     writers: dict[object, tuple[int, ...]] = {}
     readers: dict[object, list[int]] = {}
     edges: dict[tuple[int, int], None] = {}
+    reads: dict[tuple[int, int], None] = {}
     constants: dict[object, TracedTensor] = {}
     for position, node in enumerate(graph):
         for source in node.sources:
@@ -56,13 +59,13 @@ def sources_of(graph: Sequence[TracedNode]) -> Sources:
             if key is None:
                 continue
             for writer in writers.get(key, ()):
-                edges[writer, position] = None
+                edges[writer, position] = reads[writer, position] = None
             if key not in writers:
                 _keep_largest(constants, key, source)
             readers.setdefault(key, []).append(position)
         for reader in _write(writers, readers, node, position, by_address):
             edges[reader, position] = None
-    return Sources(edges=tuple(edges), constants=_counted(constants), by_address=by_address)
+    return Sources(edges=tuple(edges), reads=tuple(reads), constants=_counted(constants), by_address=by_address)
 
 
 def _write(

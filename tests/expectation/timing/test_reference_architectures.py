@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.engine_times import phase_shapes
-from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.expectation.timing.reference_architectures import reference_architectures, reference_weights
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
@@ -50,3 +50,11 @@ def test_each_is_a_graph_beyond_the_caches(architecture: Architecture, quantizat
     n_bytes = sum(GGML_TYPES[each.type.upper()].row_bytes(each.n_inner) * each.n_outer for each in products)
     assert n_bytes > CACHE_BYTES
     assert len(products) == 7 * architecture.n_layers + 1
+
+
+def test_their_weights_are_the_same_on_every_machine(tmp_path: Path) -> None:
+    """A board finds by name what a desk asks it for, with the same bytes; nothing is written."""
+    here, there = reference_weights(cache_dir=tmp_path), reference_weights(cache_dir=tmp_path / "board")
+    assert here == there
+    assert [each.name for each in here] == [f"{each.name}-{quantization}" for each, quantization in REFERENCES]
+    assert not list(tmp_path.iterdir())

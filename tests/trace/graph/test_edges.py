@@ -53,6 +53,7 @@ def test_what_is_written_over_was_read_before() -> None:
         node("ADD", tensor("z"), made),
     )
     assert sources_of(graph).edges == ((0, 1), (0, 2), (1, 2), (2, 3))
+    assert sources_of(graph).reads == ((0, 1), (0, 2), (2, 3))
 
 
 def test_all_writers_of_parts_count() -> None:

@@ -1,0 +1,156 @@
+"""Gathers what the replicates of a run show beside their samples, and keeps no record of any of them."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import median
+
+from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.records.observation import Observation, OperatorSpan, PhaseTimeline, RoleEdge
+from perfsuite.trace.operators import RecordedOperator, timed_operators
+from perfsuite.trace.role_graph import role_edges, role_graph
+from perfsuite.trace.token_latencies import step_latencies, token_latencies
+
+#: More operators than this are not told apart in a picture.
+MAX_OPERATORS = 4096
+
+_SHOWN_PHASES = (Phase.PREFILL, Phase.DECODE)
+
+#: Role, operator and layer.
+_Name = tuple[str, str, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Occurrence:
+    """One occurrence of a phase; its operators as numbers."""
+
+    #: The time of the phase in its replicate, ns: the median over all occurrences.
+    phase_ns: float
+    n_tokens: int
+    duration_ns: int
+    names: tuple[_Name, ...]
+    starts_ns: array[int]
+    durations_ns: array[int]
+
+
+@dataclass(kw_only=True)
+class EngineObserver:
+    """Takes the records of valid replicates one by one."""
+
+    #: The length of the prefill to show, where there are several.
+    n_prompt: int
+    _steps: list[dict[int, int]] = field(default_factory=list)
+    _shown: dict[Phase, list[_Occurrence]] = field(default_factory=lambda: {phase: [] for phase in _SHOWN_PHASES})
+    #: By phase, of the first replicate: the graph of all is the same.
+    _edges: dict[Phase, tuple[RoleEdge, ...]] = field(default_factory=dict)
+    #: Equal names are kept once.
+    _names: dict[tuple[_Name, ...], tuple[_Name, ...]] = field(default_factory=dict)
+
+    def add(self, record: EngineRecord) -> None:
+        """Take what is to be shown of one replicate."""
+        self._steps.append(step_latencies(record))
+        operators = [timed_operators(graph) for graph in record.graphs] if record.evaluations else []
+        for phase in _SHOWN_PHASES if operators else ():
+            spans = [span for span in record.spans if span.phase is phase]
+            if span := _shown_span(spans, self.n_prompt):
+                within = _within(record.evaluations, span)
+                phase_ns = median(each.duration_ns for each in spans)
+                self._shown[phase].append(self._occurrence(span, phase_ns, within, operators))
+                if phase not in self._edges:
+                    self._edges[phase] = _edges(record, within)
+
+    def observation(self) -> Observation:
+        """Return the tokens of all replicates, and the operators of the one whose phase took the median time.
+
+        Of an even number of replicates it is the faster one of the middle two. A replicate's decode step is the one in
+        the middle of the generation; of several repetitions the one of the median time is shown. Of more than
+        `MAX_OPERATORS` operators the shortest are left out of the timeline; the graph counts all of them.
+        """
+        shown = {phase: _middle(found) for phase, found in self._shown.items() if found}
+        spans = {phase: tuple(_operator_spans(each)) for phase, each in shown.items()}
+        return Observation(
+            tokens=token_latencies(self._steps),
+            timelines=tuple(
+                PhaseTimeline(
+                    phase=phase.value,
+                    n_tokens=each.n_tokens,
+                    duration_ns=each.duration_ns,
+                    operators=_longest(spans[phase]),
+                )
+                for phase, each in shown.items()
+            ),
+            graphs=tuple(role_graph(phase.value, spans[phase], self._edges[phase]) for phase in shown),
+        )
+
+    def _occurrence(
+        self,
+        span: Span,
+        phase_ns: float,
+        evaluations: Sequence[Evaluation],
+        operators: Sequence[Sequence[RecordedOperator]],
+    ) -> _Occurrence:
+        timed = [
+            (each.role, each.op, each.layer, start_ns - span.start_ns, end_ns - start_ns)
+            for evaluation in evaluations
+            for each, start_ns, end_ns in _times(evaluation, operators[evaluation.graph])
+        ]
+        names = tuple((role, op, layer) for role, op, layer, _, _ in timed)
+        return _Occurrence(
+            phase_ns=phase_ns,
+            n_tokens=span.n_tokens,
+            duration_ns=span.duration_ns,
+            names=self._names.setdefault(names, names),
+            starts_ns=array("q", (start_ns for *_, start_ns, _ in timed)),
+            durations_ns=array("q", (duration_ns for *_, duration_ns in timed)),
+        )
+
+
+def _shown_span(spans: Sequence[Span], n_prompt: int) -> Span | None:
+    """Return the prefill of the length, or the decode step in the middle, of the repetition with the median time."""
+    if spans and spans[0].phase is Phase.DECODE:
+        found = [list(steps) for _, steps in groupby(spans, key=lambda each: each.repetition)]
+        spans = [steps[(len(steps) - 1) // 2] for steps in found]
+    alike = [span for span in spans if span.n_tokens == n_prompt] or spans
+    ordered = sorted(alike, key=lambda each: each.duration_ns)
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
+
+
+def _within(evaluations: Sequence[Evaluation], span: Span) -> Sequence[Evaluation]:
+    first = bisect_left(evaluations, span.start_ns, key=lambda each: each.launch_ns)
+    last = bisect_left(evaluations, span.end_ns, key=lambda each: each.launch_ns)
+    return evaluations[first:last]
+
+
+def _times(
+    evaluation: Evaluation, operators: Sequence[RecordedOperator]
+) -> Iterator[tuple[RecordedOperator, int, int]]:
+    """Yield each operator with its start, which is the end of the one before it, and its end, ns."""
+    start_ns = evaluation.launch_ns if evaluation.first_start_ns is None else evaluation.first_start_ns
+    for operator, end_ns in zip(operators, evaluation.ends_ns, strict=False):
+        yield operator, start_ns, end_ns
+        start_ns = end_ns
+
+
+def _edges(record: EngineRecord, evaluations: Sequence[Evaluation]) -> tuple[RoleEdge, ...]:
+    return role_edges([record.graphs[number] for number in dict.fromkeys(each.graph for each in evaluations)])
+
+
+def _middle(occurrences: Sequence[_Occurrence]) -> _Occurrence:
+    return sorted(occurrences, key=lambda each: each.phase_ns)[(len(occurrences) - 1) // 2]
+
+
+def _operator_spans(occurrence: _Occurrence) -> Iterator[OperatorSpan]:
+    rows = zip(occurrence.names, occurrence.starts_ns, occurrence.durations_ns, strict=True)
+    for (role, op, layer), start_ns, duration_ns in rows:
+        yield OperatorSpan(role=role, op=op, layer=layer, start_ns=start_ns, duration_ns=duration_ns)
+
+
+def _longest(operators: tuple[OperatorSpan, ...]) -> tuple[OperatorSpan, ...]:
+    if len(operators) <= MAX_OPERATORS:
+        return operators
+    by_time = sorted(range(len(operators)), key=lambda place: operators[place].duration_ns, reverse=True)
+    return tuple(operators[place] for place in sorted(by_time[:MAX_OPERATORS]))
