@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfsuite.device.fingerprint import governor
+from perfsuite.device.stability.small_files import read_number
 
 
 def clock_conditions(root: Path = Path("/")) -> dict[str, str]:
@@ -23,8 +24,5 @@ def clock_conditions(root: Path = Path("/")) -> dict[str, str]:
 
 
 def _range_khz(policy: Path) -> tuple[int, int] | None:
-    try:
-        lowest, highest = (int((policy / f"scaling_{end}_freq").read_text()) for end in ("min", "max"))
-    except (OSError, ValueError):
-        return None
-    return lowest, highest
+    lowest, highest = (read_number(policy / f"scaling_{end}_freq") for end in ("min", "max"))
+    return None if lowest is None or highest is None else (lowest, highest)

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
+from pathlib import Path
 
-import psutil
+from perfsuite.device.stability.state import DeviceState, read_state
 
 
-def host_covariates() -> dict[str, float | None]:
+def host_covariates(
+    root: Path = Path("/"), *, zones: Sequence[str] = (), processors: Sequence[int] = ()
+) -> dict[str, float | None]:
     """Return the load, the clock and the temperature of this machine as they are now; None is 'not measured'."""
+    state = read_state(root, zones=zones, processors=processors, with_power=False)
     return {
-        "load_average": round(os.getloadavg()[0], 3),
-        "cpu_mhz": _cpu_mhz(),
-        "temperature_celsius": _temperature_celsius(),
+        "load_average": state.load_average,
+        "cpu_mhz": state.cpu_mhz,
+        "temperature_celsius": state.temperature_celsius,
     }
 
 
-def _cpu_mhz() -> float | None:
-    """Return the mean clock of the processors."""
-    try:
-        frequency = psutil.cpu_freq()
-    except (OSError, NotImplementedError, AttributeError):
-        return None
-    return round(frequency.current, 1) if frequency and frequency.current else None
-
-
-def _temperature_celsius() -> float | None:
-    """Return the hottest sensor's reading; virtual machines have none."""
-    try:
-        sensors = psutil.sensors_temperatures()
-    except (OSError, AttributeError):
-        return None
-    return max((each.current for readings in sensors.values() for each in readings), default=None)
+def device_covariates(state: DeviceState) -> dict[str, float | None]:
+    """Return those of `host_covariates`, and whether it is ``throttled`` (1 or 0), its battery and its power."""
+    return {
+        "load_average": state.load_average,
+        "cpu_mhz": state.cpu_mhz,
+        "temperature_celsius": state.temperature_celsius,
+        "throttled": None if state.is_throttled is None else float(state.is_throttled),
+        "battery_ratio": state.battery_ratio,
+        "power_watts": state.power_watts,
+    }

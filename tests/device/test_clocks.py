@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.clocks import clock_conditions
+from tests.sys_trees import BOARDS, plant
 
 
 def machine(root: Path, *ranges: tuple[str, str]) -> Path:
@@ -25,6 +26,8 @@ def machine(root: Path, *ranges: tuple[str, str]) -> Path:
         ([("800000", "800000"), ("2400000", "2400000")], "locked"),
         ([("800000", "800000"), ("800000", "2400000")], "not locked"),
         ([("800000", "800000"), ("800000", "fast")], "not known"),
+        ([("800000", "800000"), ("800000", "")], "not known"),
+        ([("\0", "800000")], "not known"),
         ([], "not known"),
     ],
 )
@@ -41,3 +44,9 @@ def test_the_governor_is_told(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "scaling_governor").write_text("performance\n")
     assert clock_conditions(tmp_path)["governor"] == "performance"
+
+
+def test_a_board_that_scales_is_not_locked(tmp_path: Path) -> None:
+    """As none is when it comes out of its box."""
+    for board in BOARDS:
+        assert clock_conditions(plant(board, tmp_path / board))["clocks"] == "not locked"

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from perfsuite.device.conditions import Conditions
 from perfsuite.device.governors import governor_set, settable_governors
+from perfsuite.device.stability.restore_file import restore_leftovers
+from perfsuite.device.stability.stabilised import stabilised
 from perfsuite.errors import DeviceError
+from tests.sys_trees import UNREADABLE, put
+
+#: Sets a governor for a run, and another one within it, and is killed.
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.governors import governor_set
+from perfsuite.device.stability.stabilised import stabilised
+folder, root = map(Path, sys.argv[1:])
+with stabilised(Conditions(governor="performance"), folder=folder, root=root):
+    with governor_set("powersave", folder=folder, root=root):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @pytest.fixture
@@ -20,6 +40,12 @@ def root(tmp_path: Path) -> Path:
         (policy / "scaling_available_governors").write_text(f"{offered}\n")
         (policy / "scaling_governor").write_text("schedutil\n" if number == 0 else "powersave\n")
     return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the restore file is kept."""
+    return tmp_path / "kept"
 
 
 def chosen(root: Path) -> list[str]:
@@ -37,37 +63,74 @@ def test_no_control_offers_nothing(tmp_path: Path) -> None:
     assert settable_governors(tmp_path) == ()
 
 
-def test_a_governor_is_set_and_restored(root: Path) -> None:
+@pytest.mark.parametrize("offered", [UNREADABLE, b"\xff\xfe", ""])
+def test_what_is_offered_and_cannot_be_read_is_nothing(root: Path, offered: str | bytes | Path) -> None:
+    """Garbage is no governor's name that all share."""
+    put(root, "sys/devices/system/cpu/cpufreq/policy4/scaling_available_governors", offered)
+    assert settable_governors(root) == ()
+
+
+@pytest.mark.parametrize("content", [UNREADABLE, ""])
+def test_a_governor_that_cannot_be_read_is_one_line(root: Path, folder: Path, content: str | Path) -> None:
+    """What is not known cannot be restored, and is not set; the others have their own back."""
+    put(root, "sys/devices/system/cpu/cpufreq/policy4/scaling_governor", content)
+    refused = r"governor cannot be read \(.*policy4/scaling_governor\), and was not set to 'performance'$"
+    with pytest.raises(DeviceError, match=refused), governor_set("performance", folder=folder, root=root):
+        pass
+    assert (root / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor").read_text().strip() == "schedutil"
+
+
+def test_a_governor_is_set_and_restored(root: Path, folder: Path) -> None:
     """Every cluster gets it, and has its own back afterwards."""
-    with governor_set("performance", root):
+    with governor_set("performance", folder=folder, root=root):
         assert chosen(root) == ["performance", "performance"]
     assert chosen(root) == ["schedutil", "powersave"]
 
 
-def test_a_failure_within_restores_too(root: Path) -> None:
+def test_a_failure_within_restores_too(root: Path, folder: Path) -> None:
     """What raises leaves no governor behind."""
-    with pytest.raises(KeyError), governor_set("powersave", root):
+    with pytest.raises(KeyError), governor_set("powersave", folder=folder, root=root):
         raise KeyError
     assert chosen(root) == ["schedutil", "powersave"]
 
 
-def test_none_changes_nothing(root: Path) -> None:
+def test_what_a_killed_process_had_set_is_restored(root: Path, folder: Path) -> None:
+    """Killed while one governor is set within a run that has set another, it leaves what was there before both."""
+    (root / "proc/sys/kernel/random").mkdir(parents=True)
+    (root / "proc/sys/kernel/random/boot_id").write_text("this one")
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(folder), str(root)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert chosen(root) == ["powersave", "powersave"]
+    assert all("restored to" in line for line in restore_leftovers(folder, root))
+    assert chosen(root) == ["schedutil", "powersave"]
+    assert not (folder / "restore.json").exists()
+
+
+def test_within_a_run_its_own_governor_comes_back(root: Path, folder: Path) -> None:
+    """After each of several governors the run's is set again, and at its end what was there before, without a note."""
+    with stabilised(Conditions(governor="performance"), folder=folder, root=root) as stability:
+        for name in ("powersave", "performance", "powersave"):
+            with governor_set(name, folder=folder, root=root):
+                assert chosen(root) == [name, name]
+            assert chosen(root) == ["performance", "performance"]
+    assert chosen(root) == ["schedutil", "powersave"]
+    assert stability.notes == ()
+
+
+def test_none_changes_nothing(root: Path, folder: Path) -> None:
     """Without a name all stays as it is."""
-    with governor_set(None, root):
+    with governor_set(None, folder=folder, root=root):
         assert chosen(root) == ["schedutil", "powersave"]
 
 
 @pytest.mark.parametrize("kept", ["schedutil", None])
 def test_a_governor_that_is_not_taken_is_one_line(
-    root: Path, kept: str | None, monkeypatch: pytest.MonkeyPatch
+    root: Path, folder: Path, kept: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kernel that ignores the write, or refuses it, is told with the file."""
 
-    def write(path: Path, text: str) -> int:
-        if kept is None:
-            raise PermissionError(13, "Permission denied")
-        return len(text)
-
-    monkeypatch.setattr(Path, "write_text", write)
-    with pytest.raises(DeviceError, match="policy0/scaling_governor"), governor_set("performance", root):
+    monkeypatch.setattr(
+        "perfsuite.device.stability.governing.write_line", lambda *_: "Permission denied" if kept is None else None
+    )
+    with pytest.raises(DeviceError, match="policy0"), governor_set("performance", folder=folder, root=root):
         pass

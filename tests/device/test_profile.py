@@ -1,35 +1,50 @@
-"""Device profiles, as they ship and as they are read."""
+"""Device profiles, as they ship and as they are found."""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from typing import Any
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from perfsuite.device.profile import PEAK_KINDS, TheoreticalPeak, _profile, find_profile, profile_names
+from perfsuite.device.conditions import NO_CONDITIONS
+from perfsuite.device.profile import (
+    DEFAULT_MARGIN_RATIO,
+    PEAK_KINDS,
+    find_local_profile,
+    find_profile,
+    profile_names,
+)
+from perfsuite.device.profile_search import shipped_file, shipped_names
+from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
+from perfsuite.workload.catalog import find as find_architecture
+from perfsuite.workload.quantization import check_quantization
 
-PLAIN: dict[str, Any] = {
-    "description": "a board",
-    "opencl_platform": "Intel",
-    "judging": {
-        "session_spread_ratio": 0.02,
-        "max_waiting_ratio": 0.02,
-        "max_others_ratio": 0.05,
-        "ceiling_spread_ratio": 0.1,
-        "forecast_least_ns": 100_000,
-        "forecast_tolerance_ratio": {"phase": 8.0},
-    },
+#: The devices that there have to be.
+SHIPPED = {
+    *("host", "rubikpi", "orangepi5", "raspberrypi5", "pixel8pro", "jetson-orin-nano"),
+    *("generic-ssh", "generic-adb"),
 }
 
+#: No weight of a default model has more.
+BYTES_A_WEIGHT = 1.0
 
-@pytest.mark.parametrize("name", profile_names())
+
+def test_the_devices_ship() -> None:
+    """The boards, the phone, the host and the two that are anything are among the names."""
+    assert set(shipped_names()) >= SHIPPED
+    assert profile_names(folders=())[0] == "host"
+
+
+@pytest.mark.parametrize("name", shipped_names())
 def test_every_profile_that_ships_is_whole(name: str) -> None:
     """Each shipped profile reads, carries its name, and allows neither nothing nor everything."""
-    profile = find_profile(name)
+    profile = find_profile(name, folders=())
     assert profile.name == name
     assert profile.description
+    assert profile.reach.way in WAYS
     assert all(ratio > 1.0 for ratio in profile.forecast_tolerance_ratio.values())
     assert all(ratio > 1.0 for ratio in profile.calibrated_tolerance_ratio.values())
     ratios = (profile.session_spread_ratio, profile.max_waiting_ratio, profile.max_others_ratio)
@@ -37,104 +52,164 @@ def test_every_profile_that_ships_is_whole(name: str) -> None:
     assert all(0.0 < ratio < 1.0 for ratio in profile.margin_ratio.values())
 
 
-def test_the_host_is_a_device() -> None:
-    """The machine that pytest runs on is always among the profiles."""
-    assert "host" in profile_names()
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_kind_of_device_has_its_own_name(name: str) -> None:
+    """What a farm's tags call a device that ships is what its profile is called."""
+    assert find_profile(name, folders=()).kind == name
 
 
-@pytest.mark.parametrize("name", ["nokia3310", "", "../host", "host.toml"])
-def test_an_unknown_device_is_refused(name: str) -> None:
-    """An unknown name is one line with the option and the known names."""
-    with pytest.raises(DeviceError, match=rf"^--device={name}: no such device; known are .*host"):
-        find_profile(name)
-
-
-def test_a_profile_is_read() -> None:
-    """Every field comes from the file, and the OpenCL platform may be left out."""
-    profile = _profile("board", PLAIN)
-    assert (profile.name, profile.opencl_platform, profile.forecast_least_ns) == ("board", "Intel", 100_000)
-    assert profile.forecast_tolerance_ratio == {"phase": 8.0}
-    without = {key: value for key, value in PLAIN.items() if key != "opencl_platform"}
-    assert _profile("board", without).opencl_platform is None
-
-
-def test_weights_of_sentinels_may_be_left_out() -> None:
-    """A profile says how far cases follow each sentinel, or that they follow none."""
-    assert _profile("board", PLAIN).sentinel_weight_ratio == {}
-    judging = {**PLAIN["judging"], "sentinel_weight_ratio": {"memory": 0.25}}
-    assert _profile("board", {**PLAIN, "judging": judging}).sentinel_weight_ratio == {"memory": 0.25}
-    assert all(0.0 <= weight <= 1.0 for weight in find_profile("host").sentinel_weight_ratio.values())
-    assert set(find_profile("host").sentinel_weight_ratio) == {"memory", "compute"}
-
-
-def test_margins_may_be_left_out() -> None:
-    """A profile says by kind what passes, or leaves it to the default."""
-    assert _profile("board", PLAIN).margin_ratio == {}
-    judging = {**PLAIN["judging"], "margin_ratio": {"phase": 0.02}}
-    assert _profile("board", {**PLAIN, "judging": judging}).margin_ratio == {"phase": 0.02}
-
-
-@pytest.mark.parametrize("key", ["description", "judging", *PLAIN["judging"]])
-def test_a_field_that_is_missing_is_named(key: str) -> None:
-    """A profile that lacks a field is one line with the file and the field."""
-    plain = deepcopy(PLAIN)
-    (plain if key in plain else plain["judging"]).pop(key)
-    with pytest.raises(DeviceError, match=rf"^profile board\.toml: {key} is missing$"):
-        _profile("board", plain)
-
-
-def test_tolerances_of_a_calibrated_forecast_may_be_left_out() -> None:
-    """A profile says by kind how far beyond a calibrated forecast's upper bound a case may be, or judges none by it."""
-    assert _profile("board", PLAIN).calibrated_tolerance_ratio == {}
-    judging = {**PLAIN["judging"], "calibrated_tolerance_ratio": {"phase": 1.5}}
-    assert _profile("board", {**PLAIN, "judging": judging}).calibrated_tolerance_ratio == {"phase": 1.5}
+def test_the_host_is_this_machine_as_it_is() -> None:
+    """The host is reached by nothing, and nothing of it is changed for a run."""
+    host = find_profile("host", folders=())
+    assert host.is_local
+    assert (host.reach, host.conditions) == (Reach(way="local"), NO_CONDITIONS)
 
 
 def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
     """Every kind that is judged by ceilings is judged by a calibration too, and more strictly."""
-    host = find_profile("host")
+    host = find_profile("host", folders=())
     assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio)
     assert all(ratio < host.forecast_tolerance_ratio[kind] for kind, ratio in host.calibrated_tolerance_ratio.items())
 
 
-PEAK: dict[str, Any] = {"processor": "cpu", "kind": "bandwidth", "per_s": 51_200_000_000, "source": "a data sheet"}
+def test_the_host_follows_both_sentinels() -> None:
+    """Each in part or in full."""
+    weights = find_profile("host", folders=()).sentinel_weight_ratio
+    assert set(weights) == {"memory", "compute"}
+    assert all(0.0 <= weight <= 1.0 for weight in weights.values())
 
 
-def test_theoretical_peaks_may_be_left_out() -> None:
-    """A profile says what data sheets promise, with the source of each, or nothing."""
-    assert _profile("board", PLAIN).theoretical_peaks == ()
-    (peak,) = _profile("board", {**PLAIN, "theoretical": [PEAK]}).theoretical_peaks
-    assert peak == TheoreticalPeak(processor="cpu", kind="bandwidth", per_s=51.2e9, source="a data sheet")
+@pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "raspberrypi5", "jetson-orin-nano", "generic-ssh"])
+def test_a_board_is_reached_by_its_name(name: str) -> None:
+    """Without an address, ssh is given the profile's name, which its configuration may define."""
+    assert find_profile(name, folders=()).reach == Reach(way="ssh", address=name)
 
 
-@pytest.mark.parametrize("name", profile_names())
-def test_theoretical_peaks_that_ship_have_sources(name: str) -> None:
-    """No profile promises what nobody has said."""
-    for peak in find_profile(name).theoretical_peaks:
+@pytest.mark.parametrize("name", ["pixel8pro", "generic-adb"])
+def test_a_phone_is_the_only_one_that_is_connected(name: str) -> None:
+    """Without an address, adb takes the one device that there is, in a folder that its user may write and run from."""
+    reach = Reach(way="adb", address="", home="/data/local/tmp/perfsuite")
+    assert find_profile(name, folders=()).reach == reach
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED - {"host", "generic-ssh", "generic-adb"}))
+def test_a_board_is_to_be_cool_and_at_full_clocks(name: str) -> None:
+    """Its processors are asked to run at their highest frequency, and a run begins below a temperature."""
+    conditions = find_profile(name, folders=()).conditions
+    assert conditions.governor == "performance"
+    assert conditions.start_below_celsius is not None
+    assert 40.0 <= conditions.start_below_celsius <= 70.0
+    assert len(set(conditions.processors)) == len(conditions.processors)
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_a_default_model_is_in_the_catalogue_and_fits(name: str) -> None:
+    """Even with a byte a weight it takes no more than three quarters of the least memory of the board."""
+    profile = find_profile(name, folders=())
+    if profile.default_model is None:
+        assert name in ("host", "generic-ssh", "generic-adb")
+        return
+    architecture, _, quantization = profile.default_model.rpartition("-")
+    check_quantization(quantization)
+    assert profile.memory_bytes is not None
+    assert find_architecture(architecture).n_parameters * BYTES_A_WEIGHT < 0.75 * profile.memory_bytes
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_peak_that_ships_has_a_source(name: str) -> None:
+    """No profile promises what nobody has said, and what no maker says is marked so and kept apart."""
+    profile = find_profile(name, folders=())
+    for peak in (*profile.theoretical_peaks, *profile.unofficial_peaks):
         assert peak.kind in PEAK_KINDS
         assert peak.per_s > 0
-        assert peak.source
+        assert len(peak.source) > 10
+    assert all(peak.official for peak in profile.theoretical_peaks)
+    assert not any(peak.official for peak in profile.unofficial_peaks)
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"kind": "fp64"}, "kind is 'fp64', accepted are bandwidth, fp32, f16, int8"),
-        ({"per_s": 0}, "a theoretical bandwidth needs a rate above 0 and a source"),
-        ({"per_s": -1.0}, "a theoretical bandwidth needs a rate above 0 and a source"),
-        ({"per_s": float("nan")}, "a theoretical bandwidth needs a rate above 0 and a source"),
-        ({"source": ""}, "a theoretical bandwidth needs a rate above 0 and a source"),
-    ],
+@pytest.mark.parametrize("name", ["rubikpi", "orangepi5", "pixel8pro"])
+def test_unofficial_rates_of_gpus_are_compared_with_nothing(name: str) -> None:
+    """The figures that no maker prints are none of those that are set beside what was measured."""
+    profile = find_profile(name, folders=())
+    assert {peak.kind for peak in profile.unofficial_peaks} == {"fp32", "f16"}
+    assert all(peak.kind == "bandwidth" for peak in profile.theoretical_peaks)
+
+
+@pytest.mark.parametrize("name", ["nokia3310", "", "../host", "host.toml", "/etc/passwd"])
+def test_an_unknown_device_is_refused(name: str) -> None:
+    """An unknown name is one line with the option and the known names."""
+    with pytest.raises(DeviceError, match=rf"^--device={name}: no such device; known are host, "):
+        find_profile(name)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "host\n", "\0"])
+def test_a_name_that_cannot_be_printed_is_written_out(name: str) -> None:
+    """A name with control characters stays one line."""
+    with pytest.raises(DeviceError) as caught:
+        find_profile(name)
+    assert str(caught.value).startswith(f"--device={name!r}: no such device; ")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "../profiles/host", "devices/x", "x" * 65])
+def test_a_name_is_no_path(name: str, tmp_path: Path) -> None:
+    """What is no name of a file in the folder is unknown, also where such a file would be there."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.toml").write_text('description = "a board"')
+    with pytest.raises(DeviceError, match="no such device"):
+        find_profile(name, folders=(tmp_path,))
+
+
+def test_the_nearest_device_is_offered() -> None:
+    """A mistyped name is answered by one that is like it."""
+    with pytest.raises(DeviceError, match=r"; did you mean rubikpi\?$"):
+        find_profile("rubykpi", folders=())
+
+
+def test_a_local_profile_may_measure_here() -> None:
+    """What measures the machine that it runs on takes the host, and refuses a device that is another one."""
+    assert find_local_profile("host", folders=()) == find_profile("host", folders=())
+    with pytest.raises(
+        DeviceError, match=r"^--device=rubikpi: is reached by ssh rubikpi, and this measures the machine"
+    ):
+        find_local_profile("rubikpi", folders=())
+
+
+def test_the_default_margin_is_a_small_change() -> None:
+    """Where nobody said anything, a change of five in a hundred passes."""
+    assert DEFAULT_MARGIN_RATIO == 0.05
+
+
+_RUBIKPI = shipped_file("rubikpi").place.read_bytes()
+_SPLICES = st.lists(
+    st.tuples(
+        st.integers(0, len(_RUBIKPI)),
+        st.integers(0, 20),
+        st.one_of(
+            st.binary(max_size=6), st.sampled_from([b"[", b"]]", b"=", b'"', b"inf", b"\n", b"1979-05-27", b"{}"])
+        ),
+    ),
+    min_size=1,
+    max_size=4,
 )
-def test_a_theoretical_peak_that_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
-    """The profile is named, with what is wrong with the peak."""
-    with pytest.raises(DeviceError, match=rf"^profile board\.toml: {told}$"):
-        _profile("board", {**PLAIN, "theoretical": [{**PEAK, **changes}]})
 
 
-@pytest.mark.parametrize("key", [*PEAK])
-def test_a_field_that_a_peak_lacks_is_named(key: str) -> None:
-    """A peak is whole or refused."""
-    peak = {name: value for name, value in PEAK.items() if name != key}
-    with pytest.raises(DeviceError, match=rf"^profile board\.toml: {key} is missing$"):
-        _profile("board", {**PLAIN, "theoretical": [peak]})
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(splices=_SPLICES)
+def test_a_damaged_profile_reads_or_is_one_line(splices: list[tuple[int, int, bytes]], tmp_path: Path) -> None:
+    """Whatever becomes of a file, it is a profile or a DeviceError of a single line that names it."""
+    content = _RUBIKPI
+    for place, n_gone, put in splices:
+        content = content[:place] + put + content[place + n_gone :]
+    (tmp_path / "board.toml").write_bytes(content)
+    assert _outcome(tmp_path) in ("", f"{tmp_path}/board.toml: ")
+
+
+def _outcome(folder: Path) -> str:
+    """Return how the line begins that a profile is refused with; nothing where it is taken."""
+    try:
+        find_profile("board", folders=(folder,))
+    except DeviceError as error:
+        is_line = str(error).isprintable()
+        return str(error)[: len(f"{folder}/board.toml: ")] if is_line else "more than a line"
+    return ""

@@ -1,0 +1,77 @@
+"""An address as a user writes it, with the way by which it is reached: ``ssh:user@board:2222``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from perfsuite.device.profile_values import ADDRESS, PORT
+from perfsuite.device.reach import WAYS, Reach
+from perfsuite.errors import DeviceError
+
+#: What is accepted, in words for messages.
+ACCEPTED = "accepted are local, ssh:[user@]host[:port], adb[:SERIAL]"
+
+#: A host of ssh: an IPv6 address has brackets, for it could end in a port otherwise.
+_HOST = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(?::(?P<port>[^:]*))?")
+_PORT = re.compile(r"[0-9]{1,5}")
+
+
+def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is frozen
+    """Return the way that ``WAY`` or ``WAY:ADDRESS`` names; keys and folders are those of `reach`.
+
+    Raises
+    ------
+    DeviceError
+        There is no such way, or it takes no such address; the line begins with the text.
+    """
+    way, _, address = text.partition(":")
+    if way not in WAYS:
+        raise _refused(text, f"{way!r} is no way to a device")
+    if way == "ssh":
+        return _by_ssh(text, address, reach)
+    if way == "local" and address:
+        raise _refused(text, "this machine has no address")
+    if not ADDRESS.takes(address):
+        raise _refused(text, f"{address!r} is no serial number of adb")
+    return replace(reach, way=way, address=address, port=None)
+
+
+def asked_reach(option: str, text: str | None, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- as above
+    """Return the way that an option's value names, with keys and folders of `reach`; None is `reach` itself.
+
+    Raises
+    ------
+    DeviceError
+        As of `reach_of`; the line names the option.
+    """
+    if text is None:
+        return reach
+    try:
+        return reach_of(text, reach)
+    except DeviceError as error:
+        raise DeviceError(f"{option}={error}") from None
+
+
+def _by_ssh(text: str, told: str, reach: Reach) -> Reach:
+    user, at, place = told.rpartition("@")
+    found = _HOST.fullmatch(place)
+    if found is None:
+        raise _refused(text, f"{place!r} is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]")
+    host = found["ipv6"] or found["name"]
+    address = f"{user}{at}{host}"
+    if not host or (at and not user) or not ADDRESS.takes(address):
+        raise _refused(text, f"{told!r} is no address for ssh")
+    return replace(reach, way="ssh", address=address, port=_port(text, found["port"]))
+
+
+def _port(text: str, told: str | None) -> int | None:
+    if told is None:
+        return None
+    if not (_PORT.fullmatch(told) and PORT.takes(int(told))):
+        raise _refused(text, f"{told!r} is no port, which is {PORT.told}")
+    return int(told)
+
+
+def _refused(text: str, why: str) -> DeviceError:
+    return DeviceError(f"{text if text.isprintable() else repr(text)}: {why}; {ACCEPTED}")

@@ -1,0 +1,1 @@
+"""What keeps a device from good measurements, and how each of it is mended."""

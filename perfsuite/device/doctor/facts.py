@@ -1,0 +1,70 @@
+"""All that a doctor looks at, gathered before anything is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perfsuite.device.lock_state import LockState
+from perfsuite.device.probe.readings import Readings
+from perfsuite.device.profile import Profile
+from perfsuite.device.setup.installed import Installed
+from perfsuite.errors import DeviceError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteState:
+    """What the suite on a device says of itself and of what it keeps there."""
+
+    installed: Installed
+    #: Sixteen hex digits over what setup installed; None for one that setup did not install.
+    digest: str | None
+    lock: LockState | None
+    #: The file by which a run restores what it has set, where there is one.
+    restore_file: str | None
+    #: Where models and compiled code are kept, and what is free there.
+    cache_dir: str
+    cache_free_bytes: int
+    #: Whether somebody may be measuring, so that nothing was started for the last three.
+    is_busy: bool
+    #: The OpenCL device that would be measured; None with the reason in `opencl_problem`.
+    opencl_device: str | None
+    opencl_problem: str | None
+    #: The one thing that keeps the eBPF recorder from working; None where nothing does.
+    ebpf_problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """A device as it is now, and the suite here."""
+
+    profile: Profile
+    #: Why it cannot be reached; then nothing else is known.
+    link_problem: str | None
+    readings: Readings
+    #: None with the reason in `suite_problem`.
+    suite: SuiteState | None
+    suite_problem: str | None
+    here: Installed
+    here_digest: str | None
+    #: The device's clock less that of this machine; whole seconds, for shells tell no less.
+    clock_difference_s: float | None
+    #: Weights of the default model; None where it is not known.
+    model_bytes: int | None
+
+
+NO_READINGS = Readings(lines={})
+
+
+def read_suite_state(plain: Mapping[str, Any]) -> SuiteState:
+    """Read what ``devices_installed --state`` printed; that of another version is a `DeviceError`."""
+    try:
+        told = dict(plain)
+        lock = told.pop("lock")
+        installed = told.pop("installed")
+        return SuiteState(
+            installed=Installed(**installed), lock=None if lock is None else LockState.from_plain(lock), **told
+        )
+    except (KeyError, TypeError, ValueError):
+        raise DeviceError("it is of another version than the suite here") from None

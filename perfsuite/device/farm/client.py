@@ -1,0 +1,117 @@
+"""Calls of labgrid's own client, a program of its own for each, with a limit of time.
+
+A program, and not its library: gRPC's threads and labgrid's event loop stay out of a process that measures and starts
+workers, a call that hangs can be ended, and the command line is the interface that labgrid documents.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from perfsuite.device.farm.holder import Holder
+from perfsuite.device.farm.request import FarmRequest
+from perfsuite.errors import LinkError, PerfsuiteError
+
+#: A call takes a quarter of a second; the coordinator itself gives an exporter 10 s for an answer.
+CALL_LIMIT_S = 30.0
+
+#: Variables with which a user's shell may steer the client.
+_STEERING = ("LG_PLACE", "PLACE", "LG_ENV", "LG_STATE", "STATE", "LG_INITIAL_STATE", "LG_TOKEN")
+
+#: How the client, or gRPC below it, says that nobody answers there.
+_AWAY = re.compile(
+    "coordinator (is|became) unavailable|failed to connect|connection (refused|reset)|socket closed"
+    r"|StatusCode\.UNAVAILABLE",
+    re.IGNORECASE,
+)
+
+#: What the client puts before the reason of a failure.
+_PREFIXES = ("Server error: ", "client.py: ", "Error: ", "error: ")
+
+
+class RefusedError(PerfsuiteError):
+    """The coordinator was reached, and refused; the text is its reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Calls labgrid's client in the name of a run."""
+
+    request: FarmRequest
+    holder: Holder
+
+    def call(self, *words: str, limit_s: float = CALL_LIMIT_S) -> str:
+        """Return what the client prints.
+
+        Raises
+        ------
+        LinkError
+            The coordinator cannot be reached, or gave no answer within the limit.
+        RefusedError
+            It refused.
+        """
+        printed = self.call_or_none(*words, limit_s=limit_s)
+        if printed is None:
+            raise LinkError(f"labgrid's coordinator at {self.request.text}: no answer to {words[0]!r} in {limit_s:g} s")
+        return printed
+
+    def call_or_none(self, *words: str, limit_s: float) -> str | None:
+        """Return what the client prints, or None where it was still at it when the limit had passed; raises alike."""
+        try:
+            done = subprocess.run(
+                self._command(words),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=limit_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        except OSError as error:
+            raise PerfsuiteError(f"labgrid's client cannot be started ({error.strerror})") from error
+        if done.returncode:
+            raise self._failure(done.stderr)
+        return done.stdout
+
+    def _command(self, words: Sequence[str]) -> list[str]:
+        """Return the command: env sets the variables, so that all others stay as they are."""
+        unset = [part for name in _STEERING for part in ("-u", name)]
+        named = (f"LG_HOSTNAME={self.holder.host}", f"LG_USERNAME={self.holder.user}", "GRPC_ENABLE_FORK_SUPPORT=0")
+        where = ("--coordinator", self.request.coordinator) if self.request.coordinator else ()
+        return ["env", *unset, *named, sys.executable, "-I", "-m", "labgrid.remote.client", *where, *words]
+
+    def _failure(self, stderr: str) -> PerfsuiteError:
+        reason = _reason(stderr)
+        if _AWAY.search(stderr):
+            return LinkError(
+                f"labgrid's coordinator at {self.request.text} cannot be reached; start it there, "
+                "or name another with --farm=HOST:PORT"
+            )
+        return RefusedError(f"labgrid: {reason}")
+
+
+def refuse_without_labgrid() -> None:
+    """Refuse a farm where labgrid is not installed.
+
+    Raises
+    ------
+    PerfsuiteError
+        It is not.
+    """
+    if find_spec("labgrid") is None:
+        raise PerfsuiteError("--farm: labgrid is not installed; pip install 'perfsuite[farm]'")
+
+
+def _reason(stderr: str) -> str:
+    """Return the last line, which has the reason, without what the client puts before it."""
+    reason = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), "no reason given")
+    for prefix in _PREFIXES:
+        reason = reason.removeprefix(prefix)
+    return reason

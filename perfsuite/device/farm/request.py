@@ -1,0 +1,58 @@
+"""What is asked of a farm: which coordinator, how long a board is waited for, what lock is broken, what is avoided."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from perfsuite.device.waits import DEFAULT_FARM_WAIT, length_s
+from perfsuite.errors import PerfsuiteError
+
+#: ``HOST`` or ``HOST:PORT``, as ``labgrid-client --coordinator`` takes them; no option of its own.
+_COORDINATOR = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._][A-Za-z0-9._-]*)(?::\d{1,5})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FarmRequest:
+    """Where a board is borrowed, and how."""
+
+    #: ``HOST[:PORT]``; None leaves it to labgrid's own variable LG_COORDINATOR, and that to 127.0.0.1:20408.
+    coordinator: str | None = None
+    #: Longest wait for a board that others have.
+    wait_limit_s: float = 3600.0
+    #: A place whose lock is broken first, whoever has it; None breaks none.
+    broken_place: str | None = None
+    #: Places that are taken only where there is no other of the kind, such as those that broke a run before.
+    avoided_places: frozenset[str] = frozenset()
+
+    @property
+    def text(self) -> str:
+        """The coordinator in words."""
+        return self.coordinator or "LG_COORDINATOR (127.0.0.1:20408 where that is not set)"
+
+
+def farm_request(
+    coordinator: str = "", *, wait: str = DEFAULT_FARM_WAIT, broken_place: str | None = None, avoided: str | None = None
+) -> FarmRequest:
+    """Check what the options ``--farm``, ``--farm-wait``, ``--farm-break`` and ``--farm-avoid`` were given.
+
+    Raises
+    ------
+    PerfsuiteError
+        A value is not of its form.
+    """
+    if coordinator and not _COORDINATOR.fullmatch(coordinator):
+        raise PerfsuiteError(f"--farm={coordinator}: expected the coordinator as HOST or HOST:PORT")
+    return FarmRequest(
+        coordinator=coordinator or None,
+        wait_limit_s=_seconds(wait),
+        broken_place=broken_place or None,
+        avoided_places=frozenset(filter(None, (avoided or "").split(","))),
+    )
+
+
+def _seconds(text: str) -> float:
+    wait_s = length_s(text)
+    if wait_s is None:
+        raise PerfsuiteError(f"--farm-wait={text}: expected a time such as 90s, 30m or 2h")
+    return wait_s

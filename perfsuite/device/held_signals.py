@@ -1,0 +1,27 @@
+"""Holding off the signals that end a program, for the few moments in which it must not be broken off."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from perfsuite.device.end_requests import END_REQUESTS
+
+#: What others send to end a program, or what it has asked to be sent; none that an error of its own raises.
+_SIGNALS = (*END_REQUESTS, signal.SIGQUIT, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2)
+
+
+@contextmanager
+def signals_held_off() -> Iterator[None]:
+    """Let signals come to this thread, and to threads that it starts, only once the context has ended.
+
+    Python runs handlers in the main thread, also of a signal that another thread took: whoever must not leave anything
+    behind still has to clean up after any exception.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,165 @@
+"""What is known of a lock: who has it, whether the holder still runs, and what to do about it, in one line."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.process_start import boot_id, pid_namespace, process_start
+
+#: A holder that was silent for longer hangs: twelve heartbeats.
+SILENCE_LIMIT_S = 60.0
+
+
+class Holder(str, Enum):
+    """How the process that took a lock is now."""
+
+    #: It is there, and its heart beats.
+    RUNS = "runs"
+    #: It is there and was silent for too long: stopped, or stuck.
+    HANGS = "hangs"
+    #: It ended without giving the lock back.
+    GONE = "gone"
+    #: It was before the machine started, so nobody can hold the lock.
+    EARLIER_BOOT = "earlier boot"
+    #: The lock says nothing that can be read, or its holder cannot be seen from here, and no heart beats.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockState:
+    """A lock as it was found."""
+
+    path: str
+    #: None where the lock holds nothing that can be read.
+    owner: LockOwner | None
+    #: The account on the device to which it belongs, by its name or else its number.
+    account: str
+    holder: Holder
+    #: How long ago its heart beat last, and how long it has been held; None is 'not known'.
+    beat_age_s: float | None
+    held_s: float | None
+    #: The number of that account; None is 'not known'.
+    uid: int | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it belongs to the account of this process: else what it says is a claim of anybody's."""
+        return self.uid == os.geteuid()
+
+    @property
+    def text(self) -> str:
+        """Who has the lock, from where, since when, doing what; and whether the holder still runs."""
+        since = f" since {self.owner.began_at}" if self.owner else ""
+        held = f" ({_duration(self.held_s)})" if self.held_s is not None else ""
+        return f"held by {self._who}{since}{held}; {self._how}"
+
+    def refusal(self, name: str) -> str:
+        """Say in one line why the device called `name` is not to be had, and what to do."""
+        unlock = f"'perfsuite devices unlock {name}' breaks the lock"
+        todo = {
+            Holder.RUNS: "wait until it has ended; pytest does so with --perf-wait=10m",
+            Holder.HANGS: f"end that process, or {unlock}",
+        }
+        return f"{name}: {self.text}; {todo.get(self.holder, unlock)}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name, as JSON can hold them."""
+        return {
+            "path": self.path,
+            "owner": self.owner.to_plain() if self.owner else None,
+            "account": self.account,
+            "holder": self.holder.value,
+            "beat_age_s": self.beat_age_s,
+            "held_s": self.held_s,
+            "uid": self.uid,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> LockState:
+        """Rebuild from `to_plain`, also of a later version that says more. Raises ValueError for anything else."""
+        owner = plain.get("owner")
+        if owner is not None and not isinstance(owner, Mapping):
+            raise ValueError(f"owner is {type(owner).__name__}, no owner")
+        told = {each.name: _checked(plain, each.name) for each in fields(cls) if each.name not in {"owner", "holder"}}
+        return cls(owner=LockOwner.from_plain(owner) if owner else None, holder=Holder(plain.get("holder")), **told)
+
+    @property
+    def _who(self) -> str:
+        if self.owner is None:
+            return f"the account {self.account} there"
+        account = "" if self.account == self.owner.user else f", account {self.account} there"
+        return f"{self.owner.text}{account}"
+
+    @property
+    def _how(self) -> str:
+        process = f"its process {self.owner.pid}" if self.owner else "its process"
+        beat = f"its last heartbeat was {_duration(self.beat_age_s)} ago" if self.beat_age_s is not None else "no beat"
+        return {
+            Holder.RUNS: beat,
+            Holder.HANGS: f"{process} is there and hangs: {beat}",
+            Holder.GONE: f"{process} is gone, crashed or killed: {beat}",
+            Holder.EARLIER_BOOT: "that was before the device started",
+            Holder.UNKNOWN: f"whether that still runs cannot be told: {beat}",
+        }[self.holder]
+
+
+def judged_holder(owner: LockOwner | None, beat_age_s: float | None) -> Holder:
+    """Say how the process that took a lock is now.
+
+    The number of a process is believed only with its start time, and only in the namespace that it comes from: from
+    another one (a container that shares the folder) the heartbeat is all that can be seen.
+    """
+    beats = beat_age_s is not None and beat_age_s <= SILENCE_LIMIT_S
+    if owner is None:
+        return Holder.RUNS if beats else Holder.UNKNOWN
+    if owner.boot_id and boot_id() and owner.boot_id != boot_id():
+        return Holder.EARLIER_BOOT
+    if owner.pid_namespace != pid_namespace():
+        return Holder.RUNS if beats else Holder.UNKNOWN
+    if not _is_there(owner):
+        return Holder.GONE
+    return Holder.RUNS if beats else Holder.HANGS
+
+
+def seconds_since(moment_ns: int | None) -> float | None:
+    """Return how long ago a moment of `time.monotonic_ns` was; None where it is not known, or is still to come."""
+    if moment_ns is None or moment_ns > (now_ns := time.monotonic_ns()):
+        return None
+    return (now_ns - moment_ns) / 1e9
+
+
+def _is_there(owner: LockOwner) -> bool:
+    started = process_start(owner.pid)
+    if started is not None:
+        return not started.is_ended and owner.start_ticks in (None, started.ticks)
+    try:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True  # it is somebody else's, and /proc is closed to us (hidepid)
+    return True
+
+
+def _checked(plain: Mapping[str, Any], name: str) -> Any:
+    value = plain.get(name)
+    if name in {"path", "account"}:
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {type(value).__name__}, no text")
+        return "".join(each if each.isprintable() else "?" for each in value)
+    if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
+        raise ValueError(f"{name} is {type(value).__name__}, no number")
+    return value
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,110 @@
+"""The processors of a device in clusters, as its readings tell of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from perfsuite.device.probe.readings import Readings
+
+_CPUS = "/sys/devices/system/cpu"
+
+#: Processors below these shares of the best are small ones: of its capacity, or, where that is not told, of its clock.
+#: Cortex-A78 beside A78 at a higher clock has 0.89 of both, A55 beside A76 a quarter of the capacity and 0.75 of the
+#: clock; a middle cluster of Android's three has about 0.8.
+_BIG_CAPACITY_RATIO, _BIG_CLOCK_RATIO = 0.6, 0.78
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Processors that share a clock; what is not told is None."""
+
+    #: The folder of its policy; None where the kernel offers no control of clocks.
+    path: str | None
+    processors: tuple[int, ...]
+    least_khz: int | None
+    most_khz: int | None
+    #: The bounds that are set.
+    lower_khz: int | None
+    upper_khz: int | None
+    now_khz: int | None
+    #: Of the fastest processor there is 1024; *Source*: Documentation/scheduler/sched-capacity.rst of Linux.
+    capacity: int | None
+    governor: str | None
+    governors: tuple[str, ...]
+    #: Whether the user that the device is reached as may set it.
+    is_settable: bool
+
+
+def clusters(readings: Readings) -> tuple[Cluster, ...]:
+    """Return the clusters by policy; one for all processors where there is no control of clocks."""
+    found = tuple(_cluster(readings, match[0]) for match in readings.names(rf"{_CPUS}/cpufreq/policy\d+/related_cpus"))
+    return found or _unclocked(readings)
+
+
+def processor_list(text: str) -> tuple[int, ...]:
+    """Read ``0-3,7`` or ``0 1 2 3``, as the kernel writes lists of processors."""
+    ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
+    return tuple(each for first, last in ranges for each in range(int(first), min(int(last or first), 4096) + 1))
+
+
+def big_processors(found: Sequence[Cluster]) -> tuple[int, ...]:
+    """Return the processors that are not small ones; () where all are alike, or nobody says which are which."""
+    speeds = _speeds(found)
+    if speeds is None:
+        return ()
+    values, least_ratio = speeds
+    big = [each for each, speed in zip(found, values, strict=True) if speed >= least_ratio * max(values)]
+    return tuple(sorted(cpu for each in big for cpu in each.processors)) if len(big) < len(found) else ()
+
+
+def _speeds(found: Sequence[Cluster]) -> tuple[list[int], float] | None:
+    capacities = [each.capacity for each in found if each.capacity is not None]
+    if found and len(capacities) == len(found):
+        return capacities, _BIG_CAPACITY_RATIO
+    clocks = [each.most_khz for each in found if each.most_khz is not None]
+    return (clocks, _BIG_CLOCK_RATIO) if found and len(clocks) == len(found) else None
+
+
+def _cluster(readings: Readings, name: str) -> Cluster:
+    path = name.rpartition("/")[0]
+    processors = processor_list(readings.text(name) or "")
+    return Cluster(
+        path=path,
+        processors=processors,
+        least_khz=readings.count(f"{path}/cpuinfo_min_freq"),
+        most_khz=readings.count(f"{path}/cpuinfo_max_freq"),
+        lower_khz=readings.count(f"{path}/scaling_min_freq"),
+        upper_khz=readings.count(f"{path}/scaling_max_freq"),
+        now_khz=readings.count(f"{path}/scaling_cur_freq"),
+        capacity=_capacity(readings, processors),
+        governor=readings.text(f"{path}/scaling_governor"),
+        governors=tuple((readings.text(f"{path}/scaling_available_governors") or "").split()),
+        is_settable=f"{path}/scaling_governor" in readings.all("writable"),
+    )
+
+
+def _capacity(readings: Readings, processors: Sequence[int]) -> int | None:
+    return readings.count(f"{_CPUS}/cpu{processors[0]}/cpu_capacity") if processors else None
+
+
+def _unclocked(readings: Readings) -> tuple[Cluster, ...]:
+    processors = processor_list(readings.text(f"{_CPUS}/online") or "")
+    if not processors:
+        return ()
+    return (
+        Cluster(
+            path=None,
+            processors=processors,
+            least_khz=None,
+            most_khz=None,
+            lower_khz=None,
+            upper_khz=None,
+            now_khz=None,
+            capacity=_capacity(readings, processors),
+            governor=None,
+            governors=(),
+            is_settable=False,
+        ),
+    )

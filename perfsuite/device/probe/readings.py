@@ -1,0 +1,47 @@
+"""What a device said of itself, by name: the lines of its files, and answers to questions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """Lines by their name, which is a file's path or a word; what a device did not say is not there."""
+
+    lines: Mapping[str, tuple[str, ...]]
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """Return all lines of a name."""
+        return self.lines.get(name, ())
+
+    def text(self, name: str) -> str | None:
+        """Return the first line without spaces around it; None where there is none, or an empty one."""
+        return next((line.strip() for line in self.all(name) if line.strip()), None)
+
+    def count(self, name: str) -> int | None:
+        """Return the first line as a whole number; None where it is none."""
+        told = self.text(name)
+        return int(told) if told is not None and re.fullmatch(r"[+-]?\d{1,18}", told) else None
+
+    def names(self, pattern: str) -> Iterator[re.Match[str]]:
+        """Yield what a pattern finds in the names that it matches as a whole, in the order of the numbers in them."""
+        matches = (match for name in self.lines if (match := re.fullmatch(pattern, name)))
+        return iter(sorted(matches, key=lambda match: _natural(match[0])))
+
+
+def read_lines(output: str) -> Readings:
+    """Read what the survey's script printed: a name, a tab and a line's text in each line."""
+    lines: dict[str, list[str]] = {}
+    for line in output.split("\n"):
+        name, tab, text = line.partition("\t")
+        if tab:
+            lines.setdefault(name, []).append(text.rstrip("\r"))
+    return Readings(lines={name: tuple(texts) for name, texts in lines.items()})
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Order ``cpu10`` after ``cpu9``."""
+    return tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name))

@@ -1,0 +1,131 @@
+"""Sets the governors that a run asks for, tells what could not be set, and restores them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.held_signals import signals_held_off
+from perfsuite.device.stability.governor_files import GovernorFile, gpu_governors, processor_governors
+from perfsuite.device.stability.kept_changes import Change
+from perfsuite.device.stability.restore_file import keep, restore
+from perfsuite.device.stability.small_files import read_line, read_name, write_line
+from perfsuite.errors import DeviceError
+
+#: With which a note on a governor ends: a run goes on without it.
+CONSEQUENCE = "times vary more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """A governor that one file is to hold, and what it holds."""
+
+    #: ``governor`` or ``GPU's governor``, in messages.
+    what: str
+    file: GovernorFile
+    found: str
+    wanted: str
+
+    def change(self, root: Path) -> Change:
+        return Change(path=str(self.file.path.relative_to(root)), before=self.found, set_to=(self.wanted,))
+
+
+@contextmanager
+def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Path = Path("/")) -> Iterator[None]:
+    """Set the governors that the conditions name while the context lasts, and note what stays different from them.
+
+    What was there is kept in ``restore.json`` of the folder before the first write. A governor that does not read back
+    as it was set is put back at once. What cannot be restored at the end is noted, too, and stays in the file. Within
+    another such context of this process, what that one has set is restored.
+    """
+    refused = _Refusals()
+    wishes = _settable(_wishes(conditions, notes, root), refused)
+    changes: tuple[Change, ...] = ()
+    try:
+        if wishes:
+            changes = _kept([wish.change(root) for wish in wishes], notes, folder, root)
+        for wish in wishes if changes else ():
+            refused.add(wish, _set(wish))
+        notes.extend(refused.lines())
+        yield
+    finally:
+        if changes:
+            with signals_held_off():
+                notes.extend(each.line for each in restore(changes, folder, root) if not each.is_restored)
+
+
+class _Refusals:
+    """Why governors are not as they were asked for, one line for all that have the same reason."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, str, str, str, str], list[str]] = {}
+
+    def add(self, wish: _Wish, reason: tuple[str, str] | None) -> None:
+        if reason is not None:
+            self._names.setdefault((wish.what, wish.found, wish.wanted, *reason), []).append(wish.file.name)
+
+    def lines(self) -> Iterator[str]:
+        for (what, found, wanted, verb, why), names in self._names.items():
+            yield f"{what} is {found!r}; {wanted!r} {verb} ({', '.join(names)}: {why}); {CONSEQUENCE}"
+
+
+def _wishes(conditions: Conditions, notes: list[str], root: Path) -> list[_Wish]:
+    """Return what is to be changed; what is as it is to be already is left out."""
+    found: list[_Wish] = []
+    if conditions.governor is not None:
+        files = processor_governors(root)
+        found += _wishes_of("governor", conditions.governor, files, "the processors' frequency", notes)
+    if conditions.gpu_governor is not None:
+        files = gpu_governors(root)
+        found += _wishes_of("GPU's governor", conditions.gpu_governor, files, "a GPU's frequency", notes)
+    return found
+
+
+def _wishes_of(
+    what: str, wanted: str, files: Sequence[GovernorFile], controlled: str, notes: list[str]
+) -> Iterator[_Wish]:
+    if not files:
+        notes.append(f"{what} {wanted!r} cannot be set: no control of {controlled} here; {CONSEQUENCE}")
+    for file in files:
+        found = read_name(file.path)
+        if found is None:
+            notes.append(f"{what} cannot be read ({file.path}), and was not set to {wanted!r}; {CONSEQUENCE}")
+        elif found != wanted:
+            yield _Wish(what=what, file=file, found=found, wanted=wanted)
+
+
+def _settable(wishes: Sequence[_Wish], refused: _Refusals) -> list[_Wish]:
+    """Leave out what the kernel does not offer."""
+    settable = []
+    for wish in wishes:
+        if wish.file.offered and wish.wanted not in wish.file.offered:
+            refused.add(wish, ("is not offered", f"offered are {' '.join(wish.file.offered)}"))
+        else:
+            settable.append(wish)
+    return settable
+
+
+def _kept(changes: Sequence[Change], notes: list[str], folder: Path, root: Path) -> tuple[Change, ...]:
+    """Write the restore file and return what is to be restored; nothing where it cannot be, and nothing is changed."""
+    try:
+        return keep(changes, folder, root)
+    except DeviceError as error:
+        notes.append(f"governors are left as they are, for they could not be restored: {error}")
+        return ()
+
+
+def _set(wish: _Wish) -> tuple[str, str] | None:
+    """Set one governor and read it back; what it does not become, and why."""
+    refusal = write_line(wish.file.path, wish.wanted)
+    if refusal is not None:
+        verb = "cannot be set" if os.geteuid() == 0 else "cannot be set without root"
+        return verb, refusal
+    read = read_line(wish.file.path)
+    if read == wish.wanted:
+        return None
+    write_line(wish.file.path, wish.found)
+    return "was not taken", f"reads {read!r} after it was set"

@@ -1,0 +1,154 @@
+"""Keeps what was set before a run changes it, so that it can be restored after the run was killed.
+
+What could not be restored stays in the file, through later runs, until it can be, or the device starts anew: a kernel
+may refuse for a while, and what governs a processor that is offline comes back with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfsuite.device.process_start import boot_id, process_start
+from perfsuite.device.stability.kept_changes import (
+    Change,
+    RestoreFile,
+    put_aside,
+    read_kept,
+    remove_kept,
+    write_kept,
+)
+from perfsuite.device.stability.small_files import is_there, read_line, write_line
+from perfsuite.errors import DeviceError
+
+FILE_NAME = "restore.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What became of one value that was not as before."""
+
+    line: str
+    is_restored: bool = False
+
+
+def restore_leftovers(folder: Path, root: Path = Path("/"), *, is_nested: bool = False) -> tuple[str, ...]:
+    """Restore what a run that was killed has left, and say what was done; nothing to do says nothing.
+
+    After another boot the values are the kernel's own again, so that nothing is restored. What somebody else has
+    set since is told, and left. What this very process has set is left to the context around that has set it, or to
+    the next process. Call it while the device's lock is held.
+
+    Parameters
+    ----------
+    is_nested
+        Whether another process of the same run holds the lock: what a living process has set is then left to that one.
+
+    Raises
+    ------
+    DeviceError
+        Another process has made the changes, and still runs; with the lock in hand nobody should.
+    """
+    path = folder / FILE_NAME
+    if not is_there(path):
+        return ()
+    kept = read_kept(path)
+    if kept is None:
+        return (put_aside(path),)
+    if not kept.is_of_this_boot(root):
+        remove_kept(path)
+        return (f"{path}: from before the last start of the device, which has reset what a run had set; removed",)
+    if kept.is_of_a_living_process(root):
+        if is_nested or kept.process_id == os.getpid():
+            return ()
+        raise DeviceError(f"{path}: process {kept.process_id} still holds what it has set; wait for it, or end it")
+    return tuple(f"left by a run that was killed: {each.line}" for each in restore(kept.changes, folder, root))
+
+
+def keep(changes: Sequence[Change], folder: Path, root: Path = Path("/")) -> tuple[Change, ...]:
+    """Write the restore file, whole and down to the disk, before anything is changed; return what is to be restored.
+
+    What the file already holds stays in it, with the oldest value of each path. Where this process itself has written
+    it, in a context around this one, only the new changes are to be restored, to what that context has set. Where a
+    process that is gone has left it, all that it names is.
+
+    Raises
+    ------
+    DeviceError
+        It cannot be written, or is another process's that still runs.
+    """
+    path = folder / FILE_NAME
+    started = process_start(os.getpid(), root)
+    ours = RestoreFile(
+        boot_id=boot_id(root), process_id=os.getpid(), process_start=started.ticks if started else None, changes=()
+    )
+    kept = read_kept(path)
+    is_nested = kept is not None and replace(kept, changes=()) == ours
+    if kept is not None and not is_nested and kept.is_of_this_boot(root) and kept.is_of_a_living_process(root):
+        raise DeviceError(f"{path}: process {kept.process_id} still holds what it has set, and restores that itself")
+    still = kept.changes if kept is not None and (is_nested or kept.is_of_this_boot(root)) else ()
+    merged = _merged(still, changes)
+    try:
+        write_kept(path, replace(ours, changes=merged))
+    except OSError as error:
+        raise DeviceError(f"{path}: cannot be written ({error.strerror})") from error
+    return tuple(changes) if is_nested else merged
+
+
+def restore(changes: Sequence[Change], folder: Path, root: Path = Path("/")) -> tuple[Restored, ...]:
+    """Give every value back that is still as a run has set it, and say what became of those that were not as before.
+
+    What is not yet as it was before the first of all changes stays in the restore file, for the next run to try again.
+    """
+    kept = read_kept(folder / FILE_NAME)
+    set_to = {each.path: each.set_to for each in kept.changes} if kept is not None else {}
+    outcomes = [_restored(each.and_to(set_to.get(each.path, ())), root) for each in changes]
+    if kept is not None:
+        _keep_open(kept, folder, root)
+    return tuple(each for each in outcomes if each is not None)
+
+
+def _merged(earlier: Sequence[Change], changes: Sequence[Change]) -> tuple[Change, ...]:
+    merged = {each.path: each for each in earlier}
+    for each in changes:
+        merged[each.path] = merged[each.path].and_to(each.set_to) if each.path in merged else each
+    return tuple(merged.values())
+
+
+def _restored(change: Change, root: Path) -> Restored | None:
+    """Restore one value; None where there is nothing to do."""
+    path = root / change.path
+    found = read_line(path)
+    if found == change.before:
+        return None
+    if found is None:
+        line = f"{path}: cannot be read now; it was {change.before!r}, which a later run restores"
+        return Restored(line=line)
+    if found not in change.set_to:
+        line = f"{path}: somebody else has set {found!r} meanwhile; left so (it was {change.before!r})"
+        return Restored(line=line)
+    refusal = write_line(path, change.before)
+    if refusal is None and (read := read_line(path)) != change.before:
+        refusal = f"reads {read!r} afterwards"
+    if refusal is not None:
+        line = f"{path}: is still {found!r}; {change.before!r} cannot be restored ({refusal})"
+        return Restored(line=line)
+    return Restored(line=f"{path}: restored to {change.before!r}", is_restored=True)
+
+
+def _keep_open(kept: RestoreFile, folder: Path, root: Path) -> None:
+    """Leave in the file what is still to be restored; where it cannot be written anew, it says too much, and stays."""
+    still = tuple(each for each in kept.changes if _is_open(each, root))
+    if not still:
+        remove_kept(folder / FILE_NAME)
+    elif still != kept.changes:
+        with suppress(OSError):
+            write_kept(folder / FILE_NAME, replace(kept, changes=still))
+
+
+def _is_open(change: Change, root: Path) -> bool:
+    found = read_line(root / change.path)
+    return found is None or (found != change.before and found in change.set_to)

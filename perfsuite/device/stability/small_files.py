@@ -1,0 +1,86 @@
+"""Reads and writes the kernel's small files, none of which can be trusted to be there, or to hold what it should."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+#: More than any file holds that is read here.
+_MOST_BYTES = 65536
+#: A number as the kernel writes one; Python's own `int` takes more than that.
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
+#: A name of a governor; anything else was not written by the kernel, and is not written to it.
+NAME = re.compile(r"[\w.+-]{1,64}", re.ASCII)
+
+
+def read_line(path: Path) -> str | None:
+    """Return the text without the space around it; None where it cannot be read, and where there is none.
+
+    It never waits: neither a pipe nor a device in the file's place holds it up.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        content = _whole(handle)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return content.decode("utf-8", "replace").strip("\0 \t\r\n") or None
+
+
+def _whole(handle: int) -> bytes:
+    """Read to the end; the files of /proc come a page at a time."""
+    content = b""
+    while len(content) < _MOST_BYTES and (part := os.read(handle, _MOST_BYTES - len(content))):
+        content += part
+    return content
+
+
+def read_number(path: Path) -> int | None:
+    """Return the whole number that a file holds, None for anything else."""
+    text = read_line(path)
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None
+
+
+def read_name(path: Path) -> str | None:
+    """Return the name that a file holds, None for anything else."""
+    text = read_line(path)
+    return text if text is not None and NAME.fullmatch(text) else None
+
+
+def write_line(path: Path, text: str) -> str | None:
+    """Write a value to a file that is there; return why that failed, in the kernel's words, or None."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return error.strerror
+    try:
+        os.write(handle, text.encode())
+    except OSError as error:
+        return error.strerror
+    finally:
+        os.close(handle)
+    return None
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; not where one may not look, as on Android."""
+    return os.path.exists(path)
+
+
+def entries(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """Return what is in a folder, in the order of the numbers in the names; nothing where it cannot be listed."""
+    try:
+        found = list(folder.glob(pattern))
+    except (OSError, ValueError):
+        return ()
+    return tuple(sorted(found, key=_by_number))
+
+
+def _by_number(path: Path) -> tuple[tuple[int, str], ...]:
+    """Order ``zone2`` before ``zone10``."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name))

@@ -1,0 +1,1 @@
+"""The ways to a device, one a module: ``local``, ``ssh``, ``adb``."""

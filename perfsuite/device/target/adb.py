@@ -1,0 +1,47 @@
+"""A device over Android's ``adb``.
+
+It needs Android 7 or newer, whose shell tells errors from output and its exit status. A shell of adb is the user
+``shell``: it cannot enter Termux's own folders, nor run its Python. For a phone with Termux, `home` in ``[reach]`` is a
+folder that this user may write and run from (``/data/local/tmp/perfsuite``); what needs Termux's Python is reached over
+its sshd instead: ``pkg install openssh; sshd``, ``adb forward tcp:8022 tcp:8022``, and a ``[reach]`` by ``ssh`` at
+``localhost`` with port 8022.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+
+from perfsuite.device.reach import Reach
+from perfsuite.device.target.adb_words import explained
+from perfsuite.device.target.shell import one_line
+from perfsuite.errors import DeviceError, LinkError
+
+
+class AdbLink:
+    """A shell behind ``adb``."""
+
+    def __init__(self, reach: Reach) -> None:
+        address = reach.address
+        if address.startswith("-") or not address.isprintable() or any(map(str.isspace, address)):
+            raise DeviceError(f"{address!r}: no serial number of adb; `adb devices` lists them")
+        self._reach = reach
+
+    @property
+    def text(self) -> str:
+        """``adb 0123456789``."""
+        return self._reach.text
+
+    def command_line(self, script: str) -> Sequence[str | bytes]:
+        """Return adb's command line; it joins its arguments with blanks, so the script is a single one."""
+        if shutil.which("adb") is None:
+            raise LinkError(f"{self.text}: adb is not installed here; Debian has it as adb")
+        serial = ("-s", self._reach.address) if self._reach.address else ()
+        return ("adb", *serial, "shell", "-T", one_line(script))
+
+    def complaint(self, errors: str) -> str:
+        """Explain adb's words."""
+        return explained(errors)
+
+    def close(self) -> None:
+        """Leave adb's server: it is the user's, and others may use it."""

@@ -1,0 +1,151 @@
+"""A device whose shell can be given scripts: what every way to a device makes of its link."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+from weakref import WeakKeyDictionary
+
+from perfsuite.device.target import copying
+from perfsuite.device.target.exchange import Exchange, Take
+from perfsuite.device.target.link import Link
+from perfsuite.device.target.protocol import COMMAND_LIMIT_S, Completed
+from perfsuite.device.target.shell import run_script, start_script
+from perfsuite.errors import LinkError, MeasurementError
+
+#: How much longer than a command's limit is waited here: to connect, to end it there, and to hear of that.
+_GRACE_S = 20.0
+
+#: Most of a command's output that is kept; what is longer belongs into a file, which `get` takes piece by piece.
+OUTPUT_LIMIT_BYTES = 16 << 20
+
+#: What ``timeout`` exits with past the limit, and where it had to kill.
+_ENDED_STATUSES = (124, 137)
+
+#: What was started keeps its shared connection, even where nobody keeps the target.
+_LINKS: WeakKeyDictionary[subprocess.Popen[bytes], Link] = WeakKeyDictionary()
+
+
+class ShellTarget:
+    """Runs commands and copies files over a link; implements `Target`."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    @property
+    def text(self) -> str:
+        """The way in words for messages."""
+        return self._link.text
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        limit_s: float = COMMAND_LIMIT_S,
+    ) -> Completed:
+        """Run a command there and wait for it, as `Target.run`."""
+        return self._run(command, environment or {}, io.BytesIO(stdin), len(stdin), limit_s)
+
+    def run_with_file(self, command: Sequence[str], source: IO[bytes], *, limit_s: float) -> Completed:
+        """Run a command there with the rest of a file of this machine as its input."""
+        size_bytes = os.fstat(source.fileno()).st_size - source.tell()
+        return self._run(command, {}, source, size_bytes, limit_s)
+
+    def _run(
+        self, command: Sequence[str], environment: Mapping[str, str], source: IO[bytes], size_bytes: int, limit_s: float
+    ) -> Completed:
+        output = bytearray()
+
+        def keep(chunk: bytes) -> None:
+            output.extend(chunk)
+            if len(output) > OUTPUT_LIMIT_BYTES:
+                raise MeasurementError(
+                    f"{self.text}: {command[0]!r} wrote more than {OUTPUT_LIMIT_BYTES >> 20} MiB and was ended; "
+                    "let it write what is long into a file"
+                )
+
+        completed = self._exchanged(command, environment, (source, size_bytes), keep, limit_s)
+        return Completed(status=completed.status, output=bytes(output), errors=completed.errors)
+
+    def _exchanged(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        sent: tuple[IO[bytes], int],
+        take: Take,
+        limit_s: float,
+    ) -> Completed:
+        """Run a command, give its output on, and return how it ended, without the output."""
+        mark = _new_mark()
+        since = time.monotonic()
+        process = self._popen(run_script(command, environment, limit_s, mark, sent[1]))
+        try:
+            errors = Exchange(process, *sent).carry(take, limit_s + _GRACE_S)
+        except TimeoutError:
+            raise self._past_limit(command, limit_s) from None
+        return self._ended(command, mark, errors, limit_s if time.monotonic() - since >= limit_s else None)
+
+    def _ended(self, command: Sequence[str], mark: str, errors: bytes, passed_limit_s: float | None) -> Completed:
+        found = re.search(rf"\n{mark} (\d+)\n".encode(), errors)
+        if found is None:
+            raise LinkError(f"{self.text}: {self.link_complaint(errors)}")
+        completed = Completed(status=int(found[1]), output=b"", errors=errors[: found.start()])
+        if passed_limit_s is not None and completed.status in _ENDED_STATUSES:
+            raise self._past_limit(command, passed_limit_s)
+        return completed
+
+    def _past_limit(self, command: Sequence[str], limit_s: float) -> MeasurementError:
+        return MeasurementError(
+            f"{self.text}: {command[0]!r} ran past its limit of {limit_s:g} s and was ended; "
+            "look what keeps the device busy, or allow it more"
+        )
+
+    def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a command there with pipes, as `Target.start`."""
+        return self._popen(start_script(command, environment or {}))
+
+    def read(self, command: Sequence[str], take: Take, *, limit_s: float) -> None:
+        """Run a command there and give its output on piece by piece."""
+        completed = self._exchanged(command, {}, (io.BytesIO(), 0), take, limit_s)
+        if completed.status:
+            raise LinkError(f"{self.text}: {completed.last_words}")
+
+    def put(self, source: Path, destination: str, *, limit_s: float = copying.COPY_LIMIT_S) -> None:
+        """Copy a file there, as `Target.put`."""
+        copying.put(self, source, destination, limit_s)
+
+    def get(self, source: str, destination: Path, *, limit_s: float = copying.COPY_LIMIT_S) -> None:
+        """Copy a file from there, as `Target.get`."""
+        copying.get(self, source, destination, limit_s)
+
+    def link_complaint(self, errors: bytes) -> str:
+        """Say in one line why the link ended, as `Target.link_complaint`."""
+        return self._link.complaint(errors.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        """End a shared connection."""
+        self._link.close()
+
+    def _popen(self, script: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            self._link.command_line(script),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # a Ctrl-C here ends what is waited for, not the link
+        )
+        _LINKS[process] = self._link
+        return process
+
+
+def _new_mark() -> str:
+    return f"perfsuite-ended-{secrets.token_hex(8)}"

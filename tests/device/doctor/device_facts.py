@@ -1,0 +1,69 @@
+"""Facts of made-up devices, in good order unless a test says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.doctor.facts import Facts, SuiteState
+from perfsuite.device.doctor.finding import Finding
+from perfsuite.device.probe.readings import Readings, read_lines
+from perfsuite.device.profile import find_profile
+from perfsuite.device.reach import Reach
+from perfsuite.device.setup.installed import Installed
+
+INSTALLED = Installed(
+    suite_version="0.1.0",
+    plan_schema=2,
+    python_version="3.11.2",
+    machine="aarch64",
+    engine_build_id="0123456789abcdef",
+    engine_problem=None,
+)
+
+STATE = SuiteState(
+    installed=INSTALLED,
+    digest="d1",
+    lock=None,
+    restore_file=None,
+    cache_dir="/home/pi/.cache/perfsuite",
+    cache_free_bytes=20_000_000_000,
+    opencl_device=None,
+    opencl_problem="OpenCL: no platform has a device",
+    ebpf_problem=None,
+    is_busy=False,
+)
+
+
+def readings(*lines: str) -> Readings:
+    """Return readings of lines ``name = text``."""
+    return read_lines("\n".join("\t".join(line.split(" = ", 1)) for line in lines))
+
+
+def facts(*lines: str, conditions: Conditions | None = None, profile: Any = None, **changed: Any) -> Facts:
+    """Return the facts of a device called ``bench`` that says these lines."""
+    bench = replace(
+        find_profile("host", folders=()),
+        name="bench",
+        conditions=conditions or Conditions(),
+        **{"reach": Reach(way="ssh", address="pi@bench"), **(profile or {})},
+    )
+    usual: dict[str, Any] = {
+        "profile": bench,
+        "link_problem": None,
+        "readings": readings(*lines),
+        "suite": STATE,
+        "suite_problem": None,
+        "here": INSTALLED,
+        "here_digest": "d1",
+        "clock_difference_s": 0.0,
+        "model_bytes": 800_000_000,
+    }
+    return Facts(**{**usual, **changed})
+
+
+def told(findings: Any) -> list[tuple[str, str]]:
+    """Return what each finding is about, and how bad it is."""
+    found: list[Finding] = list(findings)
+    return [(each.what, each.grade.value) for each in found]

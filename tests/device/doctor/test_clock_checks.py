@@ -1,0 +1,77 @@
+"""What a doctor says of governors and of bounds of clocks."""
+
+from __future__ import annotations
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.doctor.clock_checks import check_bounds, check_governor, check_gpu_governor
+
+from .device_facts import facts, told
+
+POLICY = "/sys/devices/system/cpu/cpufreq/policy0"
+CLOCKED = (
+    f"{POLICY}/related_cpus = 0 1 2 3",
+    f"{POLICY}/scaling_governor = schedutil",
+    f"{POLICY}/scaling_available_governors = schedutil performance",
+    f"{POLICY}/cpuinfo_max_freq = 2400000",
+    f"{POLICY}/scaling_max_freq = 2400000",
+    "user = pi",
+)
+SETTABLE = f"writable = {POLICY}/scaling_governor"
+STEADY = Conditions(governor="performance")
+
+
+def test_a_governor_that_may_be_set_is_in_order() -> None:
+    """The run sets it; what is set now does not matter."""
+    assert told(check_governor(facts(*CLOCKED, SETTABLE, conditions=STEADY))) == [("governor", "ok")]
+
+
+def test_a_governor_that_may_not_be_set_comes_with_the_commands() -> None:
+    """The line has the command for once, and the rule for good."""
+    (found,) = check_governor(facts(*CLOCKED, conditions=STEADY))
+    assert found.grade.value == "warn"
+    assert "which pi may not set" in found.seen
+    assert "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor" in found.mend
+    assert "/etc/udev/rules.d/60-perfsuite.rules" in found.mend
+
+
+def test_a_governor_that_is_not_offered_fails() -> None:
+    """No run could hold what the profile asks for."""
+    (found,) = check_governor(facts(*CLOCKED, conditions=Conditions(governor="userspace")))
+    assert found.grade.value == "fail"
+    assert "offered are schedutil, performance" in found.seen
+
+
+def test_a_machine_without_clocks_is_told() -> None:
+    """A virtual machine has no governor; that is bad only where one is asked for."""
+    virtual = "/sys/devices/system/cpu/online = 0-1"
+    assert told(check_governor(facts(virtual))) == [("governor", "ok")]
+    assert told(check_governor(facts(virtual, conditions=STEADY))) == [("governor", "warn")]
+    assert told(check_governor(facts(*CLOCKED))) == [("governor", "warn")]
+
+
+def test_bounds_below_what_processors_can_do_are_told() -> None:
+    """Heat and users lower the upper bound; the command restores it."""
+    assert told(check_bounds(facts(*CLOCKED))) == [("clocks", "ok")]
+    lowered = [line.replace("scaling_max_freq = 2400000", "scaling_max_freq = 1200000") for line in CLOCKED]
+    (found,) = check_bounds(facts(*lowered))
+    assert (found.grade.value, found.seen) == ("warn", "processors from 0 on are bound to 1.20 GHz, they can 2.40")
+    assert f"echo 2400000 | sudo tee {POLICY}/scaling_max_freq" in found.mend
+
+
+def test_boost_is_told_with_the_way_to_turn_it_off() -> None:
+    """A clock above the sustained one depends on heat."""
+    (found,) = check_bounds(facts("/sys/devices/system/cpu/cpufreq/boost = 1"))
+    assert (found.what, found.grade.value) == ("boost", "warn")
+
+
+def test_the_gpus_governor_is_looked_at_where_it_is_asked_for() -> None:
+    """Without a GPU whose clock can be seen, asking for a governor of it is in vain."""
+    gpu = "/sys/class/devfreq/3d00000.gpu"
+    lines = (f"{gpu}/governor = simple_ondemand", f"{gpu}/available_governors = performance simple_ondemand")
+    asked = Conditions(gpu_governor="performance")
+    assert told(check_gpu_governor(facts(*lines))) == []
+    assert told(check_gpu_governor(facts(conditions=asked))) == [("GPU's governor", "warn")]
+    assert told(check_gpu_governor(facts(*lines, conditions=asked))) == [("GPU's governor", "warn")]
+    assert told(check_gpu_governor(facts(*lines, f"writable = {gpu}/governor", conditions=asked))) == [
+        ("GPU's governor", "ok")
+    ]

@@ -1,0 +1,371 @@
+"""Runs that borrow boards of a farm that is really running: one after the other, side by side, and what is left."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.farm import returning, supervision
+from perfsuite.device.farm.borrowing import borrowed_board
+from perfsuite.device.farm.request import farm_request
+from perfsuite.device.reach import Reach
+from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
+
+from ...farm_daemons import Farm, awaited, running_farm
+
+BORROWER = Path(__file__).resolve().parents[2] / "farm_borrower.py"
+LIMIT_S = 60.0
+
+
+class Run:
+    """A run in a process of its own; what it prints is kept in a file."""
+
+    def __init__(self, farm: Farm, log: Path, kind: str, *options: str) -> None:
+        command = [sys.executable, str(BORROWER), farm.coordinator, kind, *options]
+        self.log = log
+        with log.open("w") as out:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def prints(self, pattern: str) -> re.Match[str]:
+        """Wait for a line."""
+        found = awaited(lambda: re.search(pattern, self.log.read_text()), LIMIT_S)
+        assert isinstance(found, re.Match)
+        return found
+
+    def got(self) -> str:
+        """Wait until it has a board; return its place."""
+        return self.prints(r"got (\S+) ")[1]
+
+    def end(self) -> int:
+        """Let it end by itself."""
+        self.process.communicate(timeout=LIMIT_S)
+        return self.process.returncode
+
+
+Start = Callable[..., Run]
+
+
+@pytest.fixture
+def start(farm: Farm, tmp_path: Path) -> Iterator[Start]:
+    """Start runs, which are ended with the test."""
+    runs: list[Run] = []
+
+    def begin(kind: str, *options: str) -> Run:
+        runs.append(Run(farm, tmp_path / f"run{len(runs)}.log", kind, *options))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.process.kill()
+        run.process.communicate()
+
+
+def test_a_board_is_reached_as_its_place_says(farm: Farm) -> None:
+    """Address, port and user are those of the place's NetworkService; the key stays that of the profile."""
+    place, told = farm.add_board("reached"), []
+    reach = Reach(way="ssh", address="elsewhere", port=9, identity_file="key")
+    with borrowed_board("reached", reach, farm_request(farm.coordinator), tell=told.append) as board:
+        assert board.place == place
+        assert re.fullmatch(r"ssh root@127\.0\.0\.1:22\d\d", board.reach.text)
+        assert board.reach.identity_file == "key"
+        held = farm.place(place).holder
+        assert held is not None
+        assert held.name == board.holder_name
+        assert held.is_alive_here
+    assert farm.is_free(place)
+    assert told[-1] == f"gave {place} back"
+
+
+def test_two_runs_of_one_user_have_a_board_one_after_the_other(farm: Farm, start: Start) -> None:
+    """The second run waits, says which run has the board, and gets it only when the first has ended."""
+    farm.add_board("single")
+    first = start("single")
+    first.got()
+    second = start("single")
+    second.prints(rf"waiting for a board with board=single: \S+ is locked by .*run of process {first.process.pid}")
+    assert "got" not in second.log.read_text()
+    assert first.end() == 0
+    begin = float(second.prints(r"got \S+ \d+ at (\S+)")[1])
+    assert begin > float(first.prints(r"done at (\S+)")[1])
+    assert second.end() == 0
+
+
+def test_two_boards_of_a_kind_are_had_side_by_side(farm: Farm, start: Start) -> None:
+    """A pool of two gives each of two runs a board of its own at the same time."""
+    pool = {farm.add_board("pool"), farm.add_board("pool")}
+    runs = [start("pool"), start("pool")]
+    assert {run.got() for run in runs} == pool
+    assert [run.end() for run in runs] == [0, 0]
+    assert all(map(farm.is_free, pool))
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("success", 0), ("failure", 1), ("SIGINT", -signal.SIGINT), ("SIGTERM", -signal.SIGTERM)]
+)
+def test_a_board_is_given_back_however_a_run_ends(farm: Farm, start: Start, how: str, status: int) -> None:
+    """Success, an exception, Ctrl-C and a request to terminate leave the place unlocked and unreserved."""
+    place = farm.add_board(f"end_{how.lower()}")
+    run = start(f"end_{how.lower()}", *(["--fail"] if how == "failure" else []))
+    run.got()
+    if how.startswith("SIG"):
+        run.process.send_signal(signal.Signals[how])
+    assert run.end() == status
+    awaited(lambda: farm.is_free(place))
+
+
+def test_a_supervisor_gives_the_board_of_a_killed_run_back(farm: Farm, start: Start) -> None:
+    """After kill -9 the place is free within seconds, and the supervisor has ended."""
+    place = farm.add_board("killed")
+    run = start("killed")
+    supervisor = int(run.prints(r"got \S+ (\d+) ")[1])
+    run.process.kill()
+    awaited(lambda: farm.is_free(place), 10)
+    awaited(lambda: not _is_running(supervisor))
+
+
+def test_what_ends_a_run_and_its_supervisor_at_once_leaves_no_lock(farm: Farm, start: Start) -> None:
+    """A job that is ended asks all of its processes to terminate; the supervisor heeds that only when it is done."""
+    place = farm.add_board("ended")
+    run = start("ended")
+    supervisor = int(run.prints(r"got \S+ (\d+) ")[1])
+    subprocess.run(["kill", "-TERM", str(supervisor), str(run.process.pid)], check=True)
+    awaited(lambda: farm.is_free(place), 10)
+    awaited(lambda: not _is_running(supervisor))
+
+
+def test_a_request_to_terminate_that_comes_at_once_is_not_heeded_either(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signals are blocked in a supervisor before its first line, and not in the run."""
+    place = farm.add_board("early")
+    begun = subprocess.Popen
+
+    def ended_at_once(*words: Any, **more: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = begun(*words, **more)
+        if "perfsuite.device.farm.supervisor" in words[0]:
+            process.terminate()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", ended_at_once)
+    with borrowed_board("early", Reach(), farm_request(farm.coordinator), tell=print) as board:
+        assert _is_running(board.supervisor_pid)
+        assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert farm.is_free(place)
+
+
+@pytest.mark.parametrize("is_reachable", [True, False])
+def test_a_supervisor_that_hangs_is_done_without(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
+) -> None:
+    """The run gives back itself; where that fails too, the supervisor is left to go on when it can."""
+    monkeypatch.setattr(supervision, "_ANSWER_LIMIT_S", 0.5)
+    place = farm.add_board(f"hangs{is_reachable}")
+    told: list[str] = []
+    with borrowed_board(f"hangs{is_reachable}", Reach(), farm_request(farm.coordinator), tell=told.append) as board:
+        os.kill(board.supervisor_pid, signal.SIGSTOP)
+        if not is_reachable:
+            monkeypatch.setattr(supervision, "give_back", refuse)
+    assert farm.is_free(place) == is_reachable
+    assert _is_running(board.supervisor_pid) is not is_reachable
+    if not is_reachable:
+        os.kill(board.supervisor_pid, signal.SIGCONT)
+        awaited(lambda: farm.is_free(place))
+        assert told[-1] == "the board was not given back: away"
+
+
+def refuse(_: object) -> None:
+    """Stand in for a coordinator that is away."""
+    raise LinkError("away")
+
+
+def test_a_board_that_says_no_address_does_not_take_every_run(farm: Farm, start: Start) -> None:
+    """It is kept while another of its pool is asked for, told, and given back with it."""
+    farm.client().call("-p", "dead", "create")
+    farm.client().call("-p", "dead", "set-tags", "board=mixed")
+    place = farm.add_board("mixed")
+    farm.client("alice").call("-p", place, "acquire")
+    run = start("mixed")
+    run.prints("place dead has 0 resources .*; it is set aside, and another one is asked for")
+    farm.client("alice").call("-p", place, "release")
+    assert run.got() == place
+    assert not farm.is_free("dead")
+    assert run.end() == 0
+    assert farm.is_free("dead")
+    assert farm.is_free(place)
+
+
+def test_a_place_that_is_avoided_is_taken_where_there_is_no_other(farm: Farm) -> None:
+    """With another one of the kind it is left; alone it is better than none."""
+    first, second = farm.add_board("choice"), farm.add_board("choice")
+    for avoided, wanted in ((first, {second}), (second, {first}), (f"{first},{second}", {first, second})):
+        request = farm_request(farm.coordinator, avoided=avoided)
+        with borrowed_board("choice", Reach(), request, tell=print) as board:
+            assert board.place in wanted
+    assert farm.is_free(first)
+    assert farm.is_free(second)
+
+
+def test_a_device_behind_adb_is_borrowed_from_no_farm(farm: Farm) -> None:
+    """A place says how it is reached by ssh, and nothing is locked."""
+    with (
+        pytest.raises(DeviceError, match="by adb"),
+        borrowed_board("any", Reach(way="adb"), farm_request(farm.coordinator), tell=print),
+    ):
+        pass
+
+
+def test_a_run_that_is_killed_while_it_waits_leaves_no_reservation(farm: Farm, start: Start) -> None:
+    """A reservation of a dead run would take the board from the next one for a minute."""
+    place = farm.add_board("impatient")
+    first = start("impatient")
+    first.got()
+    second = start("impatient")
+    second.prints("waiting for a board")
+    second.process.kill()
+    awaited(lambda: farm.client().call("reservations").count("board=impatient") == 1)
+    assert first.end() == 0
+    assert farm.is_free(place)
+
+
+def test_a_lock_that_outlives_its_run_is_explained_and_broken_on_request(farm: Farm, start: Start) -> None:
+    """With the supervisor killed as well the next run says who holds the place, waits, and breaks it only if asked."""
+    place = farm.add_board("stale")
+    dead = start("stale")
+    supervisor = int(dead.prints(r"got \S+ (\d+) ")[1])
+    subprocess.run(["kill", "-9", str(supervisor), str(dead.process.pid)], check=True)
+    dead.end()
+    patient = start("stale", "--wait", "1s")
+    assert patient.end() == 2
+    told = patient.log.read_text()
+    assert f"run of process {dead.process.pid}, since 20" in told
+    assert f"no such process is here any more; --farm-break={place}" in told
+    assert told.splitlines()[-1].startswith("error: no board with board=stale was free within 1 s")
+    asked = start("stale", "--break", place)
+    assert asked.got() == place
+    assert f"on {place}" in asked.prints("broke the lock of .*")[0]
+    assert asked.end() == 0
+    assert farm.is_free(place)
+
+
+def test_the_lock_of_a_run_that_is_alive_here_is_not_broken(farm: Farm, start: Start) -> None:
+    """Asked to break it, the second run names the process to be ended first."""
+    place = farm.add_board("alive")
+    run = start("alive")
+    run.got()
+    with (
+        pytest.raises(LockedError, match=f"kill {run.process.pid}"),
+        borrowed_board("alive", Reach(), farm_request(farm.coordinator, broken_place=place), tell=print),
+    ):
+        pass
+    assert farm.place(place).holder is not None
+
+
+def test_a_run_whose_lock_was_broken_says_so(farm: Farm) -> None:
+    """A run that ends without its place having been its own to the end tells it."""
+    place, told = farm.add_board("taken"), []
+    with borrowed_board("taken", Reach(), farm_request(farm.coordinator), tell=told.append) as board:
+        farm.client().call("-p", place, "release-from", board.holder_name)
+    assert "no longer this run's" in told[-1]
+
+
+def test_a_lock_of_a_person_is_waited_for_and_named(farm: Farm) -> None:
+    """Somebody who locked the place by hand is named as labgrid knows them."""
+    place = farm.add_board("byhand")
+    farm.client("alice").call("-p", place, "acquire")
+    with (
+        pytest.raises(LockedError, match=f"{place} is locked by alice on desk; wait longer"),
+        borrowed_board("byhand", Reach(), farm_request(farm.coordinator, wait="0s"), tell=print),
+    ):
+        pass
+
+
+def test_a_kind_of_which_there_is_no_board_is_refused(farm: Farm) -> None:
+    """The tag that is missing is named, and nothing is waited for."""
+    with (
+        pytest.raises(PerfsuiteError, match="no place with the tag board=nothing "),
+        borrowed_board("nothing", Reach(), farm_request(farm.coordinator), tell=print),
+    ):
+        pass
+
+
+def test_a_coordinator_that_is_not_there_is_one_line() -> None:
+    """Nothing is started, and the line says how another one is named."""
+    with (
+        pytest.raises(LinkError, match=r"coordinator at 127\.0\.0\.1:1 cannot be reached.*--farm=HOST:PORT"),
+        borrowed_board("any", Reach(), farm_request("127.0.0.1:1"), tell=print),
+    ):
+        pass
+
+
+def test_a_refusal_of_grpc_s_is_a_coordinator_that_is_away(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call whose connection is refused says how another coordinator is named."""
+    told = "labgrid.remote.client: failed to connect to all addresses; Connection refused"
+    done = subprocess.CompletedProcess((), 1, "", told)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(LinkError, match="cannot be reached; start it there"):
+        farm.client().call("places")
+
+
+def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says how it is freed by hand."""
+    place = farm.add_board("stuck")
+    client = farm.client("stuck")
+    client.call("-p", place, "acquire")
+    monkeypatch.setattr(returning, "_release", lambda *_: None)
+    with pytest.raises(LockedError, match=f"labgrid-client -p {place} release --kick"):
+        returning.give_back(client)
+
+
+def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path) -> None:
+    """The run ends as it would have; that its board could not be given back is told in one line."""
+    told: list[str] = []
+    with running_farm(tmp_path) as farm:
+        farm.add_board("orphan")
+        with borrowed_board("orphan", Reach(), farm_request(farm.coordinator), tell=told.append):
+            for daemon in farm.daemons:
+                daemon.kill()
+    assert told[-1].startswith("the board was not given back: labgrid's coordinator")
+    assert "\n" not in told[-1]
+
+
+def test_a_coordinator_that_goes_away_while_a_run_waits_is_one_line(tmp_path: Path) -> None:
+    """The run that waits ends with what it cannot reach, and no traceback."""
+    with running_farm(tmp_path) as farm:
+        place = farm.add_board("gone")
+        farm.client("alice").call("-p", place, "acquire")
+        run = Run(farm, tmp_path / "run.log", "gone")
+        run.prints("waiting for a board with board=gone")
+        for daemon in farm.daemons:
+            daemon.kill()
+        found = run.prints(r"error: .*")[0]
+        run.process.kill()  # it goes on trying to give back what it may have
+        run.process.communicate()
+    assert "cannot be reached" in found
+    assert "Traceback" not in run.log.read_text()
+
+
+def test_a_place_without_a_network_service_is_refused_and_given_back(farm: Farm) -> None:
+    """A place that says no address is no board to measure on, and is not kept."""
+    farm.client().call("-p", "bare", "create")
+    farm.client().call("-p", "bare", "set-tags", "board=bare")
+    with (
+        pytest.raises(DeviceError, match="place bare has 0 resources of the kind NetworkService"),
+        borrowed_board("bare", Reach(), farm_request(farm.coordinator), tell=print),
+    ):
+        pass
+    assert farm.is_free("bare")
+
+
+def _is_running(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

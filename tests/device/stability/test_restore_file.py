@@ -1,0 +1,213 @@
+"""What is kept on a board so that a killed run's changes can be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from perfsuite.device.stability.kept_changes import Change
+from perfsuite.device.stability.restore_file import FILE_NAME, keep, restore, restore_leftovers
+from perfsuite.device.stability.small_files import write_line
+from perfsuite.errors import DeviceError
+from tests.sys_trees import UNWRITABLE, plant, put
+
+GOVERNOR = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+CHANGE = Change(path=GOVERNOR, before="ondemand", set_to=("performance",))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A board with its governor changed."""
+    return plant("raspberrypi5", tmp_path / "board")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the file is kept."""
+    return tmp_path / "kept"
+
+
+def left(folder: Path, root: Path, *changes: Change, now: str = "performance") -> None:
+    """Leave what a killed run leaves."""
+    keep(changes or (CHANGE,), folder, root)
+    write_line(root / GOVERNOR, now)
+
+
+def test_nothing_left_says_nothing(folder: Path, root: Path) -> None:
+    """Most runs end well."""
+    assert restore_leftovers(folder, root) == ()
+
+
+def test_what_a_killed_run_left_is_restored(folder: Path, root: Path) -> None:
+    """The governor is what it was, a line says so, and the file is gone."""
+    left(folder, root)
+    (line,) = restore_leftovers(folder, root)
+    assert line == f"left by a run that was killed: {root / GOVERNOR}: restored to 'ondemand'"
+    assert (root / GOVERNOR).read_text() == "ondemand"
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_that_was_killed_before_its_first_write_left_nothing(folder: Path, root: Path) -> None:
+    """The file comes before the change."""
+    left(folder, root, now="ondemand")
+    assert restore_leftovers(folder, root) == ()
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_another_boot_has_restored_all(folder: Path, root: Path) -> None:
+    """The kernel begins with its own values; what is set now is somebody's wish."""
+    left(folder, root)
+    put(root, "proc/sys/kernel/random/boot_id", "another")
+    (line,) = restore_leftovers(folder, root)
+    assert "last start of the device" in line
+    assert (root / GOVERNOR).read_text() == "performance"
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_what_somebody_else_has_set_is_left_and_told(folder: Path, root: Path) -> None:
+    """A third value is no one's mistake."""
+    left(folder, root, now="powersave")
+    (line,) = restore_leftovers(folder, root)
+    assert "somebody else has set 'powersave' meanwhile; left so (it was 'ondemand')" in line
+    assert (root / GOVERNOR).read_text() == "powersave"
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_a_processor_that_is_offline_is_restored_when_it_is_back(folder: Path, root: Path) -> None:
+    """It comes back with the governor that it had, so the file stays until then."""
+    left(folder, root)
+    (root / GOVERNOR).rename(root / "offline")
+    (line,) = restore_leftovers(folder, root)
+    assert "cannot be read now; it was 'ondemand', which a later run restores" in line
+    (root / "offline").rename(root / GOVERNOR)
+    assert "restored to 'ondemand'" in restore_leftovers(folder, root)[0]
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_a_processor_that_stays_offline_is_forgotten_by_the_next_boot(folder: Path, root: Path) -> None:
+    """The kernel has set its own governor then."""
+    left(folder, root)
+    (root / GOVERNOR).unlink()
+    restore_leftovers(folder, root)
+    put(root, "proc/sys/kernel/random/boot_id", "another")
+    restore_leftovers(folder, root)
+    assert not (folder / FILE_NAME).exists()
+
+
+def other(folder: Path, process_id: int) -> None:
+    """Make the file one that a process left which is gone."""
+    plain = json.loads((folder / FILE_NAME).read_text())
+    (folder / FILE_NAME).write_text(json.dumps({**plain, "process_id": process_id}))
+
+
+def test_what_could_not_be_restored_stays_through_the_next_run(folder: Path, root: Path) -> None:
+    """The next run's file names it too, with the value from before both, and that run restores it."""
+    left(folder, root)
+    other(folder, 2**22 + 1)
+    second = Change(path=GOVERNOR.replace("policy0", "policy1"), before="ondemand", set_to=("powersave",))
+    put(root, second.path, "powersave")
+    kept = keep((Change(path=GOVERNOR, before="performance", set_to=("powersave",)), second), folder, root)
+    assert kept == (CHANGE.and_to(["powersave"]), second)
+    put(root, GOVERNOR, "powersave")
+    assert all(each.is_restored for each in restore(kept, folder, root))
+    assert (root / GOVERNOR).read_text() == (root / second.path).read_text() == "ondemand"
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_within_a_run_what_it_has_set_is_restored(folder: Path, root: Path) -> None:
+    """A context within another one of the process gives back what that one has set, and leaves the file to it."""
+    left(folder, root)
+    inner = keep((Change(path=GOVERNOR, before="performance", set_to=("powersave",)),), folder, root)
+    put(root, GOVERNOR, "powersave")
+    restore(inner, folder, root)
+    assert (root / GOVERNOR).read_text() == "performance"
+    restore((CHANGE,), folder, root)
+    assert (root / GOVERNOR).read_text() == "ondemand"
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_the_file_of_another_process_that_runs_is_not_overwritten(folder: Path, root: Path) -> None:
+    """What that one has to restore would be lost."""
+    put(root, "proc/1/stat", f"1 (init) S {' '.join(map(str, range(4, 30)))}")
+    left(folder, root)
+    kept = (folder / FILE_NAME).read_text().replace('"process_start": null', '"process_start": 22')
+    (folder / FILE_NAME).write_text(kept)
+    other(folder, 1)
+    with pytest.raises(DeviceError, match="process 1 still holds"):
+        keep((CHANGE,), folder, root)
+
+
+def test_what_the_kernel_refuses_is_tried_again(folder: Path, root: Path) -> None:
+    """The file stays until it has been restored."""
+    left(folder, root, Change(path=GOVERNOR, before="ondemand", set_to=("Linux",)))
+    put(root, GOVERNOR, UNWRITABLE)
+    (line,) = restore_leftovers(folder, root)
+    assert "is still 'Linux'; 'ondemand' cannot be restored" in line
+    assert (folder / FILE_NAME).exists()
+    put(root, GOVERNOR, "Linux")
+    assert "restored" in restore_leftovers(folder, root)[0]
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_a_process_that_still_runs_keeps_what_it_has_set(folder: Path, root: Path) -> None:
+    """Its changes are not undone under it; with another start time it is another process."""
+    stat = f"1 (a) (b) S {' '.join(map(str, range(4, 30)))}"
+    put(root, "proc/1/stat", stat)
+    left(folder, root)
+    kept = (folder / FILE_NAME).read_text().replace('"process_start": null', '"process_start": 22')
+    (folder / FILE_NAME).write_text(kept)
+    other(folder, 1)
+    with pytest.raises(DeviceError, match="process 1 still holds"):
+        restore_leftovers(folder, root)
+    assert restore_leftovers(folder, root, is_nested=True) == ()
+    assert (root / GOVERNOR).read_text() == "performance"
+    put(root, "proc/1/stat", stat.replace(" 22 ", " 99 "))
+    assert "restored" in restore_leftovers(folder, root, is_nested=True)[0]
+
+
+def test_this_process_is_not_in_its_own_way(folder: Path, root: Path) -> None:
+    """What it has set is left to the context around that has set it; with another start time it is another process."""
+    stat = f"{os.getpid()} (a) (b) S {' '.join(map(str, range(4, 30)))}"
+    put(root, f"proc/{os.getpid()}/stat", stat)
+    left(folder, root)
+    assert restore_leftovers(folder, root) == ()
+    assert (root / GOVERNOR).read_text() == "performance"
+    put(root, f"proc/{os.getpid()}/stat", stat.replace(" 22 ", " 99 "))
+    assert "restored" in restore_leftovers(folder, root)[0]
+
+
+@pytest.mark.parametrize(
+    "path", ["etc/passwd", "sys/../etc/scaling_governor", "/sys/governor", "sys/kernel/profiling", 7]
+)
+def test_a_file_that_names_anything_else_is_put_aside(folder: Path, root: Path, path: object) -> None:
+    """Only governors are ever written, whatever a file says."""
+    left(folder, root)
+    plain = json.loads((folder / FILE_NAME).read_text())
+    plain["changes"][0]["path"] = path
+    (folder / FILE_NAME).write_text(json.dumps(plain))
+    (line,) = restore_leftovers(folder, root)
+    assert "is damaged; kept as restore.json.damaged" in line
+    assert (root / GOVERNOR).read_text() == "performance"
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@example('{"changes": [], "boot_id": "", "process_start": null, "process_id": 1e400}')
+@given(st.one_of(st.binary(max_size=60), st.recursive(st.none() | st.text(max_size=5), st.lists).map(json.dumps)))
+def test_a_damaged_file_is_one_line(folder: Path, root: Path, content: bytes | str) -> None:
+    """Whatever it holds, it is put aside, and nothing is set."""
+    folder.mkdir(exist_ok=True)
+    (folder / FILE_NAME).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert len(restore_leftovers(folder, root)) == 1
+    assert not (folder / FILE_NAME).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path, root: Path) -> None:
+    """The error names the file, and nothing half written stays."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DeviceError, match=r"file/restore\.json: cannot be written \(\w"):
+        keep((CHANGE,), tmp_path / "file", root)

@@ -1,0 +1,147 @@
+"""Watching a device while something runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.stability.energy import energy_joules
+from perfsuite.device.stability.sampler import sampling
+from tests.sys_trees import plant, put
+
+ZONE = "sys/class/thermal/thermal_zone0/temp"
+COOLER = "sys/class/thermal/cooling_device1/cur_state"
+
+
+def test_a_run_is_covered_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+    """The first sample is taken before it, and the last one after it, with the clock that events have."""
+    before_ns = time.monotonic_ns()
+    with sampling(plant("orangepi5", tmp_path), rate_hz=50) as found:
+        start_ns = time.monotonic_ns()
+        time.sleep(0.2)
+        end_ns = time.monotonic_ns()
+    at_ns = [each.at_ns for each in found.samples]
+    assert before_ns <= at_ns[0] <= start_ns
+    assert end_ns <= at_ns[-1] <= time.monotonic_ns()
+    assert at_ns == sorted(at_ns)
+    assert len(at_ns) >= 4
+
+
+def test_samples_follow_the_device(tmp_path: Path) -> None:
+    """Temperature, clock and throttling are those of their moment."""
+    root = plant("orangepi5", tmp_path)
+    with sampling(root, rate_hz=0.01, zones=("soc-thermal",), processors=(6,)) as found:
+        put(root, ZONE, "80000")
+        put(root, COOLER, "3")
+        put(root, "sys/devices/system/cpu/cpufreq/policy6/scaling_cur_freq", "1200000")
+    first, last = found.samples
+    assert (first.temperature_celsius, first.cpu_mhz, first.is_throttled) == (44.384, 2256.0, False)
+    assert (last.temperature_celsius, last.cpu_mhz, last.is_throttled) == (80.0, 1200.0, True)
+    assert found.was_throttled is True
+
+
+def test_a_counter_that_grows_is_throttling(tmp_path: Path) -> None:
+    """On x86 only the growth tells; what is not known stays None."""
+    count = "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count"
+    put(tmp_path, count, "7")
+    with sampling(tmp_path, rate_hz=0.01) as still:
+        pass
+    with sampling(tmp_path, rate_hz=0.01) as grown:
+        put(tmp_path, count, "8")
+    with sampling(plant("rubikpi", tmp_path / "other"), rate_hz=0.01) as cool:
+        pass
+    with sampling(tmp_path / "nothing", rate_hz=0.01) as unknown:
+        pass
+    assert [each.was_throttled for each in (still, grown, cool, unknown)] == [False, True, False, None]
+
+
+def test_the_power_of_a_run_is_its_energy(tmp_path: Path) -> None:
+    """A phone that draws 3.248 W does so for as long as the run lasts."""
+    with sampling(plant("pixel8pro", tmp_path), rate_hz=50) as found:
+        start_ns = time.monotonic_ns()
+        time.sleep(0.2)
+        end_ns = time.monotonic_ns()
+    expected = 0.8125 * 3.998 * (end_ns - start_ns) / 1e9
+    assert energy_joules(found.samples, start_ns, end_ns) == pytest.approx(expected)
+
+
+def test_a_device_without_sensors_has_no_energy(tmp_path: Path) -> None:
+    """None is 'not measured'."""
+    with sampling(plant("rubikpi", tmp_path), rate_hz=50) as found:
+        time.sleep(0.1)
+    assert found.power is None
+    assert {each.power_watts for each in found.samples} == {None}
+    assert energy_joules(found.samples, found.samples[0].at_ns, found.samples[-1].at_ns) is None
+
+
+@pytest.mark.parametrize(
+    ("board", "n_reads", "n_of_all"),
+    [("rubikpi", 9, 26), ("orangepi5", 9, 27), ("raspberrypi5", 5, 6), ("pixel8pro", 13, 32)],
+)
+def test_what_a_sample_costs_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board: str, n_reads: int, n_of_all: int
+) -> None:
+    """Zones, rates, limits, cooling devices and power: all at both ends, a few in between; no program counts."""
+    opened = list[str]()
+    read = os.open
+
+    def counted(path: Any, *arguments: Any, **others: Any) -> int:
+        opened.append(os.fspath(path))
+        return read(path, *arguments, **others)
+
+    def cost(look: Callable[[], None]) -> int:
+        opened.clear()
+        look()
+        return len([path for path in opened if path.startswith(f"{tmp_path}/sys")])
+
+    with sampling(plant(board, tmp_path), rate_hz=0.01) as found:
+        monkeypatch.setattr("os.open", counted)
+        seen = max(cost(found.take) for _ in range(20)), cost(found.take_all)
+        monkeypatch.undo()
+    assert seen == (n_reads, n_of_all)
+
+
+def test_what_is_read_in_turns_is_seen_within_three_seconds(tmp_path: Path) -> None:
+    """A zone that gets hot and a cooling device that steps in while a run lasts are found by the sixth look."""
+    root = plant("orangepi5", tmp_path)
+    with sampling(root, rate_hz=0.01) as found:
+        put(root, ZONE, "97000")
+        put(root, COOLER, "3")
+        for _ in range(6):
+            found.take()
+        put(root, ZONE, "44000")
+        put(root, COOLER, "0")
+    assert max(each.temperature_celsius or 0.0 for each in found.samples) == 97.0
+    assert [found.samples[at].is_throttled for at in (0, 6, -1)] == [False, True, False]
+    assert found.was_throttled is True
+
+
+def test_a_run_that_fails_ends_the_thread(tmp_path: Path) -> None:
+    """Nothing is left behind, and the samples stay."""
+    with pytest.raises(KeyError), sampling(plant("rubikpi", tmp_path), rate_hz=50) as found:
+        raise KeyError
+    assert len(found.samples) >= 2
+    assert "sampling" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_the_thread_leaves_the_processors_that_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where others are left; one that cannot go stays."""
+    asked = list[set[int]]()
+
+    def refuse(_: int, processors: set[int]) -> None:
+        asked.append(processors)
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("os.sched_setaffinity", refuse)
+    for used in ((1, 2), (0, 1, 2, 3), ()):
+        with sampling(tmp_path, rate_hz=50, processors=used) as found:
+            time.sleep(0.05)
+        assert len(found.samples) >= 2
+    assert asked == [{0, 3}]

@@ -1,0 +1,89 @@
+"""Reading and writing files that cannot be trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfsuite.device.stability.small_files import entries, is_there, read_line, read_number, write_line
+from tests.sys_trees import UNREADABLE, UNWRITABLE, put
+
+
+def test_a_value_comes_without_its_line_end(tmp_path: Path) -> None:
+    """The kernel ends values with a line's end, device trees with a NUL."""
+    assert read_line(put(tmp_path, "governor", b"schedutil\n")) == "schedutil"
+    assert read_line(put(tmp_path, "model", b"Raspberry Pi 5\0")) == "Raspberry Pi 5"
+
+
+@pytest.mark.parametrize("content", [None, "", b"\n", UNREADABLE, Path("/nowhere"), Path(".")])
+def test_nothing_to_read_is_none(tmp_path: Path, content: str | bytes | Path | None) -> None:
+    """A file that is missing, empty, a folder, a loop, or that answers EIO holds nothing."""
+    assert read_line(put(tmp_path, "temp", content)) is None
+    assert read_number(tmp_path / "temp") is None
+
+
+def test_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    """Where a file's place has a pipe that nobody writes to, reading returns."""
+    os.mkfifo(tmp_path / "temp")
+    assert read_line(tmp_path / "temp") is None
+    assert write_line(tmp_path / "temp", "1") is not None
+
+
+@pytest.mark.parametrize(("text", "number"), [("42000", 42000), ("-274000", -274000), ("+7", 7)])
+def test_numbers(tmp_path: Path, text: str, number: int) -> None:
+    """Whole numbers are read with their sign."""
+    assert read_number(put(tmp_path, "temp", text)) == number
+
+
+@pytest.mark.parametrize("text", ["42.5", "4_2", "0x2a", "nan", "٤٢", "42 43", "9" * 40, "4" * 200_000])
+def test_what_is_no_number_of_the_kernels_is_none(tmp_path: Path, text: str) -> None:
+    """Python reads more as a number than the kernel writes."""
+    assert read_number(put(tmp_path, "temp", text)) is None
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200))
+def test_no_content_raises(tmp_path: Path, content: bytes) -> None:
+    """Whatever a file holds, a text or None comes out, and a number or None."""
+    path = put(tmp_path, "temp", content)
+    assert read_line(path) is None or isinstance(read_line(path), str)
+    assert read_number(path) is None or isinstance(read_number(path), int)
+
+
+def test_a_value_takes_the_place_of_a_longer_one(tmp_path: Path) -> None:
+    """Nothing of what was there stays behind."""
+    path = put(tmp_path, "governor", "performance")
+    assert write_line(path, "ondemand") is None
+    assert path.read_text() == "ondemand"
+
+
+def test_a_refusal_is_in_the_kernels_words(tmp_path: Path) -> None:
+    """What cannot be written says why, and a missing file is not made."""
+    assert write_line(put(tmp_path, "governor", UNWRITABLE), "x") in {"Permission denied", "Operation not permitted"}
+    assert write_line(tmp_path / "missing", "x") == "No such file or directory"
+    assert not (tmp_path / "missing").exists()
+
+
+def test_entries_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """Ten comes after two, and a folder that is missing is empty."""
+    for number in (10, 2, 1):
+        (tmp_path / f"thermal_zone{number}").mkdir()
+    names = [each.name for each in entries(tmp_path, "thermal_zone*")]
+    assert names == ["thermal_zone1", "thermal_zone2", "thermal_zone10"]
+    assert entries(tmp_path / "missing", "*") == ()
+
+
+def test_where_one_may_not_look_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Android forbids even to ask whether some files are there."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    path = put(tmp_path, "temp", "1")
+    assert is_there(path)
+    monkeypatch.setattr(os, "stat", forbidden)
+    assert not is_there(path)

@@ -1,0 +1,234 @@
+"""Bringing a device into the state that a run asks for, and back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.stability.restore_file import FILE_NAME, restore_leftovers
+from perfsuite.device.stability.stabilised import stabilised
+from perfsuite.errors import DeviceError
+from tests.sys_trees import BOARDS, governors, plant, put
+
+FAST = Conditions(governor="performance")
+
+#: Another process that holds a device until it is ended; SIGTERM raises in it, which who handles signals has to see to.
+_HOLDING = """
+import signal, sys, time
+from pathlib import Path
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.stability.stabilised import stabilised
+
+def ending(number, frame):
+    raise SystemExit(128 + number)
+
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, ending)
+with stabilised(Conditions(governor="performance"), folder=Path(sys.argv[1]), root=Path(sys.argv[2])):
+    print("holding", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the restore file is kept."""
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A phone: hot, on its battery, held back."""
+    return plant("pixel8pro", tmp_path / "board")
+
+
+def ended_by(number: signal.Signals, folder: Path, root: Path) -> int:
+    """Let another process hold the device, end it with a signal, and return how it ended."""
+    command = [sys.executable, "-c", _HOLDING, str(folder), str(root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holding\n"
+        assert set(governors(root)) == {"performance"}
+        process.send_signal(number)
+        return process.wait(timeout=30)
+
+
+def test_a_device_that_is_fine_has_nothing_to_tell(tmp_path: Path, folder: Path) -> None:
+    """Governor, temperature and battery are as asked, or not asked about."""
+    root = plant("raspberrypi5", tmp_path)
+    with stabilised(Conditions(governor="performance", start_below_celsius=60), folder=folder, root=root) as found:
+        assert governors(root) == ["performance"]
+        assert (found.notes, found.problems) == ((), ())
+    assert governors(root) == ["ondemand"]
+    assert (found.notes, found.problems) == ((), ())
+
+
+def test_all_that_is_wrong_is_told_at_once(folder: Path, root: Path) -> None:
+    """Notes say what is different, problems why it is INVALID; nothing raises."""
+    conditions = Conditions(
+        governor="performance",
+        gpu_governor="performance",
+        start_below_celsius=40,
+        cooling_limit_s=30,
+        least_battery_ratio=0.8,
+    )
+    now_s = [0.0]
+
+    def sleep(duration_s: float) -> None:
+        now_s[0] += duration_s
+
+    with stabilised(conditions, folder=folder, root=root, clock=lambda: now_s[0], sleep=sleep) as found:
+        assert set(governors(root)) == {"performance"}
+    assert now_s == [30.0]
+    assert [each.partition(":")[0] for each in found.problems] == ["too hot to begin", "battery too low"]
+    assert len(found.notes) == 2
+    assert "GPU's governor is 'quickstep'" in found.notes[0]
+    assert "left out: batt_therm_sidekey" in found.notes[1]
+    assert set(governors(root)) == {"sched_pixel"}
+
+
+def test_what_happens_to_the_governor_during_the_run_is_told_at_its_end(folder: Path, root: Path) -> None:
+    """The notes grow until the context has ended."""
+    with stabilised(FAST, folder=folder, root=root) as found:
+        put(root, "sys/devices/system/cpu/cpufreq/policy8/scaling_governor", "powersave")
+        assert found.notes == ()
+    assert len(found.notes) == 1
+    assert "somebody else has set 'powersave'" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("inner", "within"), [(NO_CONDITIONS, "performance"), (Conditions(governor="powersave"), "powersave")]
+)
+def test_contexts_may_be_nested(folder: Path, root: Path, inner: Conditions, within: str) -> None:
+    """One that asks for no governor leaves that of the one around it; each gives back what it has found."""
+    (root / "proc").mkdir(exist_ok=True)
+    (root / "proc/self").symlink_to("/proc/self")
+    (root / f"proc/{os.getpid()}").symlink_to(f"/proc/{os.getpid()}")
+    with stabilised(FAST, folder=folder, root=root) as outer:
+        with stabilised(inner, folder=folder, root=root) as found:
+            assert set(governors(root)) == {within}
+        assert set(governors(root)) == {"performance"}
+        assert (found.notes, found.problems) == ((), ())
+    assert set(governors(root)) == {"sched_pixel"}
+    assert outer.notes == ()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_that_fails_restores(folder: Path, root: Path) -> None:
+    """Whatever it raises goes on its way."""
+    with pytest.raises(KeyError), stabilised(FAST, folder=folder, root=root):
+        raise KeyError
+    assert set(governors(root)) == {"sched_pixel"}
+
+
+def test_breaking_off_the_wait_restores(folder: Path, root: Path) -> None:
+    """Ctrl-C while the device cools finds the governors already set."""
+
+    def interrupted(_: float) -> None:
+        assert set(governors(root)) == {"performance"}
+        raise KeyboardInterrupt
+
+    conditions = Conditions(governor="performance", start_below_celsius=40)
+    with pytest.raises(KeyboardInterrupt), stabilised(conditions, folder=folder, root=root, sleep=interrupted):
+        pytest.fail("the run has begun")
+    assert set(governors(root)) == {"sched_pixel"}
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -signal.SIGINT)]
+)
+def test_a_signal_restores(folder: Path, root: Path, number: signal.Signals, status: int) -> None:
+    """Its handler raises, and the device is as before."""
+    assert ended_by(number, folder, root) == status
+    assert set(governors(root)) == {"sched_pixel"}
+    assert list(folder.iterdir()) == []
+
+
+def test_after_kill_nine_the_leftovers_are_restored(folder: Path, root: Path) -> None:
+    """The restore file survives the process."""
+    assert ended_by(signal.SIGKILL, folder, root) == -signal.SIGKILL
+    assert set(governors(root)) == {"performance"}
+    lines = restore_leftovers(folder, root)
+    assert len(lines) == 3
+    assert all("restored to 'sched_pixel'" in line for line in lines)
+    assert set(governors(root)) == {"sched_pixel"}
+    assert restore_leftovers(folder, root) == ()
+
+
+def test_after_kill_nine_the_next_run_restores_first(folder: Path, root: Path) -> None:
+    """It says so, and what it restores at its own end is what was there before both."""
+    ended_by(signal.SIGKILL, folder, root)
+    with stabilised(FAST, folder=folder, root=root) as found:
+        assert len(found.notes) == 3
+    assert set(governors(root)) == {"sched_pixel"}
+
+
+def test_a_device_that_another_process_holds_is_refused(folder: Path, root: Path) -> None:
+    """Its restore file is not overwritten."""
+    with stabilised(FAST, folder=folder, root=root):
+        put(root, "proc/1/stat", f"1 (x) S {' '.join(map(str, range(4, 30)))}")
+        kept = (folder / FILE_NAME).read_text().replace('"process_start": null', '"process_start": 22')
+        (folder / FILE_NAME).write_text(kept.replace(f'"process_id": {os.getpid()}', '"process_id": 1'))
+        with pytest.raises(DeviceError, match="still holds"), stabilised(FAST, folder=folder, root=root):
+            pytest.fail("two runs hold one device")
+        assert set(governors(root)) == {"performance"}
+    assert set(governors(root)) == {"sched_pixel"}
+
+
+def test_nothing_asked_touches_nothing(folder: Path, root: Path) -> None:
+    """Neither a file nor a note."""
+    with stabilised(NO_CONDITIONS, folder=folder, root=root) as found:
+        assert set(governors(root)) == {"sched_pixel"}
+    assert (found.notes, found.problems, folder.exists()) == ((), (), False)
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """All boards, each once."""
+    return {board: plant(board, tmp_path_factory.mktemp(board)) for board in BOARDS}
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(board=st.sampled_from(BOARDS), changed=st.data())
+def test_no_content_of_any_file_raises(
+    trees: dict[str, Path], folder: Path, board: str, changed: st.DataObject
+) -> None:
+    """A run goes on whatever files hold, and what could be set is as before in the end."""
+    root = trees[board]
+    files = sorted(each for each in root.rglob("*") if each.is_file() and each.name != "vcgencmd")
+    chosen = changed.draw(st.dictionaries(st.sampled_from(files), st.binary(max_size=30), min_size=1, max_size=6))
+    before = {path: path.read_bytes() for path in chosen}
+    conditions = Conditions(
+        governor="performance", gpu_governor="performance", start_below_celsius=45, least_battery_ratio=0.9
+    )
+    now_s = [0.0]
+    try:
+        for path, content in chosen.items():
+            path.write_bytes(content)
+        found_before = [content.strip() for content in governors_as_bytes(root)]
+        with stabilised(
+            conditions,
+            folder=folder,
+            root=root,
+            clock=lambda: now_s[0],
+            sleep=lambda duration_s: now_s.__setitem__(0, now_s[0] + duration_s),
+        ):
+            pass
+        assert [content.strip() for content in governors_as_bytes(root)] == found_before
+    finally:
+        for path, content in before.items():
+            path.write_bytes(content)
+
+
+def governors_as_bytes(root: Path) -> list[bytes]:
+    """Return what the governors' files hold."""
+    return [each.read_bytes() for each in sorted(root.rglob("*governor"))]

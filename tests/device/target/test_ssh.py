@@ -1,0 +1,286 @@
+"""The link over OpenSSH's client, to a real sshd: what is shared, what is refused, and what each fault is told as."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.reach import Reach
+from perfsuite.device.target.opening import open_target
+from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import ShellTarget
+from perfsuite.device.target.ssh import ALIVE_COUNT, SshLink
+from perfsuite.errors import DeviceError, LinkError
+
+from ...board_loopback import LoopbackBoard
+from ...board_namespaces import NamespaceBoard
+from .test_shell import HARD, SHELLS
+
+
+def complaint_of(reach: Reach) -> str:
+    """What one command over this way fails with."""
+    target = open_target(reach)
+    with pytest.raises(LinkError) as failed:
+        target.run(["true"])
+    target.close()
+    assert "\n" not in str(failed.value)
+    assert str(failed.value).startswith(f"{reach.text}: ")
+    return str(failed.value).removeprefix(f"{reach.text}: ")
+
+
+def test_commands_share_a_connection(fresh_board: NamespaceBoard) -> None:
+    """Several commands, copies and started ones log in once, and closing ends what they share."""
+    target = open_target(fresh_board.reach())
+    target.put(Path(__file__), "here")
+    process = target.start(["cat"])
+    assert target.run(["true"]).status == target.run(["true"]).status == 0
+    log = (fresh_board.folder / "sshd.log").read_text()
+    assert log.count("Accepted publickey") == 1
+    process.communicate(timeout=20)
+    assert fresh_board.processes("^sshd: root@")
+    target.close()
+    target.close()
+    assert gone(lambda: fresh_board.processes("^sshd: root@"))
+    with pytest.raises(LinkError, match="the link was closed"):
+        target.run(["true"])
+
+
+def test_a_started_command_keeps_the_connection(board: NamespaceBoard) -> None:
+    """Where nobody keeps the target, what it started still has its link."""
+    process = open_target(board.reach()).start(["cat"])
+    assert process.communicate(b"word", timeout=20) == (b"word", b"")
+
+
+def test_nothing_is_left_of_a_connection(
+    board: NamespaceBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of the shared connection is private, short even where the usual one is long, and gone at the end."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    link = SshLink(board.reach())
+    folder = link._folder.path
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert len(str(folder)) < 80
+    link.close()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_words_arrive_behind_every_login_shell_of_a_device(fresh_board: NamespaceBoard, shell: str) -> None:
+    """Whatever the login shell of the user there, words and variables arrive unchanged."""
+    if (path := shutil.which(shell)) is None:
+        pytest.skip(f"boards: there is no {shell}; 'make boards' installs what is needed")
+    fresh_board.use_shell(path)
+    target = open_target(fresh_board.reach())
+    script = 'printf "%s\\0" "$@"; printf "%s\\0" "$HARD"'
+    told = target.run(["sh", "-c", script, "sh", *HARD], environment={"HARD": "".join(HARD)})
+    expected = [word.encode("utf-8", "surrogateescape") for word in (*HARD, "".join(HARD))]
+    assert told.output.split(b"\0")[:-1] == expected
+    assert target.run(["sh", "-c", 'echo "$SHELL"']).text == path
+    target.close()
+
+
+def test_variables_of_the_desk_stay_at_the_desk(board: NamespaceBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither language nor any other variable of this process reaches the device."""
+    for name in ("LANG", "LC_ALL", "LC_SECRET", "PERF_DESK"):
+        monkeypatch.setenv(name, "en_GB.UTF-8")
+    target = open_target(board.reach())
+    assert "en_GB" not in target.run(["env"]).text
+    target.close()
+
+
+def test_what_the_configuration_sends_stays_at_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables that OpenSSH's configuration would send are hidden from it, but for those that it runs by itself."""
+    sending = "echo sendenv 'PERF_D?SK_*'; echo sendenv HOME; exit"
+    (tmp_path / "ssh").write_text(f'#!/bin/sh\n[ "$1" != -G ] || {{ {sending}; }}\nenv; echo mark >&2\n')
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    for name in ("PERF_DESK_", "PERF_DESK_A", "PERF_DESKS", "LC_X"):
+        monkeypatch.setenv(name, "a b\nLC_Y=c")
+    link = SshLink(Reach(way="ssh", address="board"))
+    told = subprocess.run(link.command_line("true"), capture_output=True, text=True, check=True, timeout=20)
+    names = {line.partition("=")[0] for line in told.stdout.splitlines()}
+    assert {"HOME", "PATH", "PERF_DESKS"} <= names
+    assert not {"PERF_DESK_", "PERF_DESK_A", "LC_X"} & names
+
+
+def test_a_machine_without_a_folder_for_the_connection_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no temporary folder can be made, that is one line with the folder."""
+    monkeypatch.setattr("tempfile.tempdir", "/nonexistent")
+    with pytest.raises(LinkError, match=r"no folder for ssh's shared .*/nonexistent/.*let TMPDIR name a folder"):
+        SshLink(Reach(way="ssh", address="board"))
+
+
+def test_a_device_can_be_this_machine_without_root(loopback_board: LoopbackBoard, tmp_path: Path) -> None:
+    """An sshd on a loopback port, as an ordinary user has it, takes commands and files."""
+    target = open_target(loopback_board.reach())
+    target.put(Path(__file__), "~/a b/c")
+    assert (loopback_board.home / "a b" / "c").read_bytes() == Path(__file__).read_bytes()
+    target.get("a b/c", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == Path(__file__).read_bytes()
+    target.close()
+
+
+def test_files_of_keys_may_have_any_name(board: NamespaceBoard, tmp_path: Path) -> None:
+    """The key and the known hosts are found below a folder whose name OpenSSH would take for more than a name."""
+    folder = tmp_path / 'a "b" \\c %h \'d'
+    folder.mkdir()
+    reach = board.reach()
+    for source, name in ((reach.identity_file, "key"), (reach.known_hosts_file, "known")):
+        shutil.copy(str(source), folder / name)
+    (folder / "key").chmod(0o600)
+    target = open_target(replace(reach, identity_file=str(folder / "key"), known_hosts_file=str(folder / "known")))
+    assert target.run(["true"]).status == 0
+    target.close()
+
+
+@pytest.mark.parametrize("address", ["", "-oProxyCommand=id", "a b", "a\nb", "root@a\tb", "a\x1b"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    """An address that ssh would take for an option, or that is several words, is refused before anything runs."""
+    with pytest.raises(DeviceError, match="no address for ssh; name a host, user@host"):
+        open_target(Reach(way="ssh", address=address))
+
+
+def test_a_machine_without_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where OpenSSH's client is missing, its package is named."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert "OpenSSH's client is not installed here; Debian has it as openssh-client" in complaint_of(
+        Reach(way="ssh", address="board")
+    )
+
+
+def test_an_unknown_host_is_told(board: NamespaceBoard, tmp_path: Path) -> None:
+    """A host key that nobody accepted is not accepted, and the way to accept it once is told."""
+    known = tmp_path / "known hosts"
+    told = complaint_of(replace(board.reach(), known_hosts_file=str(known)))
+    assert told == (
+        "its host key is not known; look at it and accept it once: "
+        f"ssh -p 2222 -o 'UserKnownHostsFile={known}' root@{board.address}"
+    )
+    assert not known.exists()
+
+
+def test_a_changed_host_key_is_told(fresh_board: NamespaceBoard) -> None:
+    """Another host key is refused with the file and the command that forgets the old; accepted, the link works."""
+    reach = fresh_board.reach()
+    open_target(reach).run(["true"])
+    fresh_board.change_host_key()
+    told = complaint_of(reach)
+    assert f"its host key is not the one that {reach.known_hosts_file} has for it" in told
+    assert f"ssh-keygen -f {reach.known_hosts_file} -R '[{fresh_board.address}]:2222'" in told
+    fresh_board.files.trust()
+    assert open_target(reach).run(["true"]).status == 0
+
+
+def test_keys_that_do_not_open_are_told(board: NamespaceBoard, tmp_path: Path) -> None:
+    """A wrong key, no key, a missing one, one that others can read: each is told with what to do."""
+    reach = board.reach()
+    wrong, open_key = tmp_path / "wrong", tmp_path / "open"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(wrong)], check=True)
+    shutil.copy(str(reach.identity_file), open_key)
+    open_key.chmod(0o644)
+    assert f"the key {wrong} is not accepted (publickey" in (
+        told := complaint_of(replace(reach, identity_file=str(wrong)))
+    )
+    assert f"; give it one: ssh-copy-id -p 2222 -o UserKnownHostsFile={reach.known_hosts_file} root@" in told
+    assert "is accepted (publickey" in complaint_of(replace(reach, identity_file=None))
+    assert "there is no key" in complaint_of(replace(reach, identity_file=str(tmp_path / "missing")))
+    assert f"chmod 600 {open_key}" in complaint_of(replace(reach, identity_file=str(open_key)))
+    assert "is not accepted" in complaint_of(replace(reach, address=f"nobody@{board.address}"))
+
+
+def test_hosts_that_do_not_answer_are_told(board: NamespaceBoard) -> None:
+    """A port without sshd, a name that nobody has: each is told with what to look at."""
+    told = complaint_of(replace(board.reach(), port=1))
+    assert (
+        told
+        == f"connection refused ({board.address} port 1); nothing listens there: is sshd running, is the port right?"
+    )
+    told = complaint_of(replace(board.reach(), address="root@no-such-host.invalid"))
+    assert told.startswith("no host no-such-host.invalid (")
+
+
+def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard) -> None:
+    """Where the device reboots in the middle of a command, the link is lost at once; the next command works."""
+    target = open_target(fresh_board.reach())
+    assert target.run(["true"]).status == 0
+    process = target.start(["cat"])
+    after(0.5, fresh_board.reboot)
+    since = time.monotonic()
+    with pytest.raises(LinkError, match="the link was lost in the middle: the device rebooted"):
+        target.run(["sleep", "60"])
+    assert time.monotonic() - since < 10
+    _, errors = process.communicate(timeout=20)
+    assert "the link was lost in the middle" in target.link_complaint(errors)
+    assert until(lambda: works(target))
+    target.close()
+
+
+def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> None:
+    """Where packets vanish, what runs and what was started end within the limit; mended, the next command works."""
+    target = ShellTarget(SshLink(fresh_board.reach(), alive_interval_s=1))
+    assert target.run(["true"]).status == 0
+    process = target.start(["cat"])
+    after(0.5, fresh_board.link_down)
+    since = time.monotonic()
+    with pytest.raises(LinkError, match="the link was lost in the middle"):
+        target.run(["sleep", "60"])
+    assert time.monotonic() - since < (ALIVE_COUNT + 1) * 1 + 5
+    process.communicate(timeout=5)
+    with pytest.raises(LinkError, match=r"no route to host|connection timed out"):
+        target.run(["true"])
+    fresh_board.link_up()
+    assert target.run(["true"]).status == 0
+    target.close()
+
+
+def test_a_killed_command_is_no_lost_link(fresh_board: NamespaceBoard) -> None:
+    """Where only the command there is killed, its status says so."""
+    target = open_target(fresh_board.reach())
+    after(0.5, lambda: fresh_board.kill("^sleep 61"))
+    assert target.run(["sleep", "61"]).status == 137
+    target.close()
+
+
+def test_a_ctrl_c_does_not_reach_the_link(board: NamespaceBoard) -> None:
+    """What is started is in a session of its own, so the terminal's Ctrl-C does not end it."""
+    target = open_target(board.reach())
+    process = target.start(["cat"])
+    assert os.getsid(process.pid) == process.pid
+    process.communicate(timeout=20)
+    target.close()
+
+
+def after(delay_s: float, do: Callable[[], object]) -> None:
+    """Do something while the test waits."""
+    threading.Timer(delay_s, do).start()
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Wait until it holds; say whether it does."""
+    end = time.monotonic() + 20
+    while not (holds := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds
+
+
+def gone(listed: Callable[[], tuple[int, ...]]) -> bool:
+    """Wait until nothing is listed any more."""
+    return until(lambda: not listed())
+
+
+def works(target: Target) -> bool:
+    """Whether a command can be run."""
+    try:
+        return target.run(["true"]).status == 0
+    except LinkError:
+        return False

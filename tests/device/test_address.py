@@ -1,0 +1,107 @@
+"""An address says by which way a device is reached, and what is none is refused in one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.device.address import asked_reach, reach_of
+from perfsuite.device.profile_values import ADDRESS
+from perfsuite.device.reach import Reach
+from perfsuite.errors import DeviceError
+
+KEYED = Reach(way="ssh", address="pi", port=2222, identity_file="~/.ssh/pi", known_hosts_file="k", home="/opt/p")
+
+
+@pytest.mark.parametrize(
+    ("text", "way", "address", "port"),
+    [
+        ("local", "local", "", None),
+        ("local:", "local", "", None),
+        ("ssh:pi", "ssh", "pi", None),
+        ("ssh:pi@board:2222", "ssh", "pi@board", 2222),
+        ("ssh:ada@10.0.0.2:1", "ssh", "ada@10.0.0.2", 1),
+        ("ssh:ada@10.0.0.2:65535", "ssh", "ada@10.0.0.2", 65535),
+        ("ssh:ada@site@gate", "ssh", "ada@site@gate", None),
+        ("ssh:ada@[fe80::1]:22", "ssh", "ada@fe80::1", 22),
+        ("ssh:[fe80::1%eth0]", "ssh", "fe80::1%eth0", None),
+        ("ssh:[::1]", "ssh", "::1", None),
+        ("adb", "adb", "", None),
+        ("adb:", "adb", "", None),
+        ("adb:0A1B2C", "adb", "0A1B2C", None),
+        ("adb:10.0.0.2:5555", "adb", "10.0.0.2:5555", None),
+        ("adb:[fe80::1]:5555", "adb", "[fe80::1]:5555", None),
+    ],
+)
+def test_ways_and_addresses_are_told_apart(text: str, way: str, address: str, port: int | None) -> None:
+    """A port of ssh is one, that of adb belongs to the serial number; keys and the folder there stay."""
+    assert reach_of(text) == Reach(way=way, address=address, port=port)
+    reach = reach_of(text, KEYED)
+    assert (reach.way, reach.address, reach.port) == (way, address, port)
+    assert (reach.identity_file, reach.known_hosts_file, reach.home) == ("~/.ssh/pi", "k", "/opt/p")
+    assert ADDRESS.takes(reach.address), "a profile that is written with it must be one"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "'' is no way to a device"),
+        ("pi", "'pi' is no way to a device"),
+        ("tcp:pi", "'tcp' is no way to a device"),
+        ("SSH:pi", "'SSH' is no way to a device"),
+        ("local:x", "this machine has no address"),
+        ("ssh", "'' is no address for ssh"),
+        ("ssh:", "'' is no address for ssh"),
+        ("ssh::22", "':22' is no address for ssh"),
+        ("ssh:@pi", "'@pi' is no address for ssh"),
+        ("ssh:ada@", "'ada@' is no address for ssh"),
+        ("ssh:@@", "'@@' is no address for ssh"),
+        ("ssh:ada@@pi", "'ada@@pi' is no address for ssh"),
+        ("ssh:[]:22", "'[]:22' is no address for ssh"),
+        ("ssh:-oProxyCommand=x", "'-oProxyCommand=x' is no address for ssh"),
+        ("ssh:-l", "'-l' is no address for ssh"),
+        ("ssh:ada@-l", "'ada@-l' is no address for ssh"),
+        ("ssh:[-l]", "'[-l]' is no address for ssh"),
+        ("ssh:a b", "'a b' is no address for ssh"),
+        ("ssh:$(id)", "'$(id)' is no address for ssh"),
+        ("ssh:fe80::1", "'fe80::1' is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
+        ("ssh:[fe80::1", "'[fe80::1' is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
+        ("ssh:[::1]22", "'[::1]22' is no host of ssh; an IPv6 address is written in brackets: ssh:[fe80::1]"),
+        ("ssh:pi:", "'' is no port, which is a whole number from 1 to 65535"),
+        ("ssh:pi:0", "'0' is no port, which is a whole number from 1 to 65535"),
+        ("ssh:pi:65536", "'65536' is no port, which is a whole number from 1 to 65535"),
+        ("ssh:pi:x", "'x' is no port, which is a whole number from 1 to 65535"),
+        ("ssh:pi:-1", "'-1' is no port, which is a whole number from 1 to 65535"),
+        ("ssh:pi:\u0662\u0662", "'\u0662\u0662' is no port, which is a whole number from 1 to 65535"),
+        ("adb:-s", "'-s' is no serial number of adb"),
+        ("adb:a b", "'a b' is no serial number of adb"),
+    ],
+)
+def test_what_is_no_address_is_refused(text: str, why: str) -> None:
+    """The line begins with what was asked for, names the part that is wrong, and ends with what is accepted."""
+    with pytest.raises(DeviceError) as caught:
+        reach_of(text)
+    assert str(caught.value) == f"{text}: {why}; accepted are local, ssh:[user@]host[:port], adb[:SERIAL]"
+
+
+def test_a_refusal_is_one_line_whatever_was_asked_for() -> None:
+    """What a terminal would obey is written as Python's literals are."""
+    for text in ("ssh:a\nb", "adb:\x1b[2J", "ssh:pi:" + "9" * 5000):
+        with pytest.raises(DeviceError) as caught:
+            reach_of(text)
+        assert str(caught.value).isprintable()
+
+
+def test_an_address_overrides_the_profile() -> None:
+    """Way, address and port are those of the option; keys and the folder there stay the profile's."""
+    assert asked_reach("--x", "ssh:ada@[fe80::1]:22", KEYED) == replace(KEYED, address="ada@fe80::1", port=22)
+    assert asked_reach("--x", "local", KEYED) == replace(KEYED, way="local", address="", port=None)
+    assert asked_reach("--x", "adb") == Reach(way="adb")
+    assert asked_reach("--x", None, KEYED) == KEYED
+
+
+def test_an_option_that_has_no_address_is_named() -> None:
+    """With its value as it was written, and what is accepted."""
+    with pytest.raises(DeviceError, match=r"^--perf-address=tcp:pi: 'tcp' is no way to a device; accepted are local"):
+        asked_reach("--perf-address", "tcp:pi", KEYED)

@@ -1,0 +1,118 @@
+"""Whether the holder of a lock still runs, and the line that says so."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock_state import Holder, LockState, judged_holder, seconds_since
+
+OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
+STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.RUNS, beat_age_s=3.0, held_s=720.0)
+
+
+@pytest.mark.parametrize(
+    ("owner", "beat_age_s", "holder"),
+    [
+        pytest.param(OWNER, 1.0, Holder.RUNS, id="this process"),
+        pytest.param(OWNER, 61.0, Holder.HANGS, id="silent"),
+        pytest.param(OWNER, None, Holder.HANGS, id="never beat"),
+        pytest.param(replace(OWNER, start_ticks=1), 1.0, Holder.GONE, id="its number is another's now"),
+        pytest.param(replace(OWNER, start_ticks=None), 1.0, Holder.RUNS, id="its start was not known"),
+        pytest.param(replace(OWNER, pid=2**22 + 1), 1.0, Holder.GONE, id="no such process"),
+        pytest.param(replace(OWNER, pid=2**70), 1.0, Holder.RUNS, id="no number of a process"),
+        pytest.param(replace(OWNER, boot_id="another"), 1.0, Holder.EARLIER_BOOT, id="before the start"),
+        pytest.param(replace(OWNER, boot_id=""), 1.0, Holder.RUNS, id="a system that names no boot"),
+        pytest.param(replace(OWNER, pid_namespace="pid:[1]"), 1.0, Holder.RUNS, id="in a container, beating"),
+        pytest.param(replace(OWNER, pid_namespace="pid:[1]"), 61.0, Holder.UNKNOWN, id="in a container, silent"),
+        pytest.param(None, 1.0, Holder.RUNS, id="unreadable, beating"),
+        pytest.param(None, None, Holder.UNKNOWN, id="unreadable"),
+    ],
+)
+def test_a_holder_is_judged(owner: LockOwner | None, beat_age_s: float | None, holder: Holder) -> None:
+    """The process, its start, its boot and its heartbeat together say how it is."""
+    assert judged_holder(owner, beat_age_s) is holder
+
+
+def test_the_line_of_a_running_holder() -> None:
+    """Who, from where, for what, as which account there, since when, and the heartbeat."""
+    expected = (
+        f"held by anna from desk (pytest --device=board), account pi there since {OWNER.began_at} (12 min); "
+        "its last heartbeat was 3 s ago"
+    )
+    assert STATE.text == expected
+
+
+@pytest.mark.parametrize(
+    ("holder", "part"),
+    [
+        (Holder.HANGS, "is there and hangs: its last heartbeat was 3 s ago; end that process, or 'perfsuite devices"),
+        (Holder.GONE, "is gone, crashed or killed: its last heartbeat was 3 s ago; 'perfsuite devices unlock b'"),
+        (Holder.EARLIER_BOOT, "that was before the device started; 'perfsuite devices unlock b' breaks the lock"),
+        (Holder.UNKNOWN, "whether that still runs cannot be told: its last"),
+    ],
+)
+def test_a_refusal_says_what_to_do(holder: Holder, part: str) -> None:
+    """Each way in which a holder can be has its own way out."""
+    assert part in replace(STATE, holder=holder).refusal("b")
+
+
+def test_a_lock_that_says_nothing_is_told_too() -> None:
+    """Where the owner cannot be read, the account is all that is known."""
+    state = replace(STATE, owner=None, holder=Holder.UNKNOWN, beat_age_s=None, held_s=None)
+    assert state.text == "held by the account pi there; whether that still runs cannot be told: no beat"
+
+
+@pytest.mark.parametrize("owner", [OWNER, None])
+def test_a_state_survives_the_link(owner: LockOwner | None) -> None:
+    """Reading back what was written gives the same state."""
+    state = replace(STATE, owner=owner)
+    assert LockState.from_plain(state.to_plain()) == state
+
+
+def test_a_moment_that_is_still_to_come_is_not_known() -> None:
+    """Nobody has noted it; nor is one known that is not named."""
+    assert seconds_since(time.monotonic_ns() + 10**12) is None
+    assert seconds_since(None) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"holder": "sleeps"},
+        {"holder": None},
+        {"path": 1},
+        {"beat_age_s": "1"},
+        {"owner": "anna"},
+        {"owner": {"pid": 1}},
+    ],
+)
+def test_what_is_no_state_is_refused(said: dict[str, object]) -> None:
+    """A device with another suite may answer anything; that is a ValueError, which its asker tells."""
+    with pytest.raises(ValueError, match=r"."):
+        LockState.from_plain({**STATE.to_plain(), **said})
+
+
+def test_a_later_suite_may_say_more() -> None:
+    """Fields that are not known are passed over, and what would steer a terminal is replaced."""
+    read = LockState.from_plain({**STATE.to_plain(), "more": 1, "account": "p\x1b\n"})
+    assert read == replace(STATE, account="p??")
+
+
+def test_only_this_accounts_lock_is_its_own() -> None:
+    """Another account's is not, nor one of which that is not known."""
+    assert replace(STATE, uid=os.geteuid()).is_own
+    assert not replace(STATE, uid=os.geteuid() + 1).is_own
+    assert not STATE.is_own
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (119.0, "119 s"), (120.0, "2 min"), (7200.0, "2 h"), (200_000.0, "2 days")]
+)
+def test_durations_have_a_size_for_people(seconds: float, text: str) -> None:
+    """Seconds up to two minutes, then minutes, hours and days."""
+    assert f"heartbeat was {text} ago" in replace(STATE, beat_age_s=seconds).text

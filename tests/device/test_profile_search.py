@@ -1,0 +1,92 @@
+"""Where profiles are looked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from perfsuite.device.profile import find_profile
+from perfsuite.device.profile_search import (
+    is_name,
+    own_folders,
+    profile_files,
+    profile_names,
+    shipped_names,
+    user_folder,
+)
+
+BOARD = 'description = "a board"\n'
+
+
+def test_ones_own_are_looked_for_in_two_folders(tmp_path: Path) -> None:
+    """``devices/`` of the folder goes before the user's own folder."""
+    assert own_folders(tmp_path) == (tmp_path / "devices", user_folder())
+    assert own_folders()[0] == Path("devices")
+    assert user_folder() == Path(platformdirs.user_config_dir("perfsuite")) / "devices"
+
+
+def test_the_working_folder_is_looked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a word about folders, ``./devices`` is the first."""
+    monkeypatch.chdir(tmp_path)
+    assert "desk-pi" not in profile_names()
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "desk-pi.toml").write_text(BOARD)
+    assert "desk-pi" in profile_names()
+    assert find_profile("desk-pi").description == "a board"
+
+
+def test_the_user_has_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XDG_CONFIG_HOME moves it, as it does for other programs."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = tmp_path / "perfsuite" / "devices"
+    folder.mkdir(parents=True)
+    (folder / "desk-pi.toml").write_text(BOARD)
+    assert user_folder() == folder
+    assert find_profile("desk-pi").description == "a board"
+
+
+def test_the_first_folder_wins(tmp_path: Path) -> None:
+    """A profile hides others of its name behind it, those that ship included."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rubikpi.toml").write_text(f'description = "{folder}"')
+    folders = (tmp_path / "one", tmp_path / "two")
+    assert [file.folder for file in profile_files("rubikpi", folders=folders)] == [*folders, None]
+    assert find_profile("rubikpi", folders=folders).description == "one"
+    assert profile_names(folders=folders).count("rubikpi") == 1
+
+
+def test_what_is_no_profile_is_not_listed(tmp_path: Path) -> None:
+    """Other files, hidden ones and those whose name could be no device's are passed over."""
+    for name in ("a.toml", "b.txt", ".c.toml", "d e.toml", "-f.toml", ".toml"):
+        (tmp_path / name).write_text(BOARD)
+    assert set(profile_names(folders=(tmp_path,))) - set(shipped_names()) == {"a"}
+
+
+def test_a_folder_that_is_not_there_offers_nothing(tmp_path: Path) -> None:
+    """Nor does a file where a folder is expected."""
+    (tmp_path / "devices").write_text("no folder")
+    folders = (tmp_path / "devices", tmp_path / "gone")
+    assert set(profile_names(folders=folders)) == set(shipped_names())
+    assert find_profile("host", folders=folders).name == "host"
+
+
+def test_the_host_is_listed_first() -> None:
+    """The machine at hand, then the others by name."""
+    first, *others = profile_names(folders=())
+    assert first == "host"
+    assert others == sorted(others)
+
+
+@pytest.mark.parametrize("name", ["rubikpi", "a", "7", "desk-pi.2", "Lab_1", "x" * 64])
+def test_a_name_is_that_of_a_host(name: str) -> None:
+    """Letters, digits, dots, dashes and underscores."""
+    assert is_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "-x", "a/b", "a b", "a\n", "grün", "$(x)", "a\\b", "x" * 65])
+def test_no_name_is_a_path_or_an_option(name: str) -> None:
+    """What a shell, a path or a command line could take for more than a name is none."""
+    assert not is_name(name)
