@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
@@ -19,15 +18,15 @@ from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoi
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.expectation.timing.reference_architectures import reference_weights
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
 from perfsuite.measure.plan import OperatorsPlan
 from perfsuite.measure.undisturbed import run_undisturbed
 from perfsuite.records.events import EngineRecord, Evaluation, Phase
-from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
-from perfsuite.workload.weights import materialize, synthetic_weights
+from perfsuite.workload.weights import Weights
 
 #: Rounds by default, each in a fresh process and in another order: a neighbour who stays for seconds spoils no median.
 N_ROUNDS = 3
@@ -47,10 +46,14 @@ Progress = Callable[[str], None]
 class CalibrationRun:
     """What a calibration is run with."""
 
+    #: The device, which is open.
+    board: Board
+    #: A llama.cpp there.
     engine: Engine
     #: Says what counts as a disturbance.
     profile: Profile
     n_threads: int
+    #: Of this machine; the board has one of its own.
     cache_dir: Path
     types: tuple[str, ...]
     n_rounds: int = N_ROUNDS
@@ -69,8 +72,8 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
     """
     shapes = standard_shapes(run.types)
     compositions = [
-        _workload(run, architecture, quantization, _PROMPTS[at % len(_PROMPTS)])
-        for at, (architecture, quantization) in enumerate(reference_architectures())
+        _workload(weights, _PROMPTS[at % len(_PROMPTS)])
+        for at, weights in enumerate(reference_weights(cache_dir=run.cache_dir / "models"))
     ]
     order = random.Random(run.seed)
     operator_rounds: list[dict[OperatorShape, float]] = []
@@ -87,7 +90,7 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
         n_threads=run.n_threads,
         engine=f"{version}, build {run.engine.build_id}",
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        fingerprint=host_fingerprint(),
+        fingerprint=dict(run.board.facts().fingerprint),
         points=tuple(
             CalibrationPoint(shape=shape, rounds_ns=tuple(times[shape] for times in operator_rounds))
             for shape in shapes
@@ -113,19 +116,18 @@ def _operator_round(
     plan = OperatorsPlan(
         library_dir=str(run.engine.library_dir),
         engine_build_id=run.engine.build_id,
-        cache_dir=str(run.cache_dir),
+        cache_dir=str(run.board.facts().cache_dir),
         n_threads=run.n_threads,
         shapes=tuple(shuffled),
         budget_ns=_BUDGET_NS,
         spread_bytes=_SPREAD_BYTES,
         binds_threads=binds_threads(run.engine),
     )
-    times_ns = run_undisturbed(plan, run.profile)["times_ns"]
+    times_ns = run_undisturbed(plan, run.profile, run=run.board.run)["times_ns"]
     return dict(zip(shuffled, times_ns, strict=True))
 
 
-def _workload(run: CalibrationRun, architecture: Architecture, quantization: str, n_prompt: int) -> LlamaWorkload:
-    weights = synthetic_weights(architecture, quantization, cache_dir=run.cache_dir / "models")
+def _workload(weights: Weights, n_prompt: int) -> LlamaWorkload:
     name, source = f"calibration-p{n_prompt}", "of the calibration's own"
     return llama_workload(weights, Scenario(name=name, n_prompt=n_prompt, n_gen=_N_GEN, source=source))
 
@@ -134,12 +136,13 @@ def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: ran
     plan = llama_plan(
         workload,
         run.engine,
-        gguf_path=materialize(workload.weights, cache_dir=run.cache_dir / "models"),
-        cache_dir=run.cache_dir,
+        gguf_path=run.board.place_weights(workload.weights),
+        cache_dir=run.board.facts().cache_dir,
         n_threads=run.n_threads,
         n_repetitions=_REPETITIONS,
     )
-    return EngineRecord.from_plain(run_undisturbed(with_drawn_layout(plan, order), run.profile)["engine"])
+    payload = run_undisturbed(with_drawn_layout(plan, order), run.profile, run=run.board.run)
+    return EngineRecord.from_plain(payload["engine"])
 
 
 def _composition(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> Composition:

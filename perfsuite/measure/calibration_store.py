@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.measure.device_file import device_file
 from perfsuite.records.json_file import write_json
 
 
-def store_calibration(calibration: Calibration, build_id: str, cache_dir: Path) -> Path:
-    """Write a calibration whole, in place of an older one; return its path."""
-    path = calibration_path(calibration.fingerprint, build_id, calibration.n_threads, cache_dir)
+def store_calibration(calibration: Calibration, build_id: str, cache_dir: Path, *, board: str | None = None) -> Path:
+    """Write a calibration whole, in place of an older one; return its path.
+
+    `board` is the identity of a board at the end of a link; None is the machine whose cache it is.
+    """
+    path = calibration_path(calibration.fingerprint, build_id, calibration.n_threads, cache_dir, board=board)
     write_json(path, calibration.to_plain(), MeasurementError)
     return path
 
 
 def find_calibration(
-    fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path
+    fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path, *, board: str | None = None
 ) -> Calibration | None:
     """Return the calibration of exactly this device, build and number of threads; None where there is none.
+
+    `board` is as in `store_calibration`: another board of the kind has none of this one's.
 
     Raises
     ------
     MeasurementError
         The file is there and cannot be read; the message names it.
     """
-    path = calibration_path(fingerprint, build_id, n_threads, cache_dir)
+    path = calibration_path(fingerprint, build_id, n_threads, cache_dir, board=board)
     try:
         plain = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -42,7 +47,8 @@ def find_calibration(
         raise MeasurementError(f"{path}: {error}") from error
 
 
-def calibration_path(fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path) -> Path:
+def calibration_path(
+    fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path, *, board: str | None = None
+) -> Path:
     """Return where the calibration of a device, a build and a number of threads is kept."""
-    identity = json.dumps([dict(sorted(fingerprint.items())), build_id, n_threads])
-    return cache_dir / "calibrations" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    return device_file(cache_dir / "calibrations", fingerprint, build_id, n_threads, board=board)

@@ -1,27 +1,35 @@
 """Keeps the best ceilings that a machine has ever shown, for a floor that no honest measurement undercuts.
 
 A shared machine may show half of its bandwidth for minutes. A ceiling measured in such a stretch is too low to be a
-ceiling, so the best of all runs is kept, by everything that decides what a machine can do.
+ceiling, so the best of all runs is kept, by everything that decides what a machine can do. Of several boards of a kind
+that are reached over a link each has its own, or the fastest one would loosen the floor of the others.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
+from perfsuite.measure.device_file import device_file
 from perfsuite.records.json_file import write_json
 
 
-def best_ceilings(measured: Ceilings, fingerprint: Mapping[str, str], cache_dir: Path) -> Ceilings:
+def best_ceilings(
+    measured: Ceilings, fingerprint: Mapping[str, str], cache_dir: Path, board: str | None = None
+) -> Ceilings:
     """Merge `measured` with what the store holds for this machine and thread count, keep the best, and return it.
 
     A store that cannot be read or written is left alone: the run goes on with what it measured itself.
+
+    Parameters
+    ----------
+    board
+        Identity of a board that was reached over a link; None is this machine.
     """
-    path = _path(fingerprint, measured.n_threads, cache_dir)
+    path = _path(fingerprint, measured.n_threads, cache_dir, board)
     stored = _stored(path)
     best = merge_ceilings((stored, measured)) if stored and _are_alike(stored, measured) else measured
     try:
@@ -31,14 +39,15 @@ def best_ceilings(measured: Ceilings, fingerprint: Mapping[str, str], cache_dir:
     return best
 
 
-def stored_ceilings(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path) -> Ceilings | None:
-    """Return the best that this machine has shown with so many threads; None where there is nothing to read."""
-    return _stored(_path(fingerprint, n_threads, cache_dir))
+def stored_ceilings(
+    fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path, board: str | None = None
+) -> Ceilings | None:
+    """Return the best that this machine, or that board, has shown with so many threads; None where nothing is there."""
+    return _stored(_path(fingerprint, n_threads, cache_dir, board))
 
 
-def _path(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path) -> Path:
-    identity = json.dumps([dict(sorted(fingerprint.items())), n_threads])
-    return cache_dir / "ceilings" / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+def _path(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path, board: str | None) -> Path:
+    return device_file(cache_dir / "ceilings", fingerprint, n_threads, board=board)
 
 
 def _stored(path: Path) -> Ceilings | None:

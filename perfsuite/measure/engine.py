@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import EngineError
 
@@ -27,6 +29,27 @@ class Engine:
     include_dir: Path
     #: Sixteen hex digits over the build ids of `ENGINE_LIBRARIES`.
     build_id: str
+    #: Whether it has a BLAS library, which has threads beside OpenMP's.
+    has_blas: bool = False
+
+    @property
+    def is_packaged(self) -> bool:
+        """Whether it is the one that llama-cpp-python brings."""
+        try:
+            return self.library_dir == _packaged_library_dir()
+        except EngineError:
+            return False
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        folders = {"library_dir": str(self.library_dir), "include_dir": str(self.include_dir)}
+        return {**folders, "build_id": self.build_id, "has_blas": self.has_blas}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Engine:
+        """Undo `to_plain`."""
+        folders = {name: Path(plain[name]) for name in ("library_dir", "include_dir")}
+        return cls(**{**plain, **folders})
 
     def library(self, name: str) -> Path:
         """Return the path of one library, by the name that a process maps (``.so.0`` before ``.so``)."""
@@ -48,6 +71,7 @@ def find_engine(library_dir: Path | None = None) -> Engine:
         library_dir=directory,
         include_dir=_include_dir(directory),
         build_id=engine_build_id({name: _library(directory, name) for name in ENGINE_LIBRARIES}),
+        has_blas=any(directory.glob("libggml-blas*")),
     )
 
 

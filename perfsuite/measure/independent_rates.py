@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.independent_rate import IndependentRate
 from perfsuite.measure import launch
@@ -74,8 +74,8 @@ def rates_on_device(device: OpenClDevice, environment: Mapping[str, str]) -> tup
     """Run clpeak, if it is there, and return what it reached on a device; the rest as for `independent_rates`."""
     if "clpeak" in absent_programs():
         return ()
-    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
-        xml = Path(folder) / "clpeak.xml"
+    with work_folder() as folder:
+        xml = folder / "clpeak.xml"
         _output(["clpeak", "--global-bandwidth", "--compute-sp", "--xml-file", str(xml)], environment)
         if not xml.exists():
             raise MeasurementError("clpeak: wrote no XML; run it by hand to see why")

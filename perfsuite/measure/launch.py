@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.process_start import pid_namespace, process_start
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ShapesPlan, dump_plan, load_record, task_of
@@ -29,6 +30,17 @@ RECORD_NAME = "record.msgpack"
 
 #: Variables with which a user says where OpenMP's threads run.
 _PINNING_NAMES = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}
+
+#: The variable by which a worker knows who started it, so that one that was left behind can be told: that process's
+#: number, when it started, and the namespace in which the number is meant.
+PARENT_NAME = "PERFSUITE_PARENT"
+
+#: The variable by which a program that a command follows knows the command's run, so that it may use the device that
+#: the command has.
+RUN_ID_NAME = "PERFSUITE_RUN_ID"
+
+#: The variable that says where this machine's lock lies; runs with another one know nothing of each other.
+LOCK_FOLDER_NAME = "PERFSUITE_LOCK_DIR"
 
 #: What a worker that takes turns prints when it is ready for the next.
 READY_MARK = "perfsuite-worker-ready"
@@ -53,6 +65,22 @@ def environment_opencl_layers() -> str | None:
     return os.environ.get("OPENCL_LAYERS")
 
 
+def environment_lock_folder() -> str | None:
+    """Return where the environment says that this machine's lock lies, so that tests do not contend with runs."""
+    return os.environ.get(LOCK_FOLDER_NAME)
+
+
+def environment_run_id() -> str | None:
+    """Return the run within which this program was started, whose device it may use; None for one by itself."""
+    return os.environ.get(RUN_ID_NAME)
+
+
+def named_parent() -> str:
+    """Return what names this process to the workers that it starts."""
+    started = process_start(os.getpid())
+    return f"{os.getpid()} {started.ticks if started else '?'} {pid_namespace()}"
+
+
 def program_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with some variables set, for a program that is none of the suite's."""
     return {**os.environ, **extra}
@@ -75,15 +103,15 @@ def run_worker(
     MeasurementError
         The worker failed, was killed, ran past `limit_s`, or wrote a record that does not match the plan.
     """
-    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
-        process = start_worker(plan, Path(folder), extra_environment or {}, stdin=subprocess.DEVNULL)
+    with work_folder() as folder:
+        process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL)
         with contextlib.nullcontext() if observe is None else observe(process.pid):
             output = _wait(process, limit_s, task_of(plan))
         if log_path is not None:
             log_path.parent.mkdir(parents=True, exist_ok=True)
             with log_path.open("a") as log:
                 log.write(output)
-        return read_record(plan, Path(folder), output)
+        return read_record(plan, folder, output)
 
 
 def start_worker(
@@ -135,7 +163,13 @@ def _child_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """
     own_root = str(Path(__file__).resolve().parents[2])
     search_path = [own_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(search_path), "GGML_NO_BACKTRACE": "1", **extra}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(search_path),
+        "GGML_NO_BACKTRACE": "1",
+        PARENT_NAME: named_parent(),
+        **extra,
+    }
 
 
 def read_record(plan: Plan, folder: Path, output: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.launch import WORKER_LIMIT_S, run_worker
 from perfsuite.measure.live_socket import connect, never, silent
@@ -125,8 +125,8 @@ def run_live(
     MeasurementError
         As `run_worker` and `subscribe` do.
     """
-    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
-        path = Path(folder) / _SOCKET_NAME
+    with work_folder() as folder:
+        path = folder / _SOCKET_NAME
         return run_worker(
             replace(plan, live_socket=str(path)),
             extra_environment=extra_environment,

@@ -56,7 +56,7 @@ def llama_plan(
 
 def binds_threads(engine: Engine) -> bool:
     """Tell whether each thread may get a processor of its own: not where a BLAS library has threads beside OpenMP's."""
-    return not any(engine.library_dir.glob("libggml-blas*"))
+    return not engine.has_blas
 
 
 def with_drawn_layout(plan: LlamaPlan, order: random.Random) -> LlamaPlan:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import (
     READY_MARK,
@@ -62,11 +62,9 @@ def run_in_turns(
         A worker failed, was killed, or the pair ran past `limit_s`.
     """
     deadline_s = time.monotonic() + limit_s
-    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder, contextlib.ExitStack() as stack:
+    with work_folder() as folder, contextlib.ExitStack() as stack:
         workers = [
-            stack.enter_context(
-                _worker(plan, Path(folder) / str(place), {**(extra_environment or {}), **own}, deadline_s)
-            )
+            stack.enter_context(_worker(plan, folder / str(place), {**(extra_environment or {}), **own}, deadline_s))
             for place, (plan, own) in enumerate(zip(plans, own_environments, strict=True))
         ]
         for worker in workers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
@@ -16,6 +16,13 @@ from perfsuite.measure.plan import Plan, task_of
 N_TRIES = 3
 
 
+class Run(Protocol):
+    """Runs one plan in a fresh process and returns its payload, as `perfsuite.measure.launch.run_worker`."""
+
+    def __call__(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run it."""
+
+
 def run_undisturbed(
     plan: Plan,
     profile: Profile,
@@ -23,10 +30,11 @@ def run_undisturbed(
     n_tries: int = N_TRIES,
     extra_environment: Mapping[str, str] | None = None,
     complain: Callable[[Contention, Profile], str | None] = waiting_complaint,
+    run: Run | None = None,
 ) -> dict[str, Any]:
     """Run a plan in fresh processes until one had the processors for itself; return its payload.
 
-    `complain` says why a process cannot be used.
+    `complain` says why a process cannot be used. `run` starts one: that of a board, or on this machine by default.
 
     Raises
     ------
@@ -35,7 +43,7 @@ def run_undisturbed(
     """
     complaint: str | None = None
     for _ in range(n_tries):
-        payload = run_worker(plan, extra_environment=extra_environment)
+        payload = (run or run_worker)(plan, extra_environment=extra_environment)
         complaint = complain(Contention.from_plain(payload["contention"]), profile)
         if complaint is None:
             return payload

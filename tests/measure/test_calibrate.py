@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections import Counter
 from dataclasses import replace
-from functools import cache
-from itertools import accumulate
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,40 +20,22 @@ from perfsuite.expectation.timing.engine_times import EngineTimes, phase_operato
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibrate import CalibrationRun, _shapes_and_rest_ns, calibrate
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
 from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
-from perfsuite.workload.scenario import Scenario, find_scenario
-from perfsuite.workload.weights import resolve, synthetic_weights
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
 
 from ..synthetic_calibration import lawful_ns
+from ..synthetic_calibration_run import AFTER_NS, BEFORE_NS, engine_run, operator_times, operators_of, within_ns
 
 TYPES = ("q8_0", "q4_0")
 
 PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
 NORM = OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=576)
 ADDITION = OperatorShape(op="ADD", type="f32", n_inner=576)
-
-#: Before the first operator of a phase and after the last, ns.
-BEFORE_NS, AFTER_NS = 200, 100
-
-
-@cache
-def operators_of(name: str, n_prompt: int, phase: Phase) -> tuple[OperatorShape, ...]:
-    """List the operators that an architecture of the calibration computes."""
-    weights = next(
-        synthetic_weights(architecture, quantization, cache_dir=Path("/nowhere"))
-        for architecture, quantization in reference_architectures()
-        if f"{architecture.name}-{quantization}" == name
-    )
-    scenario = Scenario(name="own", n_prompt=n_prompt, n_gen=12, source="of the tests' own")
-    return phase_operators(llama_workload(weights, scenario), phase)
-
-
-def within_ns(shape: OperatorShape, n_rounds: int) -> int:
-    """Return what an operator takes within the engine: more than alone, and more in later rounds."""
-    return round(lawful_ns(shape) * (1.2 + 0.1 * n_rounds))
 
 
 class Machine:
@@ -65,34 +44,23 @@ class Machine:
     def __init__(self, payload: dict[str, Any]) -> None:
         self._payload = payload
         self.plans: list[Plan] = []
+        self.runs: list[object] = []
         #: The record of another model, which answers for every architecture.
         self.answers_with: dict[str, Any] | None = None
         #: Raised instead of an answer from this plan on.
         self.fails_at: int | None = None
 
-    def run(self, plan: Plan, profile: Profile) -> dict[str, Any]:
-        """Return what a worker would send."""
+    def run(self, plan: Plan, profile: Profile, *, run: object) -> dict[str, Any]:
+        """Return what a worker would send; whoever should have run it is noted."""
         self.plans.append(plan)
+        self.runs.append(run)
         if self.fails_at is not None and len(self.plans) >= self.fails_at:
             raise MeasurementError("disturbed")
         if isinstance(plan, OperatorsPlan):
-            n_rounds = len(self.operator_plans)
-            return {"times_ns": [lawful_ns(shape) * (1.0 + 0.01 * n_rounds) for shape in plan.shapes]}
+            return operator_times(plan, len(self.operator_plans))
         assert isinstance(plan, LlamaPlan)
-        return {"engine": self.answers_with or self._record(plan)}
-
-    def _record(self, plan: LlamaPlan) -> dict[str, Any]:
-        """Compute a prompt and a token, and what follows a token."""
-        spans, evaluations, now_ns = [], [], 0
-        for phase in (Phase.PREFILL, Phase.DECODE):
-            operators = operators_of(Path(plan.gguf_path).stem, plan.n_prompt, phase)
-            times = [within_ns(shape, len(self.operator_plans)) for shape in operators]
-            start_ns, *ends_ns = accumulate(times, initial=now_ns + BEFORE_NS)
-            evaluations.append([0, now_ns, start_ns, array("q", ends_ns).tobytes()])
-            spans.append([phase.value, 0, 0, 1, now_ns, now_ns := ends_ns[-1] + AFTER_NS])
-        for phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
-            spans.append([phase.value, 0, 0, 1, now_ns, now_ns := now_ns + 1000])
-        return {**self._payload["engine"], "spans": spans, "evaluations": evaluations, "graphs": []}
+        engine = self.answers_with or engine_run(plan, len(self.operator_plans))["engine"]
+        return {"engine": {**engine, "engine_version": self._payload["engine"]["engine_version"]}}
 
     @property
     def operator_plans(self) -> list[OperatorsPlan]:
@@ -111,7 +79,7 @@ def machine(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
     found = Machine(stored_payload)
     monkeypatch.setattr("perfsuite.measure.calibrate.run_undisturbed", found.run)
     monkeypatch.setattr(
-        "perfsuite.measure.calibrate.materialize", lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf"
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf"
     )
     return found
 
@@ -120,7 +88,13 @@ def machine(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
 def run(engine: Engine, tmp_path: Path) -> CalibrationRun:
     """Return three rounds on the host."""
     return CalibrationRun(
-        engine=engine, profile=find_profile("host"), n_threads=2, cache_dir=tmp_path, types=TYPES, n_rounds=3
+        board=LocalBoard(cache_dir=tmp_path / "board"),
+        engine=engine,
+        profile=find_profile("host"),
+        n_threads=2,
+        cache_dir=tmp_path,
+        types=TYPES,
+        n_rounds=3,
     )
 
 
@@ -225,6 +199,14 @@ def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun
     assert found.fingerprint == host_fingerprint()
     assert found.engine == f"{stored_record.engine_version}, build {run.engine.build_id}"
     assert set(EngineTimes(found).factors) == {"prefill", "decode"}
+
+
+def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
+    """Operators and architectures run where the board runs them, with the files and the cache that are there."""
+    calibrate(replace(run, n_rounds=1), quiet)
+    assert machine.runs == [run.board.run] * (1 + len(reference_architectures()))
+    assert {plan.cache_dir for plan in (*machine.operator_plans, *machine.llama_plans)} == {str(tmp_path / "board")}
+    assert {Path(plan.gguf_path).parent for plan in machine.llama_plans} == {tmp_path / "board" / "models"}
 
 
 def test_the_orders_follow_from_the_seed(machine: Machine, run: CalibrationRun) -> None:

@@ -50,6 +50,21 @@ def test_another_device_build_or_number_of_threads_has_none(tmp_path: Path, othe
     assert find(tmp_path, **other) is None  # type: ignore[arg-type]
 
 
+def test_a_board_has_its_own(tmp_path: Path) -> None:
+    """What was measured over a link is one board's, and neither another one's of the kind nor this machine's."""
+    mine = store_calibration(CALIBRATION, BUILD, tmp_path, board="b1")
+    assert find_calibration(FINGERPRINT, BUILD, 2, tmp_path, board="b1") == CALIBRATION
+    assert find_calibration(FINGERPRINT, BUILD, 2, tmp_path, board="b2") is None
+    assert find(tmp_path) is None
+    assert store_calibration(CALIBRATION, BUILD, tmp_path) != mine
+    assert find(tmp_path) == CALIBRATION
+
+
+def test_this_machine_keeps_the_file_that_it_had() -> None:
+    """What was stored before boards had calibrations is found where it was stored."""
+    assert calibration_path(FINGERPRINT, BUILD, 2, Path()) == Path("calibrations") / "05ee291f194f0ae7.json"
+
+
 def test_without_a_calibration_there_is_none(tmp_path: Path) -> None:
     """An empty cache, or one that is not there, is no error."""
     assert find(tmp_path) is None

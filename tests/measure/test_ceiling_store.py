@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.measure.ceiling_store import best_ceilings
+from perfsuite.measure.ceiling_store import best_ceilings, stored_ceilings
 
 MACHINE = {"soc": "a chip", "n_cores": "2"}
 
@@ -62,3 +64,20 @@ def test_a_store_that_cannot_be_written_does_not_stop_a_run(tmp_path: Path) -> N
     blocked = tmp_path / "file"
     blocked.write_text("")
     assert best_ceilings(_ceilings(2e10), MACHINE, blocked) == _ceilings(2e10)
+
+
+def test_boards_of_a_kind_have_their_own(tmp_path: Path) -> None:
+    """What one board has shown is no ceiling of another of its kind, nor of this machine."""
+    best_ceilings(_ceilings(5e10), MACHINE, tmp_path, board="a")
+    for board in ("b", None):
+        assert stored_ceilings(MACHINE, 2, tmp_path, board=board) is None
+        assert best_ceilings(_ceilings(2e10), MACHINE, tmp_path, board=board) == _ceilings(2e10)
+    assert stored_ceilings(MACHINE, 2, tmp_path, board="a") == _ceilings(5e10)
+
+
+def test_stores_of_older_versions_are_found(tmp_path: Path) -> None:
+    """Without a board the file is called as it was before boards were told apart."""
+    best_ceilings(_ceilings(5e10), MACHINE, tmp_path)
+    (path,) = (tmp_path / "ceilings").iterdir()
+    identity = json.dumps([dict(sorted(MACHINE.items())), 2])
+    assert path.name == f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"

@@ -28,7 +28,7 @@ class Workers:
         self.plans: list[Plan] = []
         self.environments: list[Mapping[str, str] | None] = []
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None) -> dict[str, Any]:
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return a payload that tells how many runs there were."""
         self.plans.append(plan)
         self.environments.append(extra_environment)
@@ -48,6 +48,13 @@ def test_a_disturbed_worker_is_run_again(monkeypatch: pytest.MonkeyPatch, n_dist
     found = workers(monkeypatch, *[CONTENDED] * n_disturbed, QUIET, QUIET)
     assert run_undisturbed(PLAN, HOST)["n_runs"] == n_disturbed + 1
     assert found.plans == [PLAN] * (n_disturbed + 1)
+
+
+def test_a_board_may_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try is run by whom the caller names, and none in a process of this machine."""
+    here, there = workers(monkeypatch, QUIET), Workers(CONTENDED, QUIET)
+    assert run_undisturbed(PLAN, HOST, run=there.run)["n_runs"] == 2
+    assert (here.plans, there.plans) == ([], [PLAN, PLAN])
 
 
 def test_each_try_has_the_same_environment(monkeypatch: pytest.MonkeyPatch) -> None:

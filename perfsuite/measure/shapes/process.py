@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import tempfile
 import time
 from collections import deque
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, ShapeCrashError
 from perfsuite.measure import launch
 from perfsuite.measure.plan import task_of
@@ -98,7 +97,7 @@ class ShapeProcess:
         self._stack.close()
 
     def _start(self, setup: ShapeSetup) -> None:
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="perfsuite-")))
+        folder = self._stack.enter_context(work_folder())
         self._mark = ProgressMark(folder / "mark")
         self._stack.callback(self._mark.close)
         self._plan, self._folder = replace(setup.plan, mark_path=str(folder / "mark")), folder

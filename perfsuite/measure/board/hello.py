@@ -1,0 +1,89 @@
+"""The first message to the agent: who comes, with which suite, and how the board is to be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from perfsuite import __version__
+from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.errors import LinkError, PerfsuiteError
+from perfsuite.measure.board.holding import Claim
+from perfsuite.measure.plan import SCHEMA
+
+#: What the agent writes before its first message: whatever a login prints first is passed over.
+PREAMBLE = b"\nperfsuite-agent\n"
+
+#: How often the desk says that it is there, s, and after how much silence it counts as gone.
+PING_S = 5.0
+SILENCE_LIMIT_S = 60.0
+
+_LONGEST_SILENCE_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What the desk says first."""
+
+    claim: Claim
+    conditions: Conditions = NO_CONDITIONS
+    silence_limit_s: float = SILENCE_LIMIT_S
+    suite_version: str = __version__
+    #: Of plans and records.
+    schema: int = SCHEMA
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Hello:
+        """Undo `to_plain`.
+
+        Raises
+        ------
+        LinkError
+            It is none, or one of a suite that knows other fields.
+        """
+        try:
+            conditions: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in plain["conditions"].items()
+            }
+            hello = cls(**{**plain, "claim": Claim(**plain["claim"]), "conditions": Conditions(**conditions)})
+        except (AttributeError, KeyError, TypeError, ValueError, PerfsuiteError) as error:
+            raise LinkError(f"a hello cannot be read ({type(error).__name__}: {error})") from error
+        if asked_silence_s(plain) is None:
+            raise LinkError(f"a hello asks for a silence of {plain.get('silence_limit_s')!r} s")
+        return hello
+
+
+def own_versions() -> dict[str, Any]:
+    """Return what both ends must have alike."""
+    return {"suite_version": __version__, "schema": SCHEMA}
+
+
+def asked_silence_s(plain: Mapping[str, Any]) -> float | None:
+    """Return after how much silence the desk wants to count as gone; None where that is no such time."""
+    told = plain.get("silence_limit_s")
+    is_time = isinstance(told, (int, float)) and 0 < told <= _LONGEST_SILENCE_S
+    return float(told) if is_time else None  # type: ignore[arg-type]
+
+
+def versions_complaint(desk: Mapping[str, Any], board: Mapping[str, Any]) -> str | None:
+    """Say how the suite there differs from the one here; None where both are the same."""
+    if all(desk.get(name) == board.get(name) for name in own_versions()):
+        return None
+    told = (
+        f"perfsuite {each.get('suite_version')} (plans of schema {each.get('schema')}) {where}"
+        for each, where in ((board, "there"), (desk, "here"))
+    )
+    return ", ".join(told)
+
+
+def refusal(desk: Mapping[str, Any], board: Any) -> str:
+    """Say why the suite there refused the one here; a development tree may differ and have the same version."""
+    told = board if isinstance(board, dict) else {}
+    return versions_complaint(desk, told) or (
+        f"perfsuite {told.get('suite_version')} there is not the one here, though it calls itself the same"
+    )

@@ -1,0 +1,122 @@
+"""Having a machine for a while: its lock, and the conditions under which it is measured."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfsuite.device.conditions import Conditions
+
+if TYPE_CHECKING:
+    from perfsuite.device.lock_held import HeldLock
+    from perfsuite.device.stability.stabilised import Stability
+
+#: What somebody else's unlocking says of a run.
+_LOST_LOCK = "somebody has broken the device's lock while this ran, and may have used the device; run again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Who wants a machine, in words for others who want it."""
+
+    #: The device's name on the desk.
+    name: str
+    user: str
+    #: The desk.
+    host: str
+    run_id: str
+    #: Such as ``pytest --device=rubikpi``.
+    purpose: str
+    #: How long to wait for somebody else who has it, s.
+    wait_s: float = 0.0
+    #: Where locks lie; None is the machine's one place.
+    lock_folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """What having the machine came to so far."""
+
+    #: What a reader of the run should know.
+    notes: tuple[str, ...] = ()
+    #: Why what is measured cannot be trusted.
+    problems: tuple[str, ...] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Held:
+        """Undo `to_plain`."""
+        return cls(notes=tuple(plain["notes"]), problems=tuple(plain["problems"]))
+
+
+NOTHING_HELD = Held()
+
+#: Says what having the machine came to so far.
+Seen = Callable[[], Held]
+
+#: Takes a machine for as long as the context lasts.
+Hold = Callable[[], AbstractContextManager[Seen]]
+
+
+def not_held() -> AbstractContextManager[Seen]:
+    """Take nothing: for a machine that is not measured."""
+    return nullcontext(lambda: NOTHING_HELD)
+
+
+@contextmanager
+def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, cache_dir: Path) -> Iterator[Seen]:
+    """Have this machine's lock, and bring it into its conditions; both end with the context.
+
+    `tell` is told what is waited for. Where another process of the same run has the lock, what that one has set stays.
+
+    Raises
+    ------
+    LockedError
+        Somebody else has the machine.
+    DeviceError
+        It cannot be locked, or lacks the processors that the conditions name.
+    """
+    from perfsuite.device.lock import hold_lock  # only whoever measures needs a lock, and the device's state
+    from perfsuite.device.lock_owner import STATE_FOLDER, LockOwner
+    from perfsuite.device.stability.stabilised import stabilised
+    from perfsuite.measure.board.orphans import end_orphans
+
+    folder = None if claim.lock_folder is None else Path(claim.lock_folder)
+    state_folder = cache_dir / STATE_FOLDER
+    owner = LockOwner.here(
+        user=claim.user,
+        host=claim.host,
+        run_id=claim.run_id,
+        purpose=claim.purpose,
+        state_folder=str(state_folder.absolute()),
+    )
+    with hold_lock(owner, name=claim.name, folder=folder, wait_s=claim.wait_s, tell=tell) as lock:
+        orphans = end_orphans()  # before the device is waited for to cool
+        steady = stabilised(conditions, folder=state_folder, is_nested=lock.is_nested)
+        with _bound(conditions), steady as stability:
+            yield lambda: _seen(lock, stability, orphans)
+
+
+@contextmanager
+def _bound(conditions: Conditions) -> Iterator[None]:
+    """Let this process, and the workers that it starts, use the conditions' processors only."""
+    from perfsuite.device.stability.affinity import bind_to  # as above
+
+    before = os.sched_getaffinity(0)
+    bind_to(conditions.processors)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _seen(lock: HeldLock, stability: Stability, orphans: tuple[str, ...]) -> Held:
+    lost = (_LOST_LOCK,) if lock.is_lost else ()
+    return Held(notes=(*lock.notes, *orphans, *stability.notes), problems=(*stability.problems, *lost))

@@ -1,0 +1,123 @@
+"""Which of several boards of a kind this is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from perfsuite.device.setup.installations import read_mark
+from perfsuite.errors import DeviceError
+
+#: Where a board keeps a number of its own. *Source*: Devicetree Specification 0.4, ``serial-number``.
+_SERIAL_NUMBER = "proc/device-tree/serial-number"
+
+#: The same of Android. adb's shell may read them; an app as Termux may not, and gets nothing.
+#: *Source*: Android's reference, ``Build.getSerial``, "Starting with API level 29"; SELinux's type ``serialno_prop``.
+_PROPERTIES = ("ro.serialno", "ro.boot.serialno")
+_PROPERTY_LIMIT_S = 10.0
+
+#: Where a system keeps one, which boards that were written from one image have in common. *Source*: machine-id(5).
+_MACHINE_IDS = ("etc/machine-id", "var/lib/dbus/machine-id")
+
+#: What stands in the place of a number where there is none.
+_UNKNOWN = ("unknown", "uninitialized")
+_FILLER = "0123456789abcdef"
+
+#: Within the suite's folder: a number that was made there.
+_KEPT = "board-number"
+
+#: So that the hash is not one that others make of the same number (machine-id(5) asks for that).
+_SALT = "perfsuite board\n"
+
+
+def board_identity(root: Path = Path("/"), home: Path | None = None) -> str:
+    """Return sixteen digits that stay with this machine.
+
+    A board without a number of its own, as a phone is to an app, has a random one that is kept in the suite's folder.
+
+    Parameters
+    ----------
+    home
+        That folder; None is the one of the installation that runs, or else the user's folder of the suite.
+
+    Raises
+    ------
+    DeviceError
+        It has no number, none can be kept, and its host name is everybody's.
+    """
+    told = next(_numbers(root), None) or _kept_or_name(home or _suite_home())
+    return hashlib.sha256(f"{_SALT}{told}".encode()).hexdigest()[:16]
+
+
+def _numbers(root: Path) -> Iterator[str]:
+    """Yield what tells this machine from others, the surest first."""
+    found = chain([_text(root / _SERIAL_NUMBER)], _properties(), (_text(root / each) for each in _MACHINE_IDS))
+    return filter(_is_number, found)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip("\0\n ")
+    except OSError:
+        return ""
+
+
+def _properties() -> Iterator[str]:
+    program = shutil.which("getprop")
+    for name in _PROPERTIES if program else ():
+        with suppress(OSError, subprocess.TimeoutExpired):
+            asked = [str(program), name]
+            told = subprocess.run(
+                asked, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROPERTY_LIMIT_S, check=False
+            )
+            yield told.stdout.decode("utf-8", "replace").strip()
+
+
+def _is_number(text: str) -> bool:
+    plain = text.lower()
+    return not (_FILLER.startswith(plain) or set(plain) <= {"0"} or plain in _UNKNOWN)
+
+
+def _suite_home() -> Path:
+    """Return the folder in which ``perfsuite devices setup`` has installed what runs here, or the user's own."""
+    if read_mark(prefix := Path(sys.prefix)):
+        return prefix.resolve().parents[1]
+    import platformdirs  # few boards have no number
+
+    return Path(platformdirs.user_data_dir("perfsuite"))
+
+
+def _kept_or_name(home: Path) -> str:
+    if number := _kept_number(home):
+        return f"kept {number}"
+    name = socket.gethostname()
+    if name.partition(".")[0] in ("", "localhost"):
+        raise DeviceError(
+            f"{home}: keeps no number for this board, which has none of its own and calls itself {name!r}, as others "
+            "do; make the folder writable"
+        )
+    return f"host {name}"
+
+
+def _kept_number(home: Path) -> str | None:
+    """Return the number that was made here once; it is made where there is none, None where it cannot be kept.
+
+    It is the text of a link that leads nowhere: that comes to be whole, and once only, also where two begin together.
+    """
+    link = home / _KEPT
+    with suppress(OSError):
+        if not link.is_symlink():
+            home.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(secrets.token_hex(16))
+    with suppress(OSError):
+        return os.readlink(link)
+    return None

@@ -1,0 +1,178 @@
+"""This machine as the board: what a local run does, and what the agent does for a desk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.setup.installations import installed_digest
+from perfsuite.device.threads import default_threads, usable_threads
+from perfsuite.errors import GgufError, MeasurementError, OpenClError
+from perfsuite.measure import launch, turns
+from perfsuite.measure.board.facts import BoardFacts
+from perfsuite.measure.board.holding import NOTHING_HELD, Held, Hold, Seen, not_held
+from perfsuite.measure.board.identity import board_identity
+from perfsuite.measure.board.watching import watched
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import KernelPlan, LlamaPlan, Plan, TurnsPlan
+from perfsuite.workload.weights import Weights, materialize, resolve
+
+#: The folder of weights within the cache.
+_MODELS = "models"
+
+_CHUNK_BYTES = 1 << 20
+
+#: What measures the cases, and is watched; what probes or asks is not.
+_WATCHED = (LlamaPlan, KernelPlan)
+
+
+@dataclass(kw_only=True)
+class LocalBoard:
+    """The machine that this process runs on."""
+
+    cache_dir: Path
+    #: Which processors and thermal zones count.
+    conditions: Conditions = NO_CONDITIONS
+    #: Takes the machine, and gives it back.
+    hold: Hold = not_held
+    is_local: bool = True
+    _seen: Seen | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _facts: BoardFacts | None = None
+
+    def open(self) -> None:
+        """Take the machine and bring it into its conditions, as long as until `close`."""
+        if self._seen is None:
+            self._seen = self._stack.enter_context(self.hold())
+            self._facts = None  # the governor may be another now
+
+    def held(self) -> Held:
+        """Return what having the machine came to so far."""
+        return NOTHING_HELD if self._seen is None else self._seen()
+
+    def facts(self) -> BoardFacts:
+        """Describe this machine; asked once, and kept."""
+        if self._facts is None:
+            self._facts = self._found_facts()
+        return self._facts
+
+    def covariates(self) -> Mapping[str, float | None]:
+        """Return load, clock, temperature, battery and power as they are now."""
+        from perfsuite.device.covariates import device_covariates
+        from perfsuite.device.stability.state import read_state  # only whoever measures needs it
+
+        conditions = self.conditions
+        return device_covariates(read_state(zones=conditions.thermal_zones, processors=conditions.processors))
+
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
+        if not isinstance(plan, _WATCHED):
+            return launch.run_worker(plan, extra_environment=extra_environment)
+        with watched(self.conditions) as told:
+            payload = launch.run_worker(plan, extra_environment=extra_environment)
+        return {**payload, **told()}
+
+    def run_in_turns(
+        self,
+        plans: tuple[TurnsPlan, TurnsPlan],
+        *,
+        n_turns: int,
+        leader: int,
+        extra_environment: Mapping[str, str] | None = None,
+        own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Let two processes take turns; both payloads have the samples of the device beside them."""
+        with watched(self.conditions) as told:
+            first, second = turns.run_in_turns(
+                plans,
+                n_turns=n_turns,
+                leader=leader,
+                extra_environment=extra_environment,
+                own_environments=own_environments,
+            )
+        return {**first, **told()}, {**second, **told()}
+
+    def place_weights(self, weights: Weights) -> Path:
+        """Return the file with these weights; synthetic ones are written."""
+        return materialize(weights, cache_dir=self.cache_dir / _MODELS)
+
+    def place_named_weights(self, name: str, identity: str) -> Path:
+        """Write the synthetic weights of a name, which must be the very ones that somebody else means by it."""
+        weights = _named_weights(name, self.cache_dir / _MODELS)
+        if weights.identity != identity:
+            raise GgufError(
+                f"{name}: is {weights.identity} on the board, {identity} was asked for; "
+                "install the same version of perfsuite on both sides"
+            )
+        return self.place_weights(weights)
+
+    def put_path(self, digest: str) -> Path:
+        """Return where a file of weights with this SHA-256 belongs."""
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            raise GgufError(f"{digest!r} is no SHA-256")
+        return self.cache_dir / _MODELS / f"{digest}.gguf"
+
+    def is_put(self, digest: str) -> bool:
+        """Whether the file that belongs there is there, whole."""
+        path = self.put_path(digest)
+        return path.is_file() and file_digest(path) == digest
+
+    def find_engine(self, library_dir: Path | None) -> Engine:
+        """Find a llama.cpp by its folder; None is the one that the environment names."""
+        return launch.environment_engine() if library_dir is None else find_engine(library_dir)
+
+    def close(self) -> None:
+        """Restore what was set, and let go of the machine; what that came to can still be asked for."""
+        self._stack.close()
+
+    def _found_facts(self) -> BoardFacts:
+        return BoardFacts(
+            fingerprint=host_fingerprint(),
+            identity=board_identity(),
+            hostname=socket.gethostname(),
+            default_threads=default_threads(),
+            usable_threads=usable_threads(),
+            cache_dir=self.cache_dir,
+            engine=self.find_engine(None),
+            suite_digest=installed_digest(),
+            opencl_environment=_opencl_environment(self.cache_dir),
+            load_average=round(os.getloadavg()[0], 3),
+        )
+
+
+def _named_weights(name: str, cache_dir: Path) -> Weights:
+    """Find weights of the catalogue, or of a calibration's own architectures."""
+    from perfsuite.expectation.timing.reference_architectures import reference_weights  # only a calibration needs them
+
+    own = {each.name: each for each in reference_weights(cache_dir=cache_dir)}
+    return own.get(name) or resolve(name, cache_dir=cache_dir)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
+    return digest.hexdigest()
+
+
+def _opencl_environment(cache_dir: Path) -> Mapping[str, str]:
+    """Return the variables for OpenCL; none where they cannot be made, which its user is told by what then lacks."""
+    from perfsuite.measure.kernel_runtime import opencl_environment  # looks through the installed distributions
+
+    try:
+        return opencl_environment(cache_dir, inherited=launch.environment_opencl_vendors())
+    except OpenClError:
+        return {}

@@ -1,0 +1,58 @@
+"""What a run asks of the device that it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from perfsuite.measure.board.facts import BoardFacts
+from perfsuite.measure.board.holding import Held
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.plan import Plan, TurnsPlan
+from perfsuite.workload.weights import Weights
+
+
+class Board(Protocol):
+    """A device that runs plans. Every method raises `LinkError` where the device is lost, with what to do."""
+
+    #: Whether paths, processes and probes of this process are the board's.
+    is_local: bool
+
+    def open(self) -> None:
+        """Reach the device, take its lock, and bring it into its conditions; what is asked of it before does not."""
+
+    def held(self) -> Held:
+        """Return what having it came to so far: what a reader should know, and why nothing of it can be trusted."""
+
+    def facts(self) -> BoardFacts:
+        """Describe the board; asked once, and kept."""
+
+    def covariates(self) -> Mapping[str, float | None]:
+        """Return what may explain a run, as it is now: load, clock, temperature; None is 'not measured'."""
+
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run one plan in a fresh process there; as `perfsuite.measure.launch.run_worker`."""
+
+    def run_in_turns(
+        self,
+        plans: tuple[TurnsPlan, TurnsPlan],
+        *,
+        n_turns: int,
+        leader: int,
+        extra_environment: Mapping[str, str] | None = None,
+        own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Let two processes there take turns; as `perfsuite.measure.turns.run_in_turns`."""
+
+    def place_weights(self, weights: Weights) -> Path:
+        """Return the path there of the file with these weights: synthetic ones are written there, others are put once.
+
+        A file that was put is checked by its hash, and has that as its name.
+        """
+
+    def find_engine(self, library_dir: Path | None) -> Engine:
+        """Find a llama.cpp there, by a folder of the board's; None is the one that its environment names."""
+
+    def close(self) -> None:
+        """Let go of the device: what was set is restored, the lock is given back."""

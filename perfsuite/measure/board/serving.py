@@ -1,0 +1,83 @@
+"""What the agent does for each request of the desk, with the board that a local run has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.plan import TurnsPlan, load_plan
+
+#: Arguments and values are what msgpack holds.
+Arguments = Mapping[str, Any]
+
+
+def answered(board: LocalBoard, kind: str, arguments: Arguments) -> Any:
+    """Do what a request asks for, and return its answer; a `PerfsuiteError` is one, too."""
+    if kind not in _ANSWERS:
+        raise MeasurementError(f"the agent was asked for {kind!r}; known are {', '.join(_ANSWERS)}")
+    return _ANSWERS[kind](board, arguments)
+
+
+def _facts(board: LocalBoard, _: Arguments) -> dict[str, Any]:
+    return board.facts().to_plain()
+
+
+def _held(board: LocalBoard, _: Arguments) -> dict[str, Any]:
+    return board.held().to_plain()
+
+
+def _covariates(board: LocalBoard, _: Arguments) -> dict[str, Any]:
+    return dict(board.covariates())
+
+
+def _run(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
+    return board.run(load_plan(arguments["plan"]), extra_environment=arguments["extra_environment"])
+
+
+def _run_in_turns(board: LocalBoard, arguments: Arguments) -> list[dict[str, Any]]:
+    first, second = (_turns_plan(text) for text in arguments["plans"])
+    own_first, own_second = arguments["own_environments"]
+    payloads = board.run_in_turns(
+        (first, second),
+        n_turns=arguments["n_turns"],
+        leader=arguments["leader"],
+        extra_environment=arguments["extra_environment"],
+        own_environments=(own_first, own_second),
+    )
+    return list(payloads)
+
+
+def _turns_plan(text: str) -> TurnsPlan:
+    plan = load_plan(text)
+    if not isinstance(plan, TurnsPlan):
+        raise MeasurementError(f"turns were asked for with a {type(plan).__name__}")
+    return plan
+
+
+def _named_weights(board: LocalBoard, arguments: Arguments) -> str:
+    return str(board.place_named_weights(arguments["name"], arguments["identity"]))
+
+
+def _put_weights(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
+    digest = arguments["digest"]
+    return {"path": str(board.put_path(digest)), "is_there": board.is_put(digest)}
+
+
+def _find_engine(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
+    named = arguments["library_dir"]
+    return board.find_engine(None if named is None else Path(named)).to_plain()
+
+
+_ANSWERS: dict[str, Callable[[LocalBoard, Arguments], Any]] = {
+    "facts": _facts,
+    "held": _held,
+    "covariates": _covariates,
+    "run": _run,
+    "run_in_turns": _run_in_turns,
+    "named_weights": _named_weights,
+    "put_weights": _put_weights,
+    "find_engine": _find_engine,
+}

@@ -1,0 +1,58 @@
+"""What a board was like while something ran on it, beside the payloads of what ran.
+
+    with watched(conditions) as told:
+        payload = run()
+    payload = {**payload, **told()}
+
+The looks belong to the process that waits for the workers. `perfsuite.device.stability.sampler` says how few files they
+read, how often, and that they keep off the processors that the conditions name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from perfsuite.device.conditions import Conditions
+
+#: Where a payload has the samples of the device that were taken beside it, and whether it was throttled meanwhile.
+DEVICE_SAMPLES = "device_samples"
+WAS_THROTTLED = "was_throttled"
+
+
+@contextmanager
+def watched(conditions: Conditions) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Sample the device while the context lasts; what is yielded tells afterwards what payloads get of it."""
+    from perfsuite.device.stability.sampler import sampling  # only whoever measures reads the device's state
+
+    with sampling(zones=conditions.thermal_zones, processors=conditions.processors) as seen:
+        yield lambda: {DEVICE_SAMPLES: [asdict(each) for each in seen.samples], WAS_THROTTLED: seen.was_throttled}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What the samples beside a payload come to; None is 'not measured'."""
+
+    least_cpu_mhz: float | None = None
+    most_cpu_mhz: float | None = None
+    #: Of the hottest zone that counts.
+    most_celsius: float | None = None
+    was_throttled: bool | None = None
+
+    @classmethod
+    def of(cls, payload: Mapping[str, Any]) -> Watched:
+        """Reduce the samples of a payload; all is None where it has none."""
+        samples: Sequence[Mapping[str, Any]] = payload.get(DEVICE_SAMPLES, ())
+        rates_mhz, celsius = _known(samples, "cpu_mhz"), _known(samples, "temperature_celsius")
+        return cls(
+            least_cpu_mhz=min(rates_mhz, default=None),
+            most_cpu_mhz=max(rates_mhz, default=None),
+            most_celsius=max(celsius, default=None),
+            was_throttled=payload.get(WAS_THROTTLED),
+        )
+
+
+def _known(samples: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    return [value for each in samples if (value := each[name]) is not None]

@@ -1,0 +1,285 @@
+"""However the agent ends, its worker is dead, and the board is as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psutil
+import pytest
+
+from perfsuite.measure.board import agent as agents
+from perfsuite.measure.board.agent import Agent
+from perfsuite.measure.board.ending import EndedError, Ending
+from perfsuite.measure.board.frames import Frames, packed_frame
+from perfsuite.measure.board.hello import PREAMBLE, own_versions
+from perfsuite.measure.board.listening import Listener
+from perfsuite.measure.plan import DevicesPlan, dump_plan
+
+from .conftest import FOREVER_S, BoardHome, is_gone, wait_until
+
+
+class Desk:
+    """A desk that says what a test tells it to say."""
+
+    def __init__(self, home: BoardHome, hello: Mapping[str, object]) -> None:
+        program = str(home.folder / "venv" / "bin" / "python")
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([program], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        self.say({"kind": "hello", "id": 1, "arguments": dict(hello)})
+
+    def say(self, message: dict[str, object]) -> None:
+        """Send a message."""
+        self.send(packed_frame(message))
+
+    def send(self, content: bytes) -> None:
+        """Send bytes."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(content)
+        self.process.stdin.flush()
+
+    def heard(self) -> tuple[list[dict[str, object]], str]:
+        """Wait until the agent has ended; return all its messages, and its errors."""
+        output, errors = self.process.communicate(timeout=30)
+        _, _, content = output.partition(PREAMBLE)
+        return list(Frames().messages(content)), errors.decode()
+
+
+@pytest.fixture
+def busy(home: BoardHome) -> Desk:
+    """Return a desk whose agent has a worker that never ends."""
+    home.install(f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait')
+    desk = Desk(home, home.hello().to_plain())
+    plan = dump_plan(DevicesPlan(platform=None))
+    desk.say({"kind": "run", "id": 2, "arguments": {"plan": plan, "extra_environment": {}}})
+    assert wait_until(lambda: (home.folder / "worker.pid").exists() and worker_pid(home) > 0)
+    return desk
+
+
+def worker_pid(home: BoardHome) -> int:
+    """Return the number of the stand-in of a worker, 0 where it is not written yet."""
+    return int((home.folder / "worker.pid").read_text().strip() or 0)
+
+
+def is_restored(home: BoardHome) -> bool:
+    """Whether the worker is gone, and the lock is given back."""
+    return is_gone(worker_pid(home)) and not list(home.locks.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_all(busy: Desk, home: BoardHome, number: int) -> None:
+    """A signal kills the worker in progress, gives the lock back, and is said to the desk."""
+    os.kill(home.pid, number)
+    messages, _ = busy.heard()
+    assert is_restored(home)
+    assert messages[-1]["kind"] == "ended"
+
+
+def test_the_end_of_the_input_ends_all(busy: Desk, home: BoardHome) -> None:
+    """A link that ends is a desk that is gone."""
+    messages, errors = busy.heard()
+    assert is_restored(home)
+    assert "perfsuite: the link ended" in errors
+    assert [each["kind"] for each in messages] == ["answer", "ended"]
+
+
+def test_a_desk_that_says_goodbye_is_no_fault(busy: Desk, home: BoardHome) -> None:
+    """After a goodbye in the middle of a plan all is restored, and the exit code says that nothing is wrong."""
+    busy.say({"kind": "bye"})
+    _, errors = busy.heard()
+    assert is_restored(home)
+    assert (busy.process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"\xff\xff\xff\xff", "a message of 4294967295 bytes was announced"),
+        (b"\0\0\0\2\xc0\xc0", "a message cannot be read"),
+        (packed_frame({"kind": "run"}), "a message 'run' has no arguments"),
+        (b"\0\0\0\7half", "the link ended in the middle of a message"),
+    ],
+)
+def test_garbage_ends_all(busy: Desk, home: BoardHome, content: bytes, complaint: str) -> None:
+    """What is no message ends the agent, which says why."""
+    busy.send(content)
+    _, errors = busy.heard()
+    assert is_restored(home)
+    assert complaint in errors
+    assert busy.process.returncode == 1
+
+
+def test_a_silent_desk_ends_all(home: BoardHome) -> None:
+    """A link that neither ends nor says anything is given up after the limit; a sign of life is answered."""
+    desk = Desk(home, {**home.hello().to_plain(), "silence_limit_s": 1.0})
+    desk.say({"kind": "ping"})
+    assert desk.process.wait(20) == 1
+    messages, errors = desk.heard()
+    assert "the desk has said nothing for 1 s" in errors
+    assert {"kind": "pong"} in messages
+    assert not list(home.locks.iterdir())
+
+
+def test_a_killed_agent_leaves_what_the_next_one_ends(busy: Desk, home: BoardHome) -> None:
+    """The worker of an agent that was killed outright is ended by the next one of that run, which says so."""
+    orphan = worker_pid(home)
+    os.kill(home.pid, signal.SIGKILL)
+    busy.heard()
+    assert not is_gone(orphan)
+    board = home.board()
+    board.open()
+    notes = " ".join(board.held().notes)
+    board.close()
+    assert "took over the device's lock" in notes
+    assert f"ended the worker {orphan}, which a run that was killed had left behind" in notes
+    assert is_gone(orphan)
+
+
+def test_another_suite_is_refused_whatever_it_says(home: BoardHome) -> None:
+    """A hello of another version is answered with the versions here, and nothing is locked."""
+    desk = Desk(home, {"what": 1})
+    assert desk.process.wait(20) == 0
+    messages, _ = desk.heard()
+    assert messages[0]["kind"] == "refused"
+    assert messages[0]["versions"] == own_versions()
+    assert not list(home.locks.iterdir())
+
+
+@pytest.mark.parametrize("other", [{"another": 1}, {"conditions": {"another": 1}}, {"silence_limit_s": "x"}])
+def test_another_tree_of_the_same_version_is_refused(home: BoardHome, other: dict[str, Any]) -> None:
+    """What cannot be read is no traceback: the desk is told as with another version, and the agent ends."""
+    desk = Desk(home, {**home.hello().to_plain(), **other})
+    assert desk.process.wait(20) == 0
+    messages, errors = desk.heard()
+    assert [each["kind"] for each in messages] == ["refused", "ended"]
+    assert errors == ""
+
+
+def test_a_desk_that_reads_no_more_ends_all(home: BoardHome) -> None:
+    """With an answer in the pipe that nobody takes the agent still ends, and writes nothing behind its half."""
+    desk = Desk(home, {**home.hello().to_plain(), "silence_limit_s": 1.0})
+    desk.say({"kind": "x" * 300_000, "id": 2, "arguments": {}})
+    assert wait_until(lambda: is_gone(home.pid))
+    assert not list(home.locks.iterdir())
+    messages, errors = desk.heard()
+    assert [each["kind"] for each in messages] == ["answer"]
+    assert "the desk has said nothing for 1 s" in errors
+
+
+def test_pings_of_a_desk_that_reads_nothing_do_not_hold_up_its_end(home: BoardHome) -> None:
+    """Signs of life that are not taken are left out, so that the end of the input is heard."""
+    desk = Desk(home, home.hello().to_plain())
+    desk.send(packed_frame({"kind": "ping"}) * 20_000)
+    assert desk.process.stdin is not None
+    desk.process.stdin.close()
+    assert wait_until(lambda: is_gone(home.pid))
+    assert not list(home.locks.iterdir())
+    for pipe in (desk.process.stdout, desk.process.stderr):
+        assert pipe is not None
+        pipe.close()
+    desk.process.wait()
+
+
+def test_a_desk_that_is_gone_before_its_hello_is_answered_leaves_no_lock(home: BoardHome) -> None:
+    """The board that was just taken is given back, though nobody hears that it is there."""
+    desk = Desk(home, home.hello().to_plain())
+    assert desk.process.stdout is not None
+    desk.process.stdout.close()
+    with desk.process:
+        assert desk.process.stderr is not None
+        assert b"Traceback" not in desk.process.stderr.read()
+    assert not list(home.locks.iterdir())
+
+
+class Stub:
+    """A board that only counts how often it was closed."""
+
+    n_closed = 0
+
+    def close(self) -> None:
+        """Count."""
+        self.n_closed += 1
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Agent, int, int]]:
+    """Return an agent within this process, with the desk's ends of its pipes: what it reads from, what it writes to."""
+    reading, ours = os.pipe()
+    heard, writing = os.pipe()
+
+    def none(*_: object) -> Any:
+        raise AssertionError
+
+    yield Agent(reading, writing, none), ours, heard
+    for each in (reading, ours, heard, writing):
+        os.close(each)
+
+
+@pytest.mark.parametrize("where", ["hear_signals", "blame"])
+def test_a_signal_wherever_it_comes_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int, int], where: str
+) -> None:
+    """Also as soon as signals are heard, and while a defect is told: the board is let go of, and that is said."""
+
+    def signalled(*_: object) -> None:
+        raise EndedError("SIGTERM")
+
+    agent, _, heard = served
+    monkeypatch.setattr(agents, "_kill_workers", lambda: None)  # the children of this process are other tests' boards
+    monkeypatch.setattr(Ending, "hear_signals", lambda *_: None)
+    monkeypatch.setattr(Ending, "insist", lambda *_: None)
+    monkeypatch.setattr(Listener, "listen", lambda *_: None)
+    monkeypatch.setattr(Agent, "_greeted", lambda _: 1 // 0)
+    monkeypatch.setattr(Ending, where, signalled)
+    stub = Stub()
+    monkeypatch.setattr(agent, "_board", stub)
+    assert agent.serve() == ""
+    assert stub.n_closed == 1
+    _, _, content = os.read(heard, 4096).rpartition(PREAMBLE)
+    assert [each["kind"] for each in Frames().messages(content)] == ["ended"]
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(1), psutil.ZombieProcess(1), OSError("x")])
+def test_a_worker_that_cannot_be_killed_leaves_the_device_restored(
+    monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int, int], error: Exception
+) -> None:
+    """Whatever goes wrong with processes, the board is closed, and the desk is told."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(psutil.Process, "children", fails)
+    agent, _, heard = served
+    stub = Stub()
+    monkeypatch.setattr(agent, "_board", stub)
+    agent._let_go()
+    assert stub.n_closed == 1
+    assert list(Frames().messages(os.read(heard, 4096)))[-1]["kind"] == "ended"
+
+
+def test_a_signal_while_a_message_is_written_does_not_cut_it(home: BoardHome) -> None:
+    """A desk that reads gets the rest of the message, and the last word after it."""
+    desk = Desk(home, home.hello().to_plain())
+    desk.say({"kind": "x" * 300_000, "id": 2, "arguments": {}})
+    time.sleep(2.0)  # the pipe is full by then
+    os.kill(home.pid, signal.SIGTERM)
+    time.sleep(0.3)
+    messages, _ = desk.heard()
+    assert [each["kind"] for each in messages] == ["answer", "error", "ended"]
+
+
+def test_no_last_word_follows_a_message_that_was_cut(
+    monkeypatch: pytest.MonkeyPatch, served: tuple[Agent, int, int]
+) -> None:
+    """A desk that reads on would take it for the rest of the message."""
+    monkeypatch.setattr(agents, "_kill_workers", lambda: None)
+    agent, _, heard = served
+    agent._speaker.is_cut = True
+    agent._let_go()
+    os.set_blocking(heard, False)
+    with pytest.raises(BlockingIOError):
+        os.read(heard, 1)

@@ -1,0 +1,108 @@
+"""Messages arrive whole, however the stream cuts them, and what is none is an error."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.measure.board import frames
+from perfsuite.measure.board.frames import Frames, StuckError, is_writable, packed_frame, read_chunk, write_frame
+
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {"kind": st.text(), "value": st.recursive(st.integers(-(2**63), 2**63) | st.text(), st.lists)}
+    )
+)
+
+
+@given(messages=MESSAGES, cuts=st.lists(st.integers(1, 40), min_size=1))
+def test_messages_arrive_in_whatever_pieces(messages: list[dict[str, object]], cuts: list[int]) -> None:
+    """All messages come out, in their order, and nothing is left."""
+    stream = b"".join(map(packed_frame, messages))
+    found, taken, at, turn = [], Frames(), 0, 0
+    while at < len(stream):
+        end = at + cuts[turn % len(cuts)]
+        found += list(taken.messages(stream[at:end]))
+        at, turn = end, turn + 1
+    assert found == messages
+    assert not taken.is_cut
+
+
+def test_a_message_without_its_end_is_known_as_cut() -> None:
+    """A stream that ends within a message, or within its length, was cut."""
+    for content in (packed_frame({"kind": "x"})[:-1], b"\0\0"):
+        taken = Frames()
+        assert list(taken.messages(content)) == []
+        assert taken.is_cut
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\0\0\0\x65", "101 bytes was announced .limit 100.: garbage"),
+        (b"\0\0\0\1\xc1", "a message cannot be read .*: garbage"),
+        (b"\0\0\0\1\x80", "a message is a dict without a kind: garbage"),
+    ],
+)
+def test_garbage_is_told(content: bytes, message: str) -> None:
+    """A length beyond the limit, bytes that are no msgpack, and msgpack that is no message are one error each."""
+    with pytest.raises(LinkError, match=message):
+        list(Frames(limit_bytes=100).messages(content))
+
+
+def test_a_message_beyond_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever would send it is told, with both sizes and what to do; the link is not at fault."""
+    monkeypatch.setattr(frames, "FRAME_LIMIT_BYTES", 10)
+    with pytest.raises(MeasurementError, match=r"^17 bytes are too much for the link, .* 10 at once; record less "):
+        packed_frame({"kind": "0123456789"[:10]})
+
+
+def test_a_pipe_carries_messages() -> None:
+    """What is written to a descriptor is read from the other, and its end is nothing."""
+    reading, writing = os.pipe()
+    write_frame(writing, packed_frame({"kind": "x", "value": b"\0"}), is_over=lambda: False)
+    os.close(writing)
+    assert list(Frames().messages(read_chunk(reading))) == [{"kind": "x", "value": b"\0"}]
+    assert read_chunk(reading) == b""
+    os.close(reading)
+    assert read_chunk(reading) == b""
+
+
+def test_a_message_that_nobody_takes_is_given_up() -> None:
+    """A full pipe holds a writer only until all is over, and a while longer."""
+    reading, writing = os.pipe()
+    over = threading.Event()
+    threading.Timer(0.2, over.set).start()
+    since = time.monotonic()
+    with pytest.raises(StuckError, match=r"of 300010 bytes of a message were not taken"):
+        write_frame(writing, bytes(300_010), is_over=over.is_set, grace_s=0.3)
+    assert 0.4 < time.monotonic() - since < 5.0
+    assert not is_writable(writing)
+    os.close(reading)
+    assert is_writable(writing)
+    with pytest.raises(BrokenPipeError):
+        write_frame(writing, b"x", is_over=lambda: True)
+    os.close(writing)
+
+
+def test_a_message_that_is_taken_slowly_arrives_whole() -> None:
+    """What is over meanwhile lets a reader that is there take the rest."""
+    reading, writing = os.pipe()
+    content = os.urandom(500_000)
+    writer = threading.Thread(
+        target=write_frame, args=(writing, content), kwargs={"is_over": lambda: True, "grace_s": 20.0}
+    )
+    writer.start()
+    taken = b""
+    while len(taken) < len(content):
+        taken += read_chunk(reading)
+    writer.join()
+    assert taken == content
+    os.close(reading)
+    os.close(writing)

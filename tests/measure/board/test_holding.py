@@ -1,0 +1,182 @@
+"""A machine is had by one run at a time, with the processors that its conditions name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.conditions import NO_CONDITIONS, Conditions
+from perfsuite.device.lock import lock_state
+from perfsuite.device.lock_owner import STATE_FOLDER
+from perfsuite.device.stability.stabilised import Stability, stabilised
+from perfsuite.errors import DeviceError, LockedError
+from perfsuite.measure.board.holding import Claim, Held, held, not_held
+
+from ...sys_trees import put
+
+
+def claim(tmp_path: Path, **changes: object) -> Claim:
+    """Return a claim whose lock lies in a folder of the test's own."""
+    told = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test", lock_folder=str(tmp_path))
+    return replace(told, **changes)  # type: ignore[arg-type]
+
+
+def test_another_run_is_refused_until_the_end(tmp_path: Path) -> None:
+    """The lock is there while the context lasts, and gone after it."""
+    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
+        assert seen() == Held()
+        other = held(NO_CONDITIONS, claim(tmp_path, run_id="2"), print, cache_dir=tmp_path / "cache")
+        with pytest.raises(LockedError, match="pi: held by ada from desk"), other:
+            pass
+    with held(NO_CONDITIONS, claim(tmp_path, run_id="2"), print, cache_dir=tmp_path / "cache"):
+        pass
+
+
+def test_somebody_is_waited_for_and_that_is_told(tmp_path: Path) -> None:
+    """With a time to wait, whoever has the machine is named at once, and again when the time is up."""
+    told: list[str] = []
+    since = time.monotonic()
+    waiting = claim(tmp_path, run_id="2", wait_s=0.3)
+    with (
+        held(NO_CONDITIONS, claim(tmp_path), told.append, cache_dir=tmp_path / "cache"),
+        pytest.raises(LockedError, match="waited"),
+        held(NO_CONDITIONS, waiting, told.append, cache_dir=tmp_path / "cache"),
+    ):
+        pass
+    assert time.monotonic() - since >= 0.3
+    assert len(told) == 1
+    assert "ada from desk" in told[0]
+
+
+def test_the_processors_are_given_back(tmp_path: Path) -> None:
+    """This process uses those of the conditions, and all that it had before after the end."""
+    before = os.sched_getaffinity(0)
+    one = Conditions(processors=(min(before),))
+    with held(one, claim(tmp_path), print, cache_dir=tmp_path / "cache"):
+        assert os.sched_getaffinity(0) == {min(before)}
+    assert os.sched_getaffinity(0) == before
+    with (
+        pytest.raises(DeviceError, match="4096"),
+        held(Conditions(processors=(4096,)), claim(tmp_path), print, cache_dir=tmp_path / "cache"),
+    ):
+        pass
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_lock_that_was_broken_is_a_problem(tmp_path: Path) -> None:
+    """Whoever breaks the lock under a run makes what it measures invalid."""
+    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
+        (tmp_path / "perfsuite-device.lock").rename(tmp_path / "away")
+    assert "somebody has broken the device's lock" in seen().problems[0]
+
+
+GOVERNOR = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+
+#: Has the machine with a governor, in a process of its own; says what it came to, or why it was refused.
+_INNER = """
+import json, sys
+from functools import partial
+from pathlib import Path
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.stability import stabilised
+from perfsuite.errors import PerfsuiteError
+from perfsuite.measure.board.holding import Claim, held
+folder, run_id, governor = Path(sys.argv[1]), *sys.argv[2:]
+stabilised.stabilised = partial(stabilised.stabilised, root=folder / "tree")
+claim = Claim(name="pi", user="ada", host="desk", run_id=run_id, purpose="within", lock_folder=str(folder))
+try:
+    with held(Conditions(governor=governor), claim, print, cache_dir=folder / "cache") as seen:
+        notes = seen().notes
+    print(json.dumps({"notes": notes, "after": seen().notes}))
+except PerfsuiteError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+@pytest.fixture
+def governor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let this machine have a governor, which is in a tree of the test's; processes are the machine's own."""
+    tree = tmp_path / "tree"
+    put(tree, str(Path(GOVERNOR).parent / "scaling_available_governors"), "performance powersave schedutil")
+    put(tree, "sys/devices/system/cpu/cpu0/cpufreq", Path("../cpufreq/policy0"))
+    put(tree, "proc", Path("/proc"))
+    monkeypatch.setattr("perfsuite.device.stability.stabilised.stabilised", partial(stabilised, root=tree))
+    return put(tree, GOVERNOR, "schedutil")
+
+
+def within(folder: Path, run_id: str, governor: str) -> dict[str, object]:
+    """Let another process have the machine, and return what it says."""
+    line = [sys.executable, "-c", _INNER, str(folder), run_id, governor]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=60)
+    told: dict[str, object] = json.loads(done.stdout)
+    return told
+
+
+def test_a_process_of_the_same_run_leaves_the_governor_to_the_one_around_it(tmp_path: Path, governor: Path) -> None:
+    """It measures under what that one has set, which restores it; where it would have another one, it says so."""
+    with held(Conditions(governor="performance"), claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
+        assert governor.read_text().strip() == "performance"
+        assert within(tmp_path, "1", "performance") == {"notes": [], "after": []}
+        assert governor.read_text().strip() == "performance"
+        told = within(tmp_path, "1", "powersave")
+        assert f"process {os.getpid()} still holds what it has set, and restores that itself" in str(told["notes"])
+        assert governor.read_text().strip() == "performance"
+        assert "held by ada from desk" in str(within(tmp_path, "2", "performance")["error"])
+    assert seen() == Held()
+    assert governor.read_text().strip() == "schedutil"
+
+
+def test_a_process_of_the_same_run_may_set_what_the_one_around_it_has_not(tmp_path: Path, governor: Path) -> None:
+    """It restores that itself, before the other one goes on."""
+    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache"):
+        assert within(tmp_path, "1", "performance") == {"notes": [], "after": []}
+        assert governor.read_text().strip() == "schedutil"
+    assert list((tmp_path / "cache" / STATE_FOLDER).glob("restore.json*")) == []
+
+
+def test_orphans_are_ended_before_the_device_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they do keeps it warm; and they are ended by whoever has the lock."""
+    order: list[str] = []
+
+    def end_orphans() -> tuple[str, ...]:
+        assert list(tmp_path.glob("*.lock"))
+        order.append("orphans")
+        return ("ended one",)
+
+    @contextmanager
+    def stabilised(*_: object, **__: object) -> Iterator[Stability]:
+        order.append("stabilised")
+        yield Stability()
+
+    monkeypatch.setattr("perfsuite.measure.board.orphans.end_orphans", end_orphans)
+    monkeypatch.setattr("perfsuite.device.stability.stabilised.stabilised", stabilised)
+    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache") as seen:
+        assert seen().notes == ("ended one",)
+    assert order == ["orphans", "stabilised"]
+
+
+def test_the_lock_names_where_changes_are_kept(tmp_path: Path) -> None:
+    """Whoever breaks it finds there what is to be restored."""
+    with held(NO_CONDITIONS, claim(tmp_path), print, cache_dir=tmp_path / "cache"):
+        state = lock_state(tmp_path)
+    assert state is not None
+    assert state.owner is not None
+    assert state.owner.state_folder == str(tmp_path / "cache" / STATE_FOLDER)
+
+
+def test_what_was_seen_survives_the_link() -> None:
+    """Notes and problems are tuples again."""
+    seen = Held(notes=("a",), problems=("b", "c"))
+    assert Held.from_plain({name: list(value) for name, value in seen.to_plain().items()}) == seen
+    with not_held() as nothing:
+        assert nothing() == Held()

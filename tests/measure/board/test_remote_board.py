@@ -1,0 +1,570 @@
+"""A board at the end of a link is measured as this machine is, and every way in which that fails is one clear line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.setup import suite_wheel
+from perfsuite.errors import DeviceError, GgufError, LinkError, LockedError, MeasurementError, PerfsuiteError
+from perfsuite.measure.board.facts import BoardFacts
+from perfsuite.measure.board.frames import packed_frame
+from perfsuite.measure.board.hello import PREAMBLE, own_versions
+from perfsuite.measure.board.holding import Held
+from perfsuite.measure.board.link import AgentLink
+from perfsuite.measure.board.local_board import LocalBoard, file_digest
+from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.plan import DevicesPlan, IndependentPlan, LlamaPlan, TurnsPlan
+from perfsuite.workload.weights import materialize, resolve
+
+from .conftest import FOREVER_S, QUICK, BoardHome, is_gone, wait_until
+
+PLAN = DevicesPlan(platform=None)
+
+#: A worker that names itself and never ends.
+HANGS = f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait'
+
+SMALL_MODEL = "smollm2-135m-l2-q8_0"
+
+
+def worker_pid(home: BoardHome) -> int:
+    """Wait for the stand-in of a worker, and return its number."""
+    path = home.folder / "worker.pid"
+    assert wait_until(lambda: path.exists() and bool(path.read_text().strip()))
+    return int(path.read_text())
+
+
+def later(do: Any, *, once: Any) -> threading.Thread:
+    """Do something in another thread once something is so."""
+
+    def wait_and_do() -> None:
+        assert wait_until(once)
+        do()
+
+    thread = threading.Thread(target=wait_and_do)
+    thread.start()
+    return thread
+
+
+def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: BoardHome) -> None:
+    """What comes over the link is what the same machine says of itself, but for what changes by itself."""
+    here = LocalBoard(cache_dir=home.folder / "cache" / "perfsuite").facts()
+    board.open()
+    told = board.facts()
+    assert replace(told, load_average=0.0) == replace(here, load_average=0.0)
+    assert BoardFacts.from_plain(told.to_plain()) == told
+    assert not board.is_local
+    assert {"load_average", "cpu_mhz", "temperature_celsius", "power_watts"} <= set(board.covariates())
+
+
+def test_a_plan_is_run_by_a_worker_there(board: RemoteBoard) -> None:
+    """A record comes back as from a worker of this machine's own."""
+    plan = IndependentPlan(n_threads=1, working_set_bytes=10**5, budget_ms=20)
+    payload = board.run(plan, extra_environment={"OMP_NUM_THREADS": "1"})
+    assert set(payload) == {"rates", "contention"}
+    assert payload["rates"][0]["n_threads"] == 1
+
+
+def test_two_processes_take_turns_there(board: RemoteBoard, small_plan: LlamaPlan) -> None:
+    """The records of a pair come back in the order of its plans."""
+    plans = (TurnsPlan(llama=small_plan), TurnsPlan(llama=replace(small_plan, n_gen=2)))
+    first, second = board.run_in_turns(plans, n_turns=2, leader=1)
+    assert len(first["engine"]["spans"]) > len(second["engine"]["spans"])
+    assert first["contention"]["wall_ns"] > 0
+
+
+def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHome) -> None:
+    """The class and the line of what a worker could not do arrive, and the agent serves on."""
+    home.install("echo last words; kill -KILL $$")
+    with pytest.raises(MeasurementError, match=r"^the worker for 'devices' was killed by SIGKILL: last words$"):
+        board.run(PLAN)
+    with pytest.raises(Exception, match=r"no such directory of llama.cpp libraries") as caught:
+        board.find_engine(Path("/nowhere"))
+    assert type(caught.value).__name__ == "EngineError"
+    assert board.find_engine(None) == board.facts().engine
+
+
+def test_what_a_plan_sets_reaches_the_worker_unchanged(board: RemoteBoard, home: BoardHome) -> None:
+    """Variables of a plan may hold anything but NUL, and are set on the board alone."""
+    home.install('printf %s "$ODD" > $(dirname "$0")/odd; exit 1')
+    odd = "a 'b' \"c\" $(id) `id`\n\\ é \t*"
+    with pytest.raises(MeasurementError, match="wrote no record"):
+        board.run(PLAN, extra_environment={"ODD": odd})
+    assert (home.folder / "odd").read_text() == odd
+
+
+def test_synthetic_weights_are_written_there(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
+    """The board writes the very bytes that this machine would, once."""
+    weights = resolve(SMALL_MODEL, cache_dir=tmp_path / "here")
+    there = board.place_weights(weights)
+    assert there.parent == home.folder / "cache" / "perfsuite" / "models"
+    assert file_digest(there) == file_digest(materialize(weights, cache_dir=tmp_path / "here"))
+    there.unlink()
+    assert board.place_weights(weights) == there
+    assert not there.exists()
+
+
+def test_other_weights_of_the_same_name_are_refused(board: RemoteBoard, tmp_path: Path) -> None:
+    """A suite that writes other bytes under a name is told so before anything is measured."""
+    weights = replace(resolve(SMALL_MODEL, cache_dir=tmp_path), identity="synthetic:0")
+    with pytest.raises(GgufError, match=r"on the board, synthetic:0 was asked for; install the same version"):
+        board.place_weights(weights)
+
+
+def test_a_file_is_put_once_and_checked(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
+    """A file lies there under its hash; a copy that was changed there is put again, a whole one is not."""
+    synthetic = materialize(resolve(SMALL_MODEL, cache_dir=tmp_path), cache_dir=tmp_path)
+    weights = resolve(str(synthetic), cache_dir=tmp_path)
+    there = board.place_weights(weights)
+    assert there.name == f"{file_digest(synthetic)}.gguf"
+    assert file_digest(there) == there.stem
+    put_ns = there.stat().st_mtime_ns
+    again = home.board()
+    board.close()
+    again.place_weights(weights)
+    assert there.stat().st_mtime_ns == put_ns
+    again.close()
+    with there.open("r+b") as file:
+        file.write(b"GGUX")
+    third = home.board()
+    third.place_weights(weights)
+    third.close()
+    assert file_digest(there) == there.stem
+
+
+def test_the_board_is_held_while_it_is_open(board: RemoteBoard, home: BoardHome) -> None:
+    """Somebody else is refused with the name of who has it, until it is closed."""
+    board.open()
+    other = home.board(hello=home.hello(run_id="run-2"))
+    with pytest.raises(LockedError, match=r"board: held by ada from desk \(a test\).* since .*--perf-wait"):
+        other.open()
+    board.close()
+    other.open()
+    other.close()
+    assert list(home.locks.iterdir()) == []
+
+
+def test_the_conditions_reach_the_board(home: BoardHome) -> None:
+    """Processors that the conditions name are those that the board has then; ones that it lacks are told."""
+    usable = sorted(os.sched_getaffinity(0))
+    board = home.board(hello=home.hello(conditions=Conditions(processors=(usable[0],))))
+    board.open()
+    assert board.facts().usable_threads == 1
+    board.close()
+    wrong = home.board(hello=home.hello(conditions=Conditions(processors=(4096,))))
+    with pytest.raises(DeviceError, match="processors 4096 are not there"):
+        wrong.open()
+    wrong.close()
+
+
+def test_a_board_without_the_suite_says_what_to_do(home: BoardHome) -> None:
+    """A missing program, and a Python without the suite, are one line with the command that mends it."""
+    message = r"^board: perfsuite is not installed there \(local, .*\); run 'perfsuite devices setup board'$"
+    for script in ("echo 'No module named perfsuite' >&2; exit 1", "exit 127"):
+        home.python(script)
+        with pytest.raises(DeviceError, match=message):
+            home.board().open()
+    (home.folder / "venv" / "bin" / "python").unlink()
+    with pytest.raises(DeviceError, match=message):
+        home.board().open()
+
+
+def test_another_version_there_is_refused(home: BoardHome) -> None:
+    """Both versions are named, and the command that makes them one."""
+    hello = replace(home.hello(), suite_version="9.9")
+    with pytest.raises(DeviceError, match=r"there, perfsuite .*; run 'perfsuite devices setup board'$"):
+        home.board(hello=hello).open()
+
+
+def test_another_suite_of_the_same_version_is_told(
+    board: RemoteBoard, home: BoardHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that differ are a note of the run; where nobody noted what the suite there is made of, nothing is said."""
+    told = replace(LocalBoard(cache_dir=home.folder).facts(), suite_digest=None)
+    for here, there, is_told in (("1", "1", False), ("1", None, False), ("1", "2", True)):
+        monkeypatch.setattr(suite_wheel, "suite_digest", lambda here=here: here)
+        monkeypatch.setattr(RemoteBoard, "facts", lambda _, there=there: replace(told, suite_digest=there))
+        other = home.board()
+        other.open()
+        assert any("perfsuite devices setup board" in note for note in other.held().notes) is is_told
+        other.close()
+
+
+def test_what_a_login_prints_first_is_passed_over(board: RemoteBoard, home: BoardHome) -> None:
+    """A shell that greets does not break the link."""
+    home.install(before="echo Welcome; printf '\\000\\377'")
+    board.open()
+    assert board.facts().hostname
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("echo hello; exit 1", r"^local: .*the shell was ended from outside; run it again$"),
+        ("head -c 200000 /dev/zero; exec sleep 30", "no agent answers there: .* bytes came that are none of its"),
+        (
+            r"printf '\nperfsuite-agent\n\377\377\377\377'; exec sleep 30",
+            "message of 4294967295 bytes was announced .*garbage",
+        ),
+        (r"printf '\nperfsuite-agent\n\000\000\000\002\300\300'; exec sleep 30", "a message cannot be read .*garbage"),
+        (
+            r"printf '\nperfsuite-agent\n\000\000\000\001\001'; exec sleep 30",
+            "a message is a int without a kind: garbage",
+        ),
+        (r"printf '\nperfsuite-agent\n\000\000\001\000abc'", "the link ended in the middle of a message"),
+    ],
+)
+def test_garbage_on_the_link_is_told(home: BoardHome, script: str, message: str) -> None:
+    """What is no agent, or no message, ends the link in one line."""
+    home.python(script)
+    board = home.board(replace(QUICK, reconnect_s=0.0))
+    with pytest.raises(LinkError, match=message):
+        board.open()
+    board.close()
+
+
+def test_an_agent_that_is_silent_is_given_up(home: BoardHome) -> None:
+    """A link that neither ends nor says anything is lost after the limit."""
+    board = home.board(replace(QUICK, silence_s=1.0, reconnect_s=0.0))
+    board.open()
+    home.end(signal.SIGSTOP)
+    home.python("exit 1")
+    with pytest.raises(LinkError, match="the link was lost: it has said nothing for 1 s"):
+        board.covariates()
+    assert is_gone(home.pid)
+    board.close()
+
+
+def test_a_link_that_comes_back_goes_on(board: RemoteBoard, home: BoardHome) -> None:
+    """Where the agent dies in the middle, the plan is run again by the next one, and the run says so."""
+    home.install(HANGS)
+    board.open()
+    first = home.pid
+
+    def cut() -> None:
+        home.install("echo second; exit 1")
+        os.kill(first, signal.SIGKILL)
+
+    thread = later(cut, once=lambda: (home.folder / "worker.pid").exists())
+    with pytest.raises(MeasurementError, match="wrote no record: second"):
+        board.run(PLAN)
+    thread.join()
+    assert home.pid != first
+    notes = board.held().notes
+    assert any("the link was lost and came back after" in note for note in notes)
+    assert any("trying to reach it again" in text for text in home.told)
+    assert any("ended the worker" in note for note in notes)
+    assert is_gone(worker_pid(home))
+
+
+def test_a_link_that_stays_away_is_an_error_from_then_on(home: BoardHome) -> None:
+    """After the limit nothing is tried any more; the line says why the link was lost, and what is so still."""
+    home.install(HANGS)
+    board = home.board(replace(QUICK, reconnect_s=0.5))
+    board.open()
+
+    def cut() -> None:
+        home.python("echo 'No route to host' >&2; exit 1")
+        home.end()
+
+    thread = later(cut, once=lambda: (home.folder / "worker.pid").exists())
+    with pytest.raises(LinkError, match=r"ended from outside.*still: .*No route to host"):
+        board.run(PLAN)
+    thread.join()
+    since = time.monotonic()
+    with pytest.raises(LinkError, match="ended from outside"):
+        board.covariates()
+    assert time.monotonic() - since < 0.2
+    board.close()
+    os.kill(worker_pid(home), signal.SIGKILL)
+
+
+def exchanged(home: BoardHome) -> RemoteBoard:
+    """Return a board whose link was lost, and in whose place another one was refused."""
+    board = home.board()
+    board.open()
+    board._facts = replace(board.facts(), identity="0" * 16)
+    home.end()
+    with pytest.raises(LinkError, match="another board answers than before"):
+        board.covariates()
+    return board
+
+
+def test_another_board_in_its_place_is_refused(home: BoardHome) -> None:
+    """A link that comes back to another machine does not go on with its figures."""
+    board = exchanged(home)
+    assert board.held() == Held()  # nobody asks the other one for it
+    with pytest.raises(LinkError, match="another board answers than before"):
+        board.covariates()
+    board.close()
+    assert is_gone(home.pid)
+    assert list(home.locks.iterdir()) == []
+
+
+def test_what_an_unknown_board_says_last_is_nothing_of_this_run(
+    home: BoardHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its notes and problems are those of another machine."""
+    board = exchanged(home)
+    end = AgentLink.end
+
+    def with_last_words(link: AgentLink, *, limit_s: float) -> Held:
+        end(link, limit_s=limit_s)
+        return Held(notes=("of another board",), problems=("hot",))
+
+    monkeypatch.setattr(AgentLink, "end", with_last_words)
+    board.close()
+    assert board.held() == Held()
+
+
+def test_an_interrupt_before_a_board_is_known_ends_the_link(home: BoardHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that came back is not used before it is known whose it is."""
+    board = home.board()
+    board.open()
+    facts = board.facts()
+    home.end()
+    with monkeypatch.context() as patch:
+        patch.setattr(BoardFacts, "from_plain", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            board.covariates()
+    assert board.held() == Held()
+    with pytest.raises(LinkError):
+        board.covariates()
+    assert board.facts() == facts
+    board.close()
+    assert list(home.locks.iterdir()) == []
+
+
+def interrupted(*_: object) -> BoardFacts:
+    """Stand in for a Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("error", ["EngineError", "DeviceError"])
+def test_a_board_that_cannot_say_what_it_is_any_more_is_not_asked_again(home: BoardHome, error: str) -> None:
+    """After its start its llama.cpp, or what names it, may be gone: nobody knows whether it is the one of before."""
+    board = home.board()
+    board.open()
+    home.install(
+        changed="import perfsuite.measure.board.local_board as boards, perfsuite.errors as errors; "
+        f"boards.LocalBoard.facts = lambda _: (_ for _ in ()).throw(errors.{error}('there is none'))"
+    )
+    home.end()
+    for _ in range(2):
+        with pytest.raises(LinkError, match="there is none"):
+            board.covariates()
+    assert board.held() == Held()
+    board.close()
+    assert is_gone(home.pid)
+
+
+def test_the_predecessor_on_a_lost_link_is_ended(home: BoardHome) -> None:
+    """An agent that has not noticed the end of its link does not measure beside the next one of the same run."""
+    home.install(HANGS)
+    first, second = home.board(), home.board()
+    first.open()
+    pid = home.pid
+    second.open()
+    assert is_gone(pid)
+    assert home.pid != pid
+    second.close()
+    first.close()
+
+
+def test_an_interrupt_at_the_desk_ends_the_worker_there(home: BoardHome) -> None:
+    """After Ctrl-C closing the board kills the worker in progress, and gives the lock back."""
+    home.install(HANGS)
+    board = home.board()
+    board.open()
+    thread = later(lambda: os.kill(os.getpid(), signal.SIGINT), once=lambda: (home.folder / "worker.pid").exists())
+    with pytest.raises(KeyboardInterrupt):
+        board.run(PLAN)
+    thread.join()
+    worker, agent = worker_pid(home), home.pid
+    assert not is_gone(worker)
+    board.close()
+    assert is_gone(worker)
+    assert is_gone(agent)
+    assert list(home.locks.iterdir()) == []
+
+
+def test_closing_leaves_nothing_open(home: BoardHome) -> None:
+    """Neither a process, nor a thread, nor a descriptor outlives a board."""
+    n_threads, n_descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    board = home.board()
+    board.open()
+    pid = home.pid
+    board.close()
+    board.close()
+    assert is_gone(pid)
+    assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (n_threads, n_descriptors)
+
+
+def test_what_an_agent_prints_does_not_come_between_messages(board: RemoteBoard, home: BoardHome) -> None:
+    """A worker's output, however much it is, never reaches the link."""
+    home.install("yes | head -c 300000; yes | head -c 300000 >&2; exit 1")
+    with pytest.raises(MeasurementError, match="wrote no record: y"):
+        board.run(PLAN)
+    assert board.covariates()
+
+
+def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_path: Path) -> None:
+    """What the system refuses on the board is told in its own words, and is no traceback."""
+    home.install(before="ulimit -f 1000")
+    with pytest.raises(PerfsuiteError, match="File too large") as caught:
+        board.place_weights(resolve(SMALL_MODEL, cache_dir=tmp_path))
+    assert "\n" not in str(caught.value)
+    assert board.covariates()
+
+
+def test_a_record_that_is_too_long_for_the_link_is_one_line(home: BoardHome, small_plan: LlamaPlan) -> None:
+    """The plan fails with the size, the limit and what to do; the same agent serves on, and nothing else is lost."""
+    home.install(changed="from perfsuite.measure.board import frames; frames.FRAME_LIMIT_BYTES = 4000")
+    board = home.board()
+    board.open()
+    pid = home.pid
+    with pytest.raises(MeasurementError, match=r"^\d{4,} bytes are too much for the link, which takes 4000 at once; "):
+        board.run(small_plan)
+    assert board.covariates()
+    assert home.pid == pid
+    assert home.told == []
+    board.close()
+    assert not any("link was lost" in note for note in board.held().notes)
+
+
+def plays(home: BoardHome, *messages: dict[str, object], then: str = "exec sleep 30", repeat: int = 1) -> None:
+    """Put a program there that says these messages whatever it is asked, and reads nothing."""
+    content = home.folder / "messages"
+    content.write_bytes(PREAMBLE + b"".join(map(packed_frame, messages)) * repeat)
+    home.python(f'cat "{content}"; {then}')
+
+
+#: What an agent says first that has the board.
+WELCOME = {"kind": "answer", "id": 1, "value": None}
+
+AT_ONCE = replace(QUICK, reconnect_s=0.0)
+
+
+def test_an_agent_that_reads_nothing_is_given_up(home: BoardHome) -> None:
+    """A message that is longer than the pipe does not wait for a reader beyond the limit of silence."""
+    plays(home)
+    long = replace(home.hello(), claim=replace(home.hello().claim, purpose="p" * 300_000))
+    board = home.board(replace(AT_ONCE, silence_s=1.0), long)
+    since = time.monotonic()
+    with pytest.raises(LinkError, match="the link was lost: it has said nothing for 1 s"):
+        board.open()
+    assert time.monotonic() - since < 15.0
+    board.close()
+
+
+def test_an_agent_that_speaks_and_does_not_read_is_given_up(home: BoardHome) -> None:
+    """Signs of life do not make a message wait beyond the limit for its answer."""
+    pong = home.folder / "pong"
+    pong.write_bytes(packed_frame({"kind": "pong"}))
+    plays(home, then=f'for i in 1 2 3 4 5 6 7 8 9; do cat "{pong}"; sleep 1; done')
+    conditions = replace(home.hello().conditions, cooling_limit_s=0.0)
+    long = replace(home.hello(conditions=conditions), claim=replace(home.hello().claim, purpose="p" * 300_000))
+    with pytest.raises(LinkError, match="it did not answer 'hello' within 1 s"):
+        home.board(replace(AT_ONCE, answer_s=1.0), long).open()
+
+
+def test_a_flood_of_messages_is_given_up(home: BoardHome) -> None:
+    """Notes without end, and answers that nobody asked for, neither fill the memory nor the terminal."""
+    for message in ({"kind": "note", "text": "x" * 9999}, {"kind": "answer", "id": 7}):
+        plays(home, message, repeat=5000)
+        with pytest.raises(LinkError, match="it said 1000 things"):
+            home.board(AT_ONCE).open()
+    assert len(home.told) <= 1000
+    assert max(map(len, home.told)) == 500
+
+
+@pytest.mark.parametrize("facts", [None, 1, {}, {"engine": {}}, {"engine": {"library_dir": 1}}])
+def test_facts_that_are_none_are_told(home: BoardHome, facts: object) -> None:
+    """An agent that answers something else is one line, which names the question."""
+    plays(home, WELCOME, {"kind": "answer", "id": 2, "value": facts})
+    board = home.board(replace(AT_ONCE, silence_s=1.0))
+    with pytest.raises(LinkError, match=r"^what the board answered to 'facts' cannot be read"):
+        board.open()
+    with pytest.raises(LinkError):
+        board.close()
+
+
+def test_an_answer_without_a_value_is_told(home: BoardHome) -> None:
+    """A message that lacks what belongs to it is no traceback."""
+    plays(home, WELCOME, {"kind": "answer", "id": 2})
+    board = home.board(replace(AT_ONCE, silence_s=1.0))
+    with pytest.raises(LinkError, match="the board answered to 'facts'"):
+        board.open()
+    with pytest.raises(LinkError):
+        board.close()
+    plays(home, {"kind": "error", "id": 1})
+    with pytest.raises(MeasurementError, match="an error was told that is none: None"):
+        home.board(AT_ONCE).open()
+
+
+def test_another_tree_of_the_same_version_is_told(home: BoardHome) -> None:
+    """A refusal by the same version says what is wrong, and what to do."""
+    plays(home, {"kind": "refused", "versions": own_versions()})
+    with pytest.raises(DeviceError, match=r"^board: .* calls itself the same; run 'perfsuite devices setup board'$"):
+        home.board().open()
+    plays(home, {"kind": "refused", "versions": 3})
+    with pytest.raises(DeviceError, match=r"^board: perfsuite None .* there, .*; run 'perfsuite devices setup board'$"):
+        home.board().open()
+
+
+def test_what_the_first_agent_said_outlives_its_link(home: BoardHome) -> None:
+    """A problem that was known before the link was lost still spoils what was measured."""
+    home.install()
+    board = home.board()
+    board.open()
+    board._held[0] = Held(notes=("policy0: is 'powersave'",), problems=("too hot",))
+    home.end()
+    board.covariates()
+    seen = board.held()
+    assert seen.problems == ("too hot",)
+    assert "policy0: is 'powersave'" in seen.notes
+    assert any("came back" in note for note in seen.notes)
+    board.close()
+    assert board.held().problems == ("too hot",)
+
+
+def test_what_having_the_board_came_to_is_known_from_the_start(
+    home: BoardHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for when the board is opened, so that a link that is lost later does not take it along."""
+    asked = []
+    ask = AgentLink.ask
+
+    def spied(self: Any, kind: str, *arguments: Any, **named: Any) -> Any:
+        asked.append(kind)
+        return ask(self, kind, *arguments, **named)
+
+    monkeypatch.setattr(AgentLink, "ask", spied)
+    board = home.board()
+    board.open()
+    assert asked == ["hello", "facts", "held"]
+    board.close()
+
+
+def test_an_interrupt_within_a_message_still_ends_the_agent(home: BoardHome) -> None:
+    """After Ctrl-C in the middle of a request the end of its input is the agent's goodbye, and it restores."""
+    board = home.board()
+    board.open()
+    os.kill(home.pid, signal.SIGSTOP)
+    timer = threading.Timer(0.5, lambda: (os.kill(os.getpid(), signal.SIGINT), os.kill(home.pid, signal.SIGCONT)))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        board.run(PLAN, extra_environment={"LONG": "x" * 300_000})
+    timer.join()
+    since = time.monotonic()
+    board.close()
+    assert time.monotonic() - since < 5.0
+    assert list(home.locks.iterdir()) == []

@@ -1,0 +1,89 @@
+"""What a board was like while something ran on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.conditions import Conditions
+from perfsuite.device.stability import sampler
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.serving import answered
+from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED, Watched
+from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, TurnsPlan, dump_plan
+from tests.sys_trees import plant, put
+
+LLAMA = LlamaPlan(
+    gguf_path="x.gguf", library_dir="/lib", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=8, n_gen=2
+)
+KERNELS = KernelPlan(
+    case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="/log", cache_dir="/cache", n_threads=1
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An Orange Pi, whose files are sampled in place of this machine's, and whose clock drops while workers run."""
+    tree = plant("orangepi5", tmp_path / "board")
+    sample = sampler.sampling
+    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
+
+    def worker(*_: object, **__: object) -> dict[str, Any]:
+        put(tree, "sys/devices/system/cpu/cpufreq/policy4/scaling_cur_freq", "1200000")
+        put(tree, "sys/class/thermal/cooling_device1/cur_state", "3")
+        return {"worker": "done"}
+
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", lambda *_, **__: (worker(), worker()))
+    return tree
+
+
+@pytest.fixture
+def board(root: Path, tmp_path: Path) -> LocalBoard:
+    """The board, measured on its second group of processors."""
+    return LocalBoard(cache_dir=tmp_path, conditions=Conditions(processors=(4, 5)))
+
+
+def is_dropped(payload: Mapping[str, Any]) -> bool:
+    """Whether the samples beside a payload have seen the clock drop."""
+    seen = Watched.of(payload)
+    assert payload["worker"] == "done"
+    assert (seen.least_cpu_mhz, seen.most_celsius is not None) == (1200.0, True)
+    return (seen.most_cpu_mhz or 0.0) > 1200.0 and seen.was_throttled is True
+
+
+def test_replicates_of_the_engine_and_of_kernels_are_watched(board: LocalBoard, root: Path) -> None:
+    """Both have the device's samples beside what their worker sent."""
+    for plan in (LLAMA, KERNELS):
+        plant("orangepi5", root)
+        assert is_dropped(board.run(plan))
+
+
+def test_both_sides_of_a_pair_are_watched(board: LocalBoard) -> None:
+    """They ran at the same time, and have the same samples."""
+    old, new = board.run_in_turns((TurnsPlan(llama=LLAMA), TurnsPlan(llama=LLAMA)), n_turns=4, leader=0)
+    assert is_dropped(old)
+    assert old == new
+
+
+def test_the_agent_watches_as_a_local_run_does(board: LocalBoard, root: Path) -> None:
+    """What is asked for over a link comes back with samples, too."""
+    assert is_dropped(answered(board, "run", {"plan": dump_plan(KERNELS), "extra_environment": {}}))
+    plant("orangepi5", root)
+    plan = dump_plan(TurnsPlan(llama=LLAMA))
+    arguments = {"plans": [plan, plan], "n_turns": 4, "leader": 1, "extra_environment": {}}
+    assert all(map(is_dropped, answered(board, "run_in_turns", {**arguments, "own_environments": [{}, {}]})))
+
+
+def test_what_only_asks_is_not_watched(board: LocalBoard) -> None:
+    """A list of devices costs no look."""
+    assert board.run(DevicesPlan(platform=None)) == {"worker": "done"}
+
+
+def test_where_nothing_was_sampled_nothing_is_known() -> None:
+    """None is 'not measured'; so it is where all looks saw nothing."""
+    blind = {DEVICE_SAMPLES: [{"cpu_mhz": None, "temperature_celsius": None}], WAS_THROTTLED: None}
+    assert Watched.of({}) == Watched.of(blind) == Watched()
