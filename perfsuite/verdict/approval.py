@@ -67,11 +67,10 @@ def approval_text(
     """Return the section of an approval in Markdown: when, why, and what changed."""
     listed = notable(changes)
     rest = len(changes) - len(listed)
-    fingerprint = ", ".join(f"{field} {value}" for field, value in entry.fingerprint.items())
     lines = [
         f"## {approved_at[:10]}: {reason}",
         "",
-        f"The run of {recorded_at} on {fingerprint}.",
+        f"The run of {recorded_at} on {entry.machine_text}.",
         f"The anchor is of {entry.anchor.recorded_at}: {entry.anchor.reason}. "
         "Changes are those that remain after dividing out the drift of the sentinels.",
         "",

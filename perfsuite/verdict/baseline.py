@@ -1,8 +1,13 @@
-"""Stored baselines: ``<directory>/<device>/<model>.json``, entries by fingerprint, sessions of raw samples."""
+"""Stored baselines: ``<directory>/<device>/<model>.json``, entries by fingerprint and board, with their sessions.
+
+Two boards of a kind have one fingerprint, and may still differ by more than any margin: each that is measured over a
+link has an entry of its own. What ran on the machine itself has none: machines that exist for a night share theirs.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,23 +26,6 @@ _READERS = {1: entry_from_plain_1, SCHEMA: entry_from_plain}
 
 _RE_RECORD = "re-record with --baseline=record"
 
-#: Which group of measurements, and so which file, a kind of case belongs to.
-GROUP_OF_KIND = {
-    "phase": "llama",
-    "operator": "llama",
-    "engine_kernel": "llama",
-    "kernel": "kernels",
-    "roofline": "roofline",
-    "fidelity": "fidelity",
-    "overhead": "overhead",
-    "trace": "trace",
-    "shape-hunt": "shapes",
-    "shape-kept": "shapes",
-}
-
-#: The cases that tests of one's own measure; also the name of their file.
-OWN_GROUP = "own"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineFile:
@@ -46,25 +34,46 @@ class BaselineFile:
     path: Path
     entries: tuple[BaselineEntry, ...] = field(default=())
 
-    def find(self, fingerprint: Fingerprint) -> BaselineEntry | None:
-        """Return the entry with exactly this fingerprint."""
-        return next((entry for entry in self.entries if dict(entry.fingerprint) == dict(fingerprint)), None)
+    def find(self, fingerprint: Fingerprint, board: str | None = None) -> BaselineEntry | None:
+        """Return the entry with exactly this fingerprint and board."""
+        return next((entry for entry in self._of_kind(fingerprint) if entry.board == board), None)
 
-    def nearest_differences(self, fingerprint: Fingerprint) -> tuple[str, ...]:
-        """Name the fields in which the most similar entry differs; empty when there is no entry."""
-        candidates = [differences(entry.fingerprint, fingerprint) for entry in self.entries]
+    def comparable(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[BaselineEntry, ...]:
+        """Return the entries that a run on a board is compared with; the first that holds a case counts for it.
+
+        These are the board's own, and then the one without a board: older versions and runs on the machine itself
+        left it, and who recorded before keeps a reference until the board has its own. Other boards' never count:
+        their difference would be taken for a change.
+        """
+        named = dict.fromkeys((board, None))
+        return tuple(entry for each in named if (entry := self.find(fingerprint, each)) is not None)
+
+    def other_boards(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[BaselineEntry, ...]:
+        """Return the entries of other boards of this kind, which do not count for this one."""
+        return tuple(entry for entry in self._of_kind(fingerprint) if entry.board not in (board, None))
+
+    def nearest_differences(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[str, ...]:
+        """Name the fields in which the board's most similar entry differs; any board's where it has none.
+
+        Empty when there is no entry.
+        """
+        own = [entry for entry in self.entries if entry.board == board]
+        candidates = [differences(entry.fingerprint, fingerprint) for entry in own or self.entries]
         return min(candidates, key=len, default=())
 
-    def with_session(self, fingerprint: Fingerprint, session: StoredSession) -> BaselineFile:
-        """Return the file with a session more in the entry of its fingerprint, which is made where there is none."""
-        old = self.find(fingerprint)
-        return self.with_entry(old.with_session(session) if old else first_entry(fingerprint, session))
+    def with_session(self, fingerprint: Fingerprint, session: StoredSession, board: str | None = None) -> BaselineFile:
+        """Return the file with a session more in the entry of its fingerprint and board, made where there is none."""
+        old = self.find(fingerprint, board)
+        return self.with_entry(old.with_session(session) if old else first_entry(fingerprint, session, board))
 
     def with_entry(self, new: BaselineEntry) -> BaselineFile:
-        """Return the file with `new` in place of the entry of its fingerprint."""
-        old = self.find(new.fingerprint)
+        """Return the file with `new` in place of the entry of its fingerprint and board."""
+        old = self.find(new.fingerprint, new.board)
         entries = tuple(new if each is old else each for each in self.entries)
         return BaselineFile(path=self.path, entries=entries if old else (*entries, new))
+
+    def _of_kind(self, fingerprint: Fingerprint) -> Iterator[BaselineEntry]:
+        return (entry for entry in self.entries if dict(entry.fingerprint) == dict(fingerprint))
 
 
 def baseline_path(directory: Path, device: str, name: str) -> Path:

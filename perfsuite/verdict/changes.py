@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from perfsuite.verdict.drift import from_anchor_ratio
-from perfsuite.verdict.entry import BaselineEntry, StoredSession
+from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_entry
 from perfsuite.verdict.prediction import compare_sessions
 from perfsuite.verdict.significance import Change
@@ -37,10 +37,17 @@ class CaseChange:
 
 
 def case_changes(
-    entry: BaselineEntry, session: StoredSession, *, weights: Mapping[str, float], default_spread_ratio: float
+    entries: Sequence[BaselineEntry],
+    session: StoredSession,
+    *,
+    weights: Mapping[str, float],
+    default_spread_ratio: float,
 ) -> tuple[CaseChange, ...]:
-    """Compare every case of a session with the stored ones."""
-    return tuple(_case_change(entry, session, case_id, weights, default_spread_ratio) for case_id in session.samples_ns)
+    """Compare every case of a session with the stored ones of the first entry that holds it."""
+    return tuple(
+        _case_change(entry_with(entries, case_id) or entries[0], session, case_id, weights, default_spread_ratio)
+        for case_id in session.samples_ns
+    )
 
 
 def _case_change(

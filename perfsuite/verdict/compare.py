@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import median
@@ -28,6 +29,8 @@ class BaselineMatch:
     correction: str = ""
     #: How the nearest stored fingerprint differs; empty when one matches or none is stored.
     differences: tuple[str, ...] = ()
+    #: What is missing where there are neither samples nor differences.
+    absence: str = "no baseline yet"
 
     @property
     def reference_ns(self) -> int | None:
@@ -69,7 +72,15 @@ def judge(
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,
         reason=finding.reason,
+        lower_ratio=_bound(change.lower_ratio) if change else None,
+        upper_ratio=_bound(change.upper_ratio) if change else None,
+        margin_ratio=margin_ratio if change else None,
     )
+
+
+def _bound(ratio: float) -> float | None:
+    """Return a bound that tells something: None where it is 0 or infinite."""
+    return ratio if 0.0 < ratio < math.inf else None
 
 
 def _validity(samples: CaseSamples) -> Iterator[Finding]:
@@ -106,7 +117,7 @@ def _history(
         reason = f"the baseline was recorded with {'; '.join(baseline.differences)}"
         yield Finding(outcome=Outcome.INCOMPARABLE, reason=reason)
     elif change is None:
-        yield Finding(outcome=Outcome.NEW, reason="no baseline yet; record one with --baseline=record")
+        yield Finding(outcome=Outcome.NEW, reason=f"{baseline.absence}; record one with --baseline=record")
     else:
         finding = _verdict(change, margin_ratio)
         basis = (basis_text(baseline.sessions_ns, session_spread_ratio), baseline.correction)

@@ -1,8 +1,8 @@
-"""What is stored of one fingerprint: sessions with their raw samples, the anchor, and the approvals."""
+"""What is stored of one fingerprint and board: sessions with their raw samples, the anchor, and the approvals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 
@@ -69,12 +69,21 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineEntry:
-    """Everything that is stored under one fingerprint; sessions and approvals in the order of time."""
+    """Everything that is stored under one fingerprint and board; sessions and approvals in the order of time."""
 
     fingerprint: Fingerprint
     sessions: tuple[StoredSession, ...]
     anchor: Anchor
     approvals: tuple[Approval, ...] = ()
+    #: Identity of the board that was measured over a link. None of what ran on the machine itself, which machines of
+    #: one kind share, and of what older versions recorded.
+    board: str | None = None
+
+    @property
+    def machine_text(self) -> str:
+        """What the entry was measured on, in words: the fingerprint, and the board where it has one."""
+        of_board = {} if self.board is None else {"board": self.board}
+        return ", ".join(f"{field} {value}" for field, value in {**self.fingerprint, **of_board}.items())
 
     @property
     def case_ids(self) -> tuple[str, ...]:
@@ -117,6 +126,10 @@ class BaselineEntry:
             kept.append(session.without(old))
         return replace(self, sessions=tuple(session for session in kept if session.samples_ns))
 
+    def for_board(self, board: str | None, session: StoredSession) -> BaselineEntry:
+        """Return an entry for a board that has none, still empty: its anchor is its own first session."""
+        return replace(first_entry(self.fingerprint, session, board), sessions=())
+
     def anchored(self, *, recorded_at: str, reason: str) -> BaselineEntry:
         """Pin the anchor to the present reference; cases that no session holds stay where they are."""
         anchor = Anchor(
@@ -128,15 +141,24 @@ class BaselineEntry:
         return replace(self, anchor=anchor)
 
 
-def first_entry(fingerprint: Fingerprint, session: StoredSession) -> BaselineEntry:
-    """Return the entry of a fingerprint that was never measured before, anchored at its session."""
+def entry_with(entries: Iterable[BaselineEntry], case_id: str) -> BaselineEntry | None:
+    """Return the first entry that holds sessions of a case."""
+    return next((entry for entry in entries if entry.sessions_of(case_id)), None)
+
+
+def first_entry(fingerprint: Fingerprint, session: StoredSession, board: str | None = None) -> BaselineEntry:
+    """Return the entry of a fingerprint and board that were never measured before, anchored at its session.
+
+    What a board was compared with until then has another anchor: that of other boards, or of nobody knows which. A
+    board that merely differs from them has not crept.
+    """
     anchor = Anchor(
         recorded_at=session.recorded_at,
         reason=FIRST_SESSION,
         cases_ns=_medians(session),
         sentinels_ns=_sentinel_medians((session,)),
     )
-    return BaselineEntry(fingerprint=dict(fingerprint), sessions=(session,), anchor=anchor)
+    return BaselineEntry(fingerprint=dict(fingerprint), sessions=(session,), anchor=anchor, board=board)
 
 
 def _extended(anchor: Anchor, session: StoredSession) -> Anchor:

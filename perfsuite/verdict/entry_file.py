@@ -13,6 +13,7 @@ def plain_entry(entry: BaselineEntry) -> dict[str, Any]:
     """Return an entry as docs/run-format.md describes it."""
     return {
         "fingerprint": dict(entry.fingerprint),
+        **({} if entry.board is None else {"board": entry.board}),
         "sessions": [_plain_session(session) for session in entry.sessions],
         "anchor": {
             "recorded_at": entry.anchor.recorded_at,
@@ -37,6 +38,7 @@ def entry_from_plain(plain: Mapping[str, Any]) -> BaselineEntry:
             sentinels_ns=_times(anchor["sentinels_ns"]),
         ),
         approvals=tuple(_approval(approval) for approval in plain["approvals"]),
+        board=None if plain.get("board") is None else str(plain["board"]),
     )
 
 

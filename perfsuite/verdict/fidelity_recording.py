@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from perfsuite.device.clocks import clock_conditions
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.complaint import others_complaint, waiting_complaint
 from perfsuite.measure.kernel_runtime import opencl_environment
@@ -82,8 +81,8 @@ def record_fidelity(request: FidelityRequest, announce: Announce) -> FidelityRun
 def _add_phases(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
     runs = []
     for plan in _plans(request, announce, "interposed tracer"):
-        with tempfile.TemporaryDirectory(prefix="perfsuite-calls-") as folder:
-            path = Path(folder) / "calls"
+        with work_folder() as folder:
+            path = folder / "calls"
             tracer = tracer_environment(request.engine, request.cache_dir, path)
             payload = _engine_run(plan, request, {**_settings(request), **tracer})
             runs.append(_compared(plan, payload, read_trace(path), with_warm_up=True))
@@ -127,11 +126,11 @@ def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Annou
 
 def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: _Findings, announce: Announce) -> None:
     announce(f"the engine's kernels, {request.n_rounds} rounds, {opencl.device}")
-    with tempfile.TemporaryDirectory(prefix="perfsuite-opencl-") as folder:
+    with work_folder() as folder:
         plan = EngineDuplicationPlan(
             llama=_plan(request),
             layer_library=str(opencl.tracing_layer),
-            log_dir=folder,
+            log_dir=str(folder),
             phases=(Phase.PREFILL.value, Phase.DECODE.value),
             n_kernels=N_ENGINE_KERNELS,
             least_ns=LEAST_KERNEL_NS,
@@ -141,7 +140,7 @@ def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: 
         payload = run_undisturbed(
             plan,
             request.profile,
-            extra_environment=opencl.environment(Path(folder)),
+            extra_environment=opencl.environment(folder),
             complain=others_complaint,
             n_tries=_N_KERNEL_TRIES,
         )

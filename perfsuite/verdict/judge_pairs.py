@@ -42,6 +42,7 @@ def judge_pairs(
         baseline_samples_ns=tuple(old_ns),
         lower_ratio=change.lower_ratio if change and change.lower_ratio > 0 else None,
         upper_ratio=change.upper_ratio if change and not math.isinf(change.upper_ratio) else None,
+        margin_ratio=margin_ratio if verdict else None,
         n_pairs=verdict.n_pairs if verdict else None,
         n_more_pairs=verdict.n_more_pairs if verdict else None,
         smallest_effect_ratio=verdict.smallest_effect_ratio if verdict else None,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from perfsuite.device.profile import Profile
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.live import Delivery, kept_subscribed
 from perfsuite.measure.plan import LlamaPlan
@@ -54,8 +53,8 @@ def measure_live_cost(
         n_tokens += isinstance(delivery.record, LiveToken)
         consume(delivery)
 
-    with tempfile.TemporaryDirectory(prefix="perfsuite-") as folder:
-        path = Path(folder) / "live.sock"
+    with work_folder() as folder:
+        path = folder / "live.sock"
         with kept_subscribed(path, count, limit_s=SUBSCRIBER_LIMIT_S):
             overhead = measure_overhead(
                 Side(plan=replace(plan, live_socket=None)),

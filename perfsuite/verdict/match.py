@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from perfsuite.device.fingerprint import Fingerprint
+from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile
 from perfsuite.verdict.compare import BaselineMatch
 from perfsuite.verdict.drift import Drift, drift_between
-from perfsuite.verdict.entry import BaselineEntry
+from perfsuite.verdict.entry import BaselineEntry, entry_with
 
 
 def match_case(
@@ -19,12 +20,33 @@ def match_case(
     *,
     sentinels_ns: Mapping[str, Sequence[int]],
     weights: Mapping[str, float],
+    board: str | None = None,
 ) -> BaselineMatch:
-    """Return the comparable samples of a case, or how the nearest fingerprint differs."""
-    entry = baselines.find(fingerprint)
-    if entry is None:
-        return BaselineMatch(differences=baselines.nearest_differences(fingerprint))
-    return match_entry(entry, case_id, sentinels_ns=sentinels_ns, weights=weights)
+    """Return the comparable samples of a case, or why there are none.
+
+    Parameters
+    ----------
+    board
+        Identity of the board that was measured over a link; None of a run on the machine itself.
+    """
+    comparable = baselines.comparable(fingerprint, board)
+    entry = entry_with(comparable, case_id)
+    if entry is not None:
+        return match_entry(entry, case_id, sentinels_ns=sentinels_ns, weights=weights)
+    others = [each for each in baselines.other_boards(fingerprint, board) if each.sessions_of(case_id)]
+    has_others = bool(others) and not any(each.board == board for each in baselines.entries)
+    if not comparable and not has_others:
+        return BaselineMatch(differences=baselines.nearest_differences(fingerprint, board))
+    return BaselineMatch(absence=absence_text(len(others), board)) if others else BaselineMatch()
+
+
+def absence_text(n_others: int, board: str | None) -> str:
+    """Say that nothing counts for a board, though other boards of its kind have something stored."""
+    boards = f"{format_count(n_others, 'other board' if board else 'board')} of its kind"
+    have = "has one" if n_others == 1 else "have one"
+    if board is None:
+        return f"no baseline of runs on the machine itself yet, though {boards} {have} over a link"
+    return f"no baseline of this board yet, though {boards} {have}"
 
 
 def match_entry(

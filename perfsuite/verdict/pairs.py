@@ -13,6 +13,7 @@ from typing import Any
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.measure import turns
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
@@ -51,12 +52,16 @@ class PairRun:
     #: The old and the new side.
     plans: tuple[LlamaPlan, LlamaPlan]
     profile: Profile
+    #: Where the pairs run; None is this machine.
+    board: Board | None = None
     #: Time for all pairs, s; None is without limit.
     budget_s: float | None = None
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     order: random.Random = field(default_factory=random.Random)
     #: Called before each pair with the number of valid ones so far.
     announce: Callable[[int], None] = lambda n_pairs: None
+    #: Called after each pair with what its new side sent, and its record; None where it is left out.
+    witness: Callable[[Mapping[str, Any], EngineRecord | None], None] = lambda payload, record: None
     pairs: list[Pair] = field(default_factory=list)
     #: Why pairs were left out.
     complaints: list[str] = field(default_factory=list)
@@ -92,7 +97,8 @@ class PairRun:
 
     def _take(self) -> None:
         self._leader = self._next_leader()
-        payloads = turns.run_in_turns(
+        run_in_turns = turns.run_in_turns if self.board is None else self.board.run_in_turns
+        payloads = run_in_turns(
             (self._drawn(OLD), self._drawn(NEW)),
             n_turns=N_TURNS,
             leader=self._leader,
@@ -101,11 +107,13 @@ class PairRun:
         complaint = next(filter(None, (self._complaint(payload) for payload in payloads)), None)
         if complaint:
             self.complaints.append(complaint)
+            self.witness(payloads[NEW], None)
             return
         self.peak_rss_bytes = max(self.peak_rss_bytes, *(payload["peak_rss_bytes"] for payload in payloads))
         old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
         if self.first_records is None:
             self.first_records = old, new
+        self.witness(payloads[NEW], new)
         self.pairs.append(
             Pair(
                 old=replicate_samples(old, faster_half_mean),

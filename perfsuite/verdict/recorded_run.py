@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Any
 
 from perfsuite.device.fingerprint import Fingerprint
 from perfsuite.errors import BaselineError
+from perfsuite.records.case_groups import group_of
 from perfsuite.records.outcome import Outcome
-from perfsuite.verdict.baseline import GROUP_OF_KIND, OWN_GROUP
+from perfsuite.records.run_json import read_plain_run
+from perfsuite.records.run_origin import BoardName
 from perfsuite.verdict.entry import StoredSession
-
-#: The schema of ``run.json`` that is read.
-RUN_SCHEMA = 1
 
 #: What was not measured properly is no reference.
 REJECTED = (Outcome.INVALID, Outcome.IMPOSSIBLE)
@@ -40,8 +38,12 @@ class RecordedRun:
     recorded_at: str
     #: Whether something was slowed down on purpose.
     is_injected: bool
+    #: Whether somebody broke the run off.
+    is_interrupted: bool
     #: What pairs were measured against; None where the run stands by itself.
     against: str | None
+    #: Identity of the board that it was measured on over a link; None of a run on the machine itself.
+    board: str | None
     groups: tuple[RecordedGroup, ...]
     #: Cases that are left out, with their outcome.
     rejected: Mapping[str, str]
@@ -55,15 +57,7 @@ def read_run(path: Path) -> RecordedRun:
     BaselineError
         The file is missing, is not a ``run.json`` of this schema, or lacks a field.
     """
-    try:
-        plain = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise BaselineError(f"{path}: cannot be read ({error.strerror}); name the run.json of a run") from error
-    except ValueError as error:
-        raise BaselineError(f"{path}: is not JSON ({error}); name the run.json of a run") from error
-    schema = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
-    if schema != RUN_SCHEMA or "fingerprint" not in plain:
-        raise BaselineError(f"{path}: is no run.json of schema {RUN_SCHEMA} (schema is {schema!r}); run again")
+    plain = read_plain_run(path, BaselineError)
     try:
         return _run(path, plain)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -74,6 +68,8 @@ def require_reference(run: RecordedRun) -> None:
     """Raise a `BaselineError` where a run must not become a reference, or holds nothing that could."""
     if run.is_injected:
         raise BaselineError(f"{run.path}: was slowed down on purpose (--perf-inject), and is no reference; run without")
+    if run.is_interrupted:
+        raise BaselineError(f"{run.path}: was interrupted, and is no reference; run again")
     if run.against is not None:
         raise BaselineError(
             f"{run.path}: was measured in pairs against {run.against}, and is no reference; run without --against"
@@ -88,21 +84,24 @@ def _run(path: Path, plain: Mapping[str, Any]) -> RecordedRun:
     samples: dict[str, dict[str, tuple[int, ...]]] = {}
     for each in plain["cases"]:
         if each["id"] not in rejected and each["samples_ns"]:
-            samples.setdefault(_group(each, plain), {})[each["id"]] = tuple(int(ns) for ns in each["samples_ns"])
+            of_group = samples.setdefault(group_of(each["kind"], plain["fingerprint"]), {})
+            of_group[each["id"]] = tuple(int(ns) for ns in each["samples_ns"])
     return RecordedRun(
         path=path,
         device=str(plain["device"]),
         recorded_at=str(plain["started_at"]),
         is_injected=bool(plain.get("injected", False)),
+        is_interrupted=bool(plain.get("interrupted", False)),
         against=plain.get("against"),
+        board=_board(plain),
         groups=tuple(_recorded(name, cases, plain) for name, cases in samples.items()),
         rejected=rejected,
     )
 
 
-def _group(case: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
-    name = GROUP_OF_KIND.get(case["kind"], OWN_GROUP)
-    return name if name in plain["fingerprint"] else OWN_GROUP
+def _board(plain: Mapping[str, Any]) -> str | None:
+    board = plain.get("board")
+    return BoardName(**board).kept_by if board else None
 
 
 def _recorded(group: str, samples_ns: Mapping[str, tuple[int, ...]], plain: Mapping[str, Any]) -> RecordedGroup:

@@ -28,7 +28,10 @@ def compare_samples(
 
     The estimate is the median of all log ratios new/old (Hodges-Lehmann); the bounds are order statistics of these by
     the exact Mann-Whitney distribution, widened by `session_spread_ratio`, which samples of one session cannot show.
-    Too few samples for the confidence give bounds at the extremes, widened the same way.
+    Where samples are too few for the confidence, the bounds are the extremes, which err more often: by chance all n new
+    samples are above all m old ones with the probability 1/C(n+m, n), 5 % at 3 and 3, 1.4 % at 4 and 4.
+
+    *Source*: Hollander and Wolfe, Nonparametric Statistical Methods, section 4.3 (interval of Moses).
 
     Raises
     ------
@@ -40,27 +43,30 @@ def compare_samples(
     if min(*old_ns, *new_ns) <= 0:
         raise ValueError(f"a latency is not positive: {min(*old_ns, *new_ns)} ns")
     ratios = sorted(math.log(new) - math.log(old) for old in old_ns for new in new_ns)
-    tail = _tail_count(len(old_ns), len(new_ns), 1.0 - confidence)
+    place = _bound_place(len(old_ns), len(new_ns), 1.0 - confidence)
     spread = math.log1p(session_spread_ratio)
     return Change(
         estimate_ratio=math.exp(median(ratios)),
-        lower_ratio=math.exp(ratios[tail] - spread),
-        upper_ratio=math.exp(ratios[len(ratios) - 1 - tail] + spread),
+        lower_ratio=math.exp(ratios[place] - spread),
+        upper_ratio=math.exp(ratios[len(ratios) - 1 - place] + spread),
     )
 
 
-def _tail_count(n_old: int, n_new: int, alpha: float) -> int:
-    """Return how many extreme ratios may be cut from one side: the largest c with P(U < c) <= alpha."""
+def _bound_place(n_old: int, n_new: int, alpha: float) -> int:
+    """Return which of the sorted ratios, counted from 0, is the lower bound: the largest k with P(U <= k) <= alpha.
+
+    The ratio at place k is above the true one where at most k of all ratios are below that, and U counts these. The
+    extreme, 0, is also returned where even P(U = 0) is above alpha.
+    """
     n_pairs = n_old * n_new
     if n_pairs > _EXACT_LIMIT:
         deviation = math.sqrt(n_pairs * (n_old + n_new + 1) / 12.0)
-        return max(0, math.floor(n_pairs / 2.0 + NormalDist().inv_cdf(alpha) * deviation))
-    total = math.comb(n_old + n_new, n_old)
-    below = 0
-    for count in range(n_pairs // 2):
-        below += _arrangements(n_old, n_new, count)
-        if below / total > alpha:
-            return count
+        return max(0, math.floor((n_pairs - 1) / 2.0 + NormalDist().inv_cdf(alpha) * deviation))
+    allowed, n_below = alpha * math.comb(n_old + n_new, n_old), 0
+    for count in range((n_pairs + 1) // 2):
+        n_below += _arrangements(n_old, n_new, count)
+        if n_below > allowed:
+            return max(0, count - 1)
     return (n_pairs - 1) // 2
 
 

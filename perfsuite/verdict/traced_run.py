@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.opencl_backend import OpenClBackend
@@ -33,9 +32,9 @@ def traced_run(plan: LlamaPlan, backend: OpenClBackend) -> TracedRun:
     MeasurementError
         The worker failed, or the layer left no log: then the process never loaded it.
     """
-    with tempfile.TemporaryDirectory(prefix="perfsuite-opencl-") as logs:
-        payload = run_worker(plan, extra_environment=backend.environment(Path(logs)))
-        found = sorted(Path(logs).glob("opencl-*.log"))
+    with work_folder() as logs:
+        payload = run_worker(plan, extra_environment=backend.environment(logs))
+        found = sorted(logs.glob("opencl-*.log"))
         if len(found) != 1:
             raise MeasurementError(
                 f"{backend.tracing_layer.name}: {len(found)} logs of one process; does its OpenCL loader know "

@@ -34,7 +34,7 @@ NEW = session("3", a=1_100_000, c=5000)
 
 def changes_of(entry: BaselineEntry, new: StoredSession) -> tuple[CaseChange, ...]:
     """Compare without sentinels."""
-    return case_changes(entry, new, weights={}, default_spread_ratio=0.15)
+    return case_changes((entry,), new, weights={}, default_spread_ratio=0.15)
 
 
 def test_the_run_replaces_the_sessions_of_its_cases() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import BaselineError
 from perfsuite.verdict.baseline import SCHEMA, BaselineFile, baseline_path, read_baselines, write_baselines
-from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
+from perfsuite.verdict.entry import MAX_SESSIONS, Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 TWO_THREADS = {"soc": "A", "threads": "2"}
 ONE_THREAD = {"soc": "A", "threads": "1"}
@@ -281,3 +282,28 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "host" / "model.json"
     with pytest.raises(BaselineError, match=rf"^{path}: cannot be written \("):
         write_baselines(BaselineFile(path=path))
+
+
+def test_boards_of_a_kind_keep_their_own_sessions(tmp_path: Path) -> None:
+    """However often one board is recorded, the sessions of the others stay; anchors are each board's own."""
+    baselines = BaselineFile(path=tmp_path).with_session(TWO_THREADS, session("first", a=(108,)), "slow")
+    for at in range(MAX_SESSIONS + 5):
+        baselines = baselines.with_session(TWO_THREADS, session(str(at), a=(100,)), "fast")
+    slow, fast = (baselines.find(TWO_THREADS, board) for board in ("slow", "fast"))
+    assert slow is not None
+    assert fast is not None
+    assert baselines.find(TWO_THREADS) is None
+    assert [each.recorded_at for each in slow.sessions] == ["first"]
+    assert len(fast.sessions) == MAX_SESSIONS
+    assert (slow.anchor.cases_ns, fast.anchor.cases_ns) == ({"a": 108}, {"a": 100})
+    assert baselines.comparable(TWO_THREADS, "slow") == (slow,)
+    assert baselines.other_boards(TWO_THREADS, "slow") == (fast,)
+
+
+def test_boards_are_kept_in_the_file(tmp_path: Path) -> None:
+    """An entry of a board comes back with it, and one without a board is written as it always was."""
+    path = tmp_path / "model.json"
+    own = replace(entry(a=(1,)), board="0123456789abcdef")
+    write_baselines(BaselineFile(path=path, entries=(entry(a=(2,)), own)))
+    assert read_baselines(path).entries == (entry(a=(2,)), own)
+    assert ["board" in each for each in json.loads(path.read_text())["entries"]] == [False, True]

@@ -21,7 +21,7 @@ def test_medians_are_as_measured_and_ratios_without_drift() -> None:
     """The old and the new median are told as they were, their ratio less the drift of the sentinel."""
     entry = first_entry({}, session({PREFILL: (1000,) * 3}))
     run = session({NEW: (7,), PREFILL: (1320,) * 3}, compute_ns=1200)
-    new, found = case_changes(entry, run, weights={"compute": 1.0}, default_spread_ratio=0.02)
+    new, found = case_changes((entry,), run, weights={"compute": 1.0}, default_spread_ratio=0.02)
     assert (found.case_id, found.old_ns, found.new_ns) == (PREFILL, 1000, 1320)
     assert (found.ratio, found.anchor_ratio) == pytest.approx((1.1, 1.1))
     assert found.change is not None
@@ -34,6 +34,6 @@ def test_beyond_the_margin_is_slower(factor: float, is_beyond: bool) -> None:
     """Faster is never beyond the margin, and neither is what nothing is stored of."""
     entry = first_entry({}, session({PREFILL: (10**6,)}))
     run = session({PREFILL: (round(10**6 * factor),), NEW: (1,)})
-    found, new = case_changes(entry, run, weights={}, default_spread_ratio=0.15)
+    found, new = case_changes((entry,), run, weights={}, default_spread_ratio=0.15)
     assert found.is_beyond(0.05) is is_beyond
     assert not new.is_beyond(0.05)

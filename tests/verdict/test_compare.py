@@ -12,6 +12,7 @@ from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
+from perfsuite.units import format_change
 from perfsuite.verdict.compare import MIN_SAMPLES, BaselineMatch, judge
 
 OLD = (1000, 1001, 1002, 1003, 1004)
@@ -213,3 +214,20 @@ def test_a_slowdown_beyond_all_noise_is_regressed(old: list[int], new: list[int]
     slower = [round(sample * factor) for sample in new]
     assert judged(*slower, old=tuple(old)).outcome is Outcome.REGRESSED
     assert judged(*old, old=tuple(slower)).outcome is Outcome.IMPROVED
+
+
+def test_a_stored_baseline_gives_bounds_and_a_margin() -> None:
+    """A judgement carries the interval that its reason tells, and the margin that it was held against."""
+    found = judged(*scaled(1.2), old=OLD)
+    assert found.lower_ratio is not None
+    assert found.upper_ratio is not None
+    assert found.change_ratio is not None
+    assert 1.0 < found.lower_ratio < found.change_ratio < found.upper_ratio
+    assert f"({format_change(found.lower_ratio)} to {format_change(found.upper_ratio)})" in found.reason
+    assert found.margin_ratio == 0.05
+
+
+def test_what_was_not_compared_has_neither() -> None:
+    """Without a baseline there is no interval, and nothing was held against a margin."""
+    found = judged(*OLD)
+    assert (found.lower_ratio, found.upper_ratio, found.margin_ratio) == (None, None, None)

@@ -29,7 +29,7 @@ def approved(n_approvals: int) -> BaselineEntry:
     entry = first_entry({}, session(1, 1.0))
     for step in range(1, n_approvals + 1):
         new = session(1 + step, 1.03**step)
-        changes = case_changes(entry, new, weights={}, default_spread_ratio=0.15)
+        changes = case_changes((entry,), new, weights={}, default_spread_ratio=0.15)
         entry = approve(entry, new, changes, reason="three percent more", approved_at=f"2025-01-{1 + step:02}")
     return entry
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.verdict.entry import FIRST_SESSION, MAX_SESSIONS, BaselineEntry, StoredSession, first_entry
+from perfsuite.verdict.entry import FIRST_SESSION, MAX_SESSIONS, BaselineEntry, StoredSession, entry_with, first_entry
 
 
 def session(recorded_at: str = "1", sentinel_ns: int | None = None, **samples: tuple[int, ...]) -> StoredSession:
@@ -86,3 +86,24 @@ def test_a_sentinel_that_was_not_measured_is_none() -> None:
     """Without times there is no median."""
     assert session("1", a=(1,)).sentinel_ns("memory") is None
     assert session("1", 7, a=(1,)).sentinel_ns("memory") == 7
+
+
+def test_a_board_without_an_entry_gets_an_empty_one() -> None:
+    """Nothing is stored of it yet, and its anchor is where its own first session will be."""
+    made = entry(session("1", 10, a=(1,))).for_board("fast", session("2", 20, a=(3,)))
+    assert (made.board, made.fingerprint, made.sessions, made.approvals) == ("fast", {"soc": "A"}, (), ())
+    assert (made.anchor.recorded_at, made.anchor.cases_ns) == ("2", {"a": 3})
+    assert made.anchor.sentinels_ns == {"memory": 20}
+
+
+def test_what_was_measured_on_is_told_in_words() -> None:
+    """The fingerprint, and the board of an entry that has one."""
+    made = entry(session("1", a=(1,)))
+    assert made.machine_text == "soc A"
+    assert made.for_board("fast", session("2")).machine_text == "soc A, board fast"
+
+
+def test_the_first_entry_that_holds_a_case_counts() -> None:
+    """An entry without sessions of the case is passed over."""
+    own, shared = entry(session("1", a=(1,))), entry(session("2", a=(2,), b=(2,)))
+    assert [entry_with((own, shared), case_id) for case_id in "abc"] == [own, shared, None]

@@ -36,6 +36,7 @@ def test_pairs_decide(factor: float, outcome: Outcome) -> None:
     assert judgement.change_ratio == pytest.approx(factor, rel=0.01)
     assert judgement.baseline_samples_ns == OLD
     assert (judgement.baseline_ns, judgement.measured_ns) == (1020, round(1020 * factor))
+    assert judgement.margin_ratio == 0.02
 
 
 def test_too_few_pairs_have_no_bounds() -> None:
@@ -55,4 +56,4 @@ def test_a_case_of_one_side_is_incomparable() -> None:
     """What only one of the sides has cannot be compared."""
     judgement = judge_pairs(CASE, ((), ()), None, margin_ratio=0.02)
     assert judgement.outcome is Outcome.INCOMPARABLE
-    assert (judgement.measured_ns, judgement.baseline_ns) == (None, None)
+    assert (judgement.measured_ns, judgement.baseline_ns, judgement.margin_ratio) == (None, None, None)

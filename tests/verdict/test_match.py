@@ -25,10 +25,25 @@ for compute_ns in (1000, 2000):
     )
 
 
-def matched(case_id: str, compute_ns: int | None = None, soc: str = "A") -> BaselineMatch:
+def matched(
+    case_id: str,
+    compute_ns: int | None = None,
+    soc: str = "A",
+    board: str | None = None,
+    stored: BaselineFile = STORED,
+) -> BaselineMatch:
     """Match a case of a run whose compute sentinel took so long."""
     sentinels = {"compute": (compute_ns,)} if compute_ns else {}
-    return match_case(STORED, {"soc": soc}, case_id, sentinels_ns=sentinels, weights={"compute": 1.0})
+    return match_case(stored, {"soc": soc}, case_id, sentinels_ns=sentinels, weights={"compute": 1.0}, board=board)
+
+
+def of_boards(**times_ns: int) -> BaselineFile:
+    """Sessions of boards of one kind."""
+    stored = BaselineFile(path=Path("x.json"))
+    for board, time_ns in times_ns.items():
+        session = StoredSession(recorded_at=board, suite_version="1", samples_ns={PREFILL: (time_ns,)})
+        stored = stored.with_session({"soc": "A"}, session, board)
+    return stored
 
 
 def test_samples_come_by_session() -> None:
@@ -58,3 +73,39 @@ def test_a_case_that_is_not_stored_has_nothing() -> None:
 def test_another_fingerprint_has_differences() -> None:
     """Where no entry fits, the nearest one's differences are told."""
     assert matched(PREFILL, soc="B") == BaselineMatch(differences=("soc 'A', now 'B'",))
+
+
+def test_a_board_is_compared_with_itself() -> None:
+    """Of two boards of a kind each has its own sessions, whichever was recorded first."""
+    stored = of_boards(slow=1080, fast=1000)
+    assert matched(PREFILL, board="slow", stored=stored).sessions_ns == ((1080,),)
+    assert matched(PREFILL, board="fast", stored=stored).sessions_ns == ((1000,),)
+
+
+def test_a_board_without_sessions_is_told_so() -> None:
+    """Sessions of other boards do not count, and how many have some is said; so it is to a run on the machine."""
+    stored = of_boards(slow=1080, fast=1000)
+    new = "no baseline of this board yet, though 2 other boards of its kind have one"
+    assert matched(PREFILL, board="third", stored=stored) == BaselineMatch(absence=new)
+    own = "no baseline of runs on the machine itself yet, though 2 boards of its kind have one over a link"
+    assert matched(PREFILL, stored=stored) == BaselineMatch(absence=own)
+    assert matched("phase/a/b/copy", board="third", stored=stored) == BaselineMatch()
+
+
+def test_sessions_without_a_board_count_until_a_board_has_its_own() -> None:
+    """What older versions recorded is a reference for every board, case by case, and gives way to the board's own."""
+    assert matched(PREFILL, board="fast") == matched(PREFILL)
+    own = StoredSession(recorded_at="own", suite_version="1", samples_ns={PREFILL: (7,)})
+    stored = STORED.with_session({"soc": "A"}, own, "fast")
+    assert matched(PREFILL, board="fast", stored=stored).sessions_ns == ((7,),)
+    assert matched("mine/x", board="fast", stored=stored).sessions_ns == ((5,), (5,))
+    assert matched(PREFILL, stored=stored) == matched(PREFILL)
+
+
+def test_what_changed_about_a_board_is_told_of_itself() -> None:
+    """A board that is in another state than it was is incomparable, though another board was recorded in this one."""
+    stored = of_boards(fast=1000)
+    old = StoredSession(recorded_at="old", suite_version="1", samples_ns={PREFILL: (1080,)})
+    stored = stored.with_session({"soc": "B"}, old, "slow")
+    assert matched(PREFILL, board="slow", stored=stored) == BaselineMatch(differences=("soc 'B', now 'A'",))
+    assert matched(PREFILL, soc="C", board="slow", stored=stored).differences == ("soc 'B', now 'C'",)

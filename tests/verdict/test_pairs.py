@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -74,6 +75,18 @@ def test_a_run_is_extended_to_what_is_asked(workers: Workers, stored_record: Eng
     )
     assert run.first_records is not None
     assert run.peak_rss_bytes == 5
+
+
+def test_each_pair_is_witnessed(workers: Workers) -> None:
+    """With the new side's record where the pair counts, and without one where it had competition."""
+    workers.contended = frozenset({1})
+    seen: list[tuple[int, bool]] = []
+
+    def witness(payload: Mapping[str, Any], record: EngineRecord | None) -> None:
+        seen.append((payload["contention"]["waiting_ns"], record is not None))
+
+    pair_run(witness=witness).extend(2)
+    assert seen == [(0, True), (10**9, False), (0, True)]
 
 
 def test_each_side_leads_one_of_two_pairs(workers: Workers) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 from perfsuite.errors import BaselineError
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.run_file import SCHEMA, RunFile, write_run
-from perfsuite.verdict.recorded_run import RUN_SCHEMA, read_run, require_reference
+from perfsuite.records.run_origin import BoardName, RunOrigin
+from perfsuite.report.run_file import RunFile, write_run
+from perfsuite.verdict.recorded_run import read_run, require_reference
 
 DECODE = Judgement(
     case_id="phase/a-q8_0/siso/decode",
@@ -51,7 +53,6 @@ RUN = RunFile(
 def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
     """Groups come with their samples, sentinels and covariates; what was not measured properly is left out."""
     run = read_run(write_run(RUN, tmp_path))
-    assert RUN_SCHEMA == SCHEMA
     assert (run.device, run.recorded_at, run.is_injected) == ("host", RUN.started_at, False)
     assert run.rejected == {"phase/a-q8_0/siso/copy": "invalid"}
     llama, own = run.groups
@@ -64,10 +65,35 @@ def test_what_a_run_writes_is_read(tmp_path: Path) -> None:
     assert own.session.sentinels_ns == own.session.covariates == {}
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("[" * 100_000, r"run\.json: is not JSON \("),
+        (
+            '{"schema": 1, "cases": [{"id": "a", "samples_ns": [1e999]}]}',
+            r"run\.json: cases\['a'\]\.samples_ns\[0\] is inf",
+        ),
+        ('{"schema": 1, "cases": []}', r"run\.json: cannot be used \(KeyError: 'device'\)"),
+    ],
+)
+def test_what_cannot_be_a_run_is_one_line(tmp_path: Path, content: str, line: str) -> None:
+    """Neither nesting without end nor a number without end is a traceback; the error is one of baselines."""
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(BaselineError, match=line):
+        read_run(tmp_path / "run.json")
+
+
 def test_a_phase_of_ones_own_is_ones_own(tmp_path: Path) -> None:
     """A case that is called like the suite's, in a run that measured none of the suite's, belongs to its test."""
     run = replace(RUN, fingerprints={"own": {"soc": "B"}}, judgements=(DECODE,))
     assert [group.name for group in read_run(write_run(run, tmp_path)).groups] == ["own"]
+
+
+def test_a_run_that_was_interrupted_is_no_reference(tmp_path: Path) -> None:
+    """The file says so, and recording refuses it."""
+    run = read_run(write_run(replace(RUN, is_interrupted=True), tmp_path))
+    with pytest.raises(BaselineError, match="was interrupted, and is no reference"):
+        require_reference(run)
 
 
 def test_a_run_that_was_slowed_down_is_no_reference(tmp_path: Path) -> None:
@@ -84,3 +110,17 @@ def test_a_run_in_pairs_is_no_reference(tmp_path: Path) -> None:
     run = read_run(write_run(replace(RUN, against="/lib/old"), tmp_path))
     with pytest.raises(BaselineError, match="in pairs against /lib/old, and is no reference; run without --against"):
         require_reference(run)
+
+
+def test_a_session_over_a_link_is_of_its_board(tmp_path: Path) -> None:
+    """What ran on the machine itself, or was written before that was told, is of no board."""
+    for board, kept_by in (
+        (BoardName(identity="0123456789abcdef", hostname="shelf-2", is_linked=True), "0123456789abcdef"),
+        (BoardName(identity="0123456789abcdef", hostname="shelf-2"), None),
+        (None, None),
+    ):
+        path = write_run(replace(RUN, origin=RunOrigin(board=board)), tmp_path)
+        assert read_run(path).board == kept_by
+    plain = json.loads(path.read_text())
+    path.write_text(json.dumps({**plain, "board": {"identity": "0123456789abcdef", "hostname": "shelf-2"}}))
+    assert read_run(path).board is None
