@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
+from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_signed_ns
 
 #: More lines than this are not read.
@@ -43,7 +44,7 @@ def _place(judgement: Judgement) -> tuple[bool, int, int]:
 
 
 def _case_line(judgement: Judgement) -> str:
-    return f"  {judgement.outcome.value}: {judgement.case_id}: {judgement.reason}"
+    return f"  {judgement.outcome.value}: {terminal_text(judgement.case_id)}: {terminal_text(judgement.reason)}"
 
 
 def _tree_lines(tree: PhaseAttribution | None) -> Iterator[str]:
@@ -59,15 +60,17 @@ def _branches(tree: PhaseAttribution) -> Iterator[str]:
         yield "none changed for sure by itself; mostly " + ", ".join(map(_branch, tree.carriers))
     else:
         yield from map(_branch, tree.carriers)
-    yield f"unexplained {_lost(tree.unexplained_ns, tree.unexplained_ns / tree.lost_ns)}"
+    share_ratio = tree.unexplained_ns / tree.lost_ns if tree.lost_ns else None
+    yield f"unexplained {_lost(tree.unexplained_ns, share_ratio)}"
 
 
 def _branch(carrier: Carrier) -> str:
-    return f"{carrier.role} {_lost(carrier.lost_ns, carrier.share_ratio)}"
+    return f"{terminal_text(carrier.role)} {_lost(carrier.lost_ns, carrier.share_ratio)}"
 
 
-def _lost(lost_ns: int, share_ratio: float) -> str:
-    return f"{format_signed_ns(lost_ns)} ({share_ratio * 100.0:.0f} %)"
+def _lost(lost_ns: int, share_ratio: float | None) -> str:
+    share = "" if share_ratio is None else f" ({share_ratio * 100.0:.0f} %)"
+    return f"{format_signed_ns(lost_ns)}{share}"
 
 
 def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
@@ -13,6 +12,7 @@ from perfsuite.expectation.cases import N_UBATCH
 from perfsuite.expectation.roofline.bench_work import stored_bytes, stored_values
 from perfsuite.records.events import Phase
 from perfsuite.records.llama_bench import BenchRun, FieldValue, measured_times
+from perfsuite.records.moments import moment_of
 from perfsuite.report.measured_phases import MeasuredPhases, read_measured_phases
 from perfsuite.workload.weights import Weights, resolve
 
@@ -188,9 +188,7 @@ def _count(measured: MeasuredPhases, field: str) -> int:
 
 
 def _second(measured: MeasuredPhases) -> str:
-    started_at = measured.started_at
-    try:
-        moment = datetime.fromisoformat(started_at.replace("Z", "+00:00"))
-    except ValueError as error:
-        raise PerfsuiteError(f"{measured.path}: started_at is {started_at!r}, expected ISO 8601; run again") from error
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = moment_of(measured.started_at)
+    if moment is None:
+        raise PerfsuiteError(f"{measured.path}: started_at is {measured.started_at!r}, expected ISO 8601; run again")
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.run_file import SCHEMA
+from perfsuite.records.run_json import read_plain_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 
 #: Outcomes of what was not measured properly.
@@ -47,7 +46,7 @@ def read_measured_phases(path: Path) -> MeasuredPhases:
         The file cannot be read, is no ``run.json`` of this schema, did not measure llama.cpp, or was slowed down on
         purpose.
     """
-    plain = _plain_run(path)
+    plain = read_plain_run(path)
     if plain.get("injected"):
         raise PerfsuiteError(f"{path}: was slowed down on purpose (--perf-inject); name a run without")
     if "llama" not in plain.get("fingerprint", {}):
@@ -71,19 +70,6 @@ def _measured(path: Path, plain: Mapping[str, Any]) -> MeasuredPhases:
         fingerprint={str(key): str(value) for key, value in plain["fingerprint"]["llama"].items()},
         samples_ns={phase: found for phase, found in samples.items() if found},
     )
-
-
-def _plain_run(path: Path) -> Mapping[str, Any]:
-    try:
-        plain = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); name the run.json of a run") from error
-    except ValueError as error:
-        raise PerfsuiteError(f"{path}: is not JSON ({error}); name the run.json of a run") from error
-    schema = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
-    if schema != SCHEMA:
-        raise PerfsuiteError(f"{path}: is no run.json of schema {SCHEMA} (schema is {schema!r}); run again")
-    return dict(plain)
 
 
 def _samples_ns(plain: Mapping[str, Any], case_id: str) -> tuple[int, ...]:

@@ -12,14 +12,13 @@ from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, PhaseAttribution
 from perfsuite.records.json_file import write_json
 from perfsuite.records.judgement import Judgement
-
-#: Raised whenever a field changes its meaning.
-SCHEMA = 1
+from perfsuite.records.run_json import RUN_NAME, SCHEMA
+from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
-    """One run, ready to be written."""
+    """One run, as it is written and as it is read again."""
 
     suite_version: str
     started_at: str
@@ -37,16 +36,23 @@ class RunFile:
     #: By group: the time of each sentinel in each replicate, and what else was seen of the machine.
     sentinels_ns: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     covariates: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    #: By phase: the energy of a token; None where it was too short for the sensor, empty where there is no sensor.
+    joules_per_token: Mapping[str, float | None] = field(default_factory=dict)
+    #: What having the device came to: governors that were or could not be set, a lock taken over, a link that was lost.
+    device_notes: tuple[str, ...] = ()
     #: Whether something was slowed down on purpose, which makes the run no reference.
     is_injected: bool = False
+    #: Whether somebody broke the run off: it holds what was measured until then.
+    is_interrupted: bool = False
     #: What the run was compared with in pairs, as it was asked for; None where it was not.
     against: str | None = None
     attribution: Attribution = NO_ATTRIBUTION
+    origin: RunOrigin = NO_ORIGIN
 
 
 def write_run(run: RunFile, run_dir: Path) -> Path:
     """Write ``run.json`` into the run's folder; return its path."""
-    path = run_dir / "run.json"
+    path = run_dir / RUN_NAME
     write_json(path, plain_run(run), MeasurementError)
     return path
 
@@ -55,6 +61,12 @@ def plain_run(run: RunFile) -> dict[str, Any]:
     """Return the run as JSON-able values."""
     return {
         "schema": SCHEMA,
+        "run_id": run.origin.run_id,
+        "arguments": list(run.origin.arguments),
+        "environment": dict(run.origin.environment),
+        "commit": asdict(commit) if (commit := run.origin.commit) else None,
+        "board": asdict(board) if (board := run.origin.board) else None,
+        "device_notes": list(run.device_notes),
         "suite_version": run.suite_version,
         "started_at": run.started_at,
         "device": run.device,
@@ -64,6 +76,7 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         "ceilings": run.ceilings.to_plain() if run.ceilings else None,
         "duration_s": {"total": round(sum(run.durations_s.values()), 3), **run.durations_s},
         "operator_share_ratio": dict(run.operator_share_ratio),
+        "joules_per_token": dict(run.joules_per_token),
         "n_discarded_replicates": dict(run.n_discarded_replicates),
         "sentinels_ns": {
             group: {name: list(times) for name, times in sentinels.items()}
@@ -71,6 +84,7 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         },
         "covariates": {name: dict(fields) for name, fields in run.covariates.items()},
         "injected": run.is_injected,
+        "interrupted": run.is_interrupted,
         "against": run.against,
         "peak_rss_bytes": run.peak_rss_bytes,
         "uniform_shift": asdict(shift) if (shift := run.attribution.uniform_shift) else None,
@@ -95,6 +109,7 @@ def plain_case(judgement: Judgement) -> dict[str, Any]:
         "change_ratio": judgement.change_ratio,
         "lower_ratio": judgement.lower_ratio,
         "upper_ratio": judgement.upper_ratio,
+        "margin_ratio": judgement.margin_ratio,
         "baseline_samples_ns": list(judgement.baseline_samples_ns),
         "n_pairs": judgement.n_pairs,
         "n_more_pairs": judgement.n_more_pairs,

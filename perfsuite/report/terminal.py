@@ -1,103 +1,89 @@
-"""The summary on the terminal: a table by kind, then what to do next."""
+"""The last screen of a run: what came out, what it rests on, and what to do next."""
 
 from __future__ import annotations
 
-import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
-
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+from perfsuite.report.ended_run import EndedRun
 from perfsuite.report.failures import failure_lines, shift_line
-from perfsuite.units import format_change, format_ns
+from perfsuite.report.next_steps import next_steps
+from perfsuite.report.summary_table import summary_text
+from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.verdict_words import counts_words, verdict_sentence
+from perfsuite.units import format_count
 
-_STYLES = {
-    Outcome.PASS: "green",
-    Outcome.IMPROVED: "bold green",
-    Outcome.NEW: "cyan",
-    Outcome.REGRESSED: "bold red",
-    Outcome.SLOW: "bold red",
-    Outcome.IMPOSSIBLE: "bold red",
-}
+__all__ = ["next_step", "summary_text"]
 
-#: Narrower than this a table folds its names.
-_LEAST_WIDTH = 110
-
-#: The kinds in the order in which they are shown; others follow.
-_TITLES = {
-    "phase": "Phases",
-    "operator": "Operators",
-    "engine_kernel": "Kernels of the engine",
-    "kernel": "Kernels",
-    "roofline": "Sweeps",
-}
+#: Reasons of what could not be decided that are told.
+_MAX_REASONS = 3
 
 
-def summary_text(judgements: Sequence[Judgement], *, width: int, is_color: bool) -> str:
-    """Render the tables of all kinds."""
-    out = io.StringIO()
-    console = Console(
-        file=out, width=max(width, _LEAST_WIDTH), force_terminal=is_color, no_color=not is_color, highlight=False
-    )
-    for kind in sorted({judgement.kind for judgement in judgements}, key=_place):
-        console.print(_table(kind, [judgement for judgement in judgements if judgement.kind == kind]))
-    return out.getvalue()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What the verdict's sentence is made from."""
+
+    judgements: tuple[Judgement, ...]
+    attribution: Attribution
+    is_injected: bool
+    is_interrupted: bool
 
 
 def next_step(
-    judgements: Iterable[Judgement], run_path: str, attribution: Attribution = NO_ATTRIBUTION
+    judgements: Iterable[Judgement],
+    run_path: str | None,
+    attribution: Attribution = NO_ATTRIBUTION,
+    report_path: str | None = None,
+    *,
+    origin: RunOrigin = NO_ORIGIN,
+    is_interrupted: bool = False,
 ) -> tuple[str, ...]:
-    """Return the closing lines: what came out, and what to do next."""
-    found = tuple(judgements)
-    counts = Counter(judgement.outcome for judgement in found)
-    told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
-    lines = [f"perfsuite: {told or 'nothing was measured'}; {run_path}"]
-    failed = [judgement for judgement in found if judgement.outcome.fails]
-    if attribution.uniform_shift and (counts[Outcome.REGRESSED] or counts[Outcome.IMPROVED]):
-        lines.append(shift_line(attribution.uniform_shift))
-    lines += failure_lines(failed, attribution)
+    """Return the closing lines: what came out, why, and what to do next.
+
+    Parameters
+    ----------
+    run_path, report_path
+        Where the run's record and its page are; None where they are not.
+    origin
+        The command that made the run, from which the next ones are made.
+    """
+    run = EndedRun(
+        judgements=tuple(judgements),
+        run_path=run_path,
+        report_path=report_path,
+        origin=origin,
+        attribution=attribution,
+    )
+    judged = _Judged(
+        judgements=run.judgements,
+        attribution=attribution,
+        is_injected=run.is_injected,
+        is_interrupted=is_interrupted,
+    )
+    verdict = verdict_sentence(judged, named=terminal_text)
+    files = ", ".join(terminal_text(path) for path in (run_path, report_path) if path) or "run.json was not written"
+    if not run.judgements:
+        return (f"perfsuite: {verdict}; {files}",)
+    return (
+        f"perfsuite: {verdict}",
+        f"  {counts_words(run.judgements)}; {files}",
+        *_reasons(run.judgements, attribution),
+        *(next_steps(run) or (("  nothing is left to do",) if run_path else ())),
+    )
+
+
+def _reasons(judgements: Sequence[Judgement], attribution: Attribution) -> Iterator[str]:
+    """Yield what failed with what carries it, and why the others could not be decided."""
+    has_changed = any(each.outcome in (Outcome.REGRESSED, Outcome.IMPROVED) for each in judgements)
+    if attribution.uniform_shift and has_changed:
+        yield shift_line(attribution.uniform_shift)
+    yield from failure_lines([each for each in judgements if each.outcome.fails], attribution)
     for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE):
-        reasons = Counter(each.reason for each in found if each.outcome is outcome)
-        lines += [f"  {outcome.value} ({count} cases): {reason}" for reason, count in reasons.most_common(3)]
-    if counts[Outcome.NEW] and not failed:
-        lines.append("  no baseline for the new cases: run again with --baseline=record to keep these as the reference")
-    return tuple(lines)
-
-
-def _place(kind: str) -> tuple[int, str]:
-    order = list(_TITLES)
-    return (order.index(kind) if kind in order else len(order)), kind
-
-
-def _table(kind: str, judgements: Sequence[Judgement]) -> Table:
-    prefix = _common_prefix([judgement.case_id for judgement in judgements])
-    title = f"{_TITLES.get(kind, kind.capitalize())} {prefix.split('/', 1)[1].rstrip('/')}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("case", overflow="fold")
-    for name in ("measured", "expected", "baseline", "change"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("outcome", no_wrap=True)
-    for judgement in judgements:
-        table.add_row(
-            judgement.case_id[len(prefix) :],
-            format_ns(judgement.measured_ns),
-            format_ns(judgement.expected_ns),
-            format_ns(judgement.baseline_ns),
-            format_change(judgement.change_ratio),
-            judgement.outcome.value,
-            style=_STYLES.get(judgement.outcome, "yellow"),
-        )
-    return table
-
-
-def _common_prefix(case_ids: Sequence[str]) -> str:
-    """Return the leading parts, slash included, that all ids share; each id keeps its last part."""
-    split = [case_id.split("/") for case_id in case_ids]
-    shared = 0
-    while shared < min(len(parts) for parts in split) - 1 and len({parts[shared] for parts in split}) == 1:
-        shared += 1
-    return "".join(f"{part}/" for part in split[0][: max(1, shared)])
+        reasons = Counter(each.reason for each in judgements if each.outcome is outcome)
+        for reason, count in reasons.most_common(_MAX_REASONS):
+            yield f"  {outcome.value} ({format_count(count, 'case')}): {terminal_text(reason)}"

@@ -12,8 +12,12 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
 from perfsuite.records.judgement import Judgement
+from perfsuite.records.observation_file import plain_observation
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.run_file import SCHEMA, RunFile, plain_run, write_run
+from perfsuite.records.run_json import SCHEMA
+from perfsuite.records.run_origin import Commit, RunOrigin
+from perfsuite.report.run_file import RunFile, plain_run, write_run
+from perfsuite.testing.run_files import synthetic_observation, synthetic_run
 
 JUDGEMENT = Judgement(
     case_id="phase/a-q8_0/siso/decode",
@@ -62,6 +66,7 @@ def test_a_case_has_the_fields_of_the_format() -> None:
         "change_ratio": 1.2,
         "lower_ratio": None,
         "upper_ratio": None,
+        "margin_ratio": None,
         "baseline_samples_ns": [],
         "n_pairs": None,
         "n_more_pairs": None,
@@ -113,6 +118,29 @@ def test_what_explains_a_run_is_told_by_group() -> None:
     assert plain_run(RUN)["injected"] is False
 
 
+def test_the_energy_of_a_token_is_told_by_phase() -> None:
+    """A phase that was too short for the sensor has null; a device without a sensor has none."""
+    energy = {"prefill": None, "decode": 0.82}
+    assert plain_run(replace(RUN, joules_per_token=energy))["joules_per_token"] == energy
+    assert plain_run(RUN)["joules_per_token"] == {}
+
+
+def test_an_interrupted_run_says_so() -> None:
+    """A run that came to its end says that it did."""
+    assert plain_run(replace(RUN, is_interrupted=True))["interrupted"] is True
+    assert plain_run(RUN)["interrupted"] is False
+
+
+def test_the_origin_is_told_key_by_key() -> None:
+    """Where the run comes from stands beside what it found; a run of no working tree has no commit."""
+    commit = Commit(sha="0c1e570", is_dirty=True, branch="main")
+    origin = RunOrigin(run_id="1", arguments=("--device=host",), environment={"A": "b"}, commit=commit)
+    plain = plain_run(replace(RUN, origin=origin))
+    assert (plain["run_id"], plain["arguments"], plain["environment"]) == ("1", ["--device=host"], {"A": "b"})
+    assert plain["commit"] == {"sha": "0c1e570", "is_dirty": True, "branch": "main"}
+    assert plain_run(RUN)["commit"] is None
+
+
 def test_the_parts_of_a_run_and_their_sum_are_told() -> None:
     """The duration of each part stands beside that of the whole."""
     assert plain_run(RUN)["duration_s"] == {"total": 3.75, "probes": 1.5, "llama": 2.25}
@@ -139,10 +167,12 @@ def test_what_is_written_is_json_of_this_schema(tmp_path: Path) -> None:
 
 
 def test_every_field_is_described() -> None:
-    """The document of the format names every field of a run and of a case."""
+    """The document of the format names every field of a run, of a case, and of what a run saw."""
     described = (Path(__file__).parents[2] / "docs" / "run-format.md").read_text("utf-8")
     plain = plain_run(RUN)
-    missing = [name for name in (*plain, *plain["cases"][0]) if f"`{name}`" not in described]
+    seen = plain_observation(synthetic_observation(synthetic_run(n_cases=60)))
+    of_seen = [name for rows in seen.values() if isinstance(rows, list) for name in rows[0]]
+    missing = [name for name in (*plain, *plain["cases"][0], *seen, *of_seen) if f"`{name}`" not in described]
     assert missing == []
 
 

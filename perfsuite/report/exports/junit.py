@@ -1,0 +1,76 @@
+"""Runs as a JUnit report: a suite for each run, a test for each case, the figures as properties."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from xml.etree import ElementTree
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.exports.case_properties import Properties, case_properties, run_properties
+from perfsuite.report.run_file import RunFile
+
+#: What XML 1.0 cannot hold in any spelling (its section 2.2, production Char), and DEL, which pytest leaves out, too.
+_NO_XML = re.compile("[^\t\n\r\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_text(runs: Sequence[RunFile]) -> str:
+    """Return the report: what fails is a failure, what was not judged is skipped, and the rest has passed.
+
+    A test's time is what the case measured. Characters that XML cannot hold are written as pytest writes them: #x1B.
+    """
+    root = ElementTree.Element("testsuites", name="perfsuite")
+    for run in runs:
+        root.append(_suite(run))
+    ElementTree.indent(root, " ")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(run: RunFile) -> ElementTree.Element:
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_held(f"perfsuite {run.workload}"),
+        tests=str(len(run.judgements)),
+        failures=str(sum(judgement.outcome.fails for judgement in run.judgements)),
+        errors="0",
+        skipped=str(sum(map(_is_skipped, run.judgements))),
+        time=f"{sum(run.durations_s.values()):.3f}",
+        timestamp=_held(run.started_at),
+        hostname=_held(run.device),
+    )
+    suite.append(_properties(run_properties(run.device, run.workload, run.origin)))
+    suite.extend(map(_case, run.judgements))
+    return suite
+
+
+def _case(judgement: Judgement) -> ElementTree.Element:
+    case = ElementTree.Element(
+        "testcase", classname=_held(f"perfsuite.{judgement.kind}"), name=_held(judgement.case_id)
+    )
+    if judgement.measured_ns is not None:
+        case.set("time", f"{Decimal(judgement.measured_ns).scaleb(-9):f}")
+    case.append(_properties(case_properties(judgement)))
+    told = _held(f"{judgement.outcome.value}: {judgement.reason}")
+    if judgement.outcome.fails:
+        ElementTree.SubElement(case, "failure", type=f"perfsuite.{judgement.outcome.value}", message=told)
+    elif _is_skipped(judgement):
+        ElementTree.SubElement(case, "skipped", type=f"perfsuite.{judgement.outcome.value}", message=told)
+    return case
+
+
+def _is_skipped(judgement: Judgement) -> bool:
+    """Whether the case counts as skipped, as in a run of pytest: a new case was measured, and has passed."""
+    return not judgement.outcome.decides and judgement.outcome is not Outcome.NEW
+
+
+def _properties(properties: Properties) -> ElementTree.Element:
+    element = ElementTree.Element("properties")
+    for name, value in properties.items():
+        ElementTree.SubElement(element, "property", name=name, value=_held(str(value)))
+    return element
+
+
+def _held(text: str) -> str:
+    return _NO_XML.sub(lambda found: f"#x{ord(found[0]):02X}", text)

@@ -1,0 +1,38 @@
+"""Pieces of Markdown in which the words of a run are text: no markup, no link, nobody who is mentioned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from perfsuite.report.exports.plain_text import MAX_CHARACTERS, one_line
+from perfsuite.report.visible import isolated
+
+#: What a span of code within a table cannot hold on every renderer.
+_NO_SPAN = frozenset("`|")
+
+
+def code(text: str, *, max_characters: int | None = MAX_CHARACTERS) -> str:
+    """Return text as code, where neither Markdown nor GitHub looks for markup, links, mentions and issues.
+
+    A backtick or a pipe cannot stand in a span of code that lies in a table; text with one becomes an element in which
+    each sign is written by its number.
+
+    *Source*: GitHub Flavored Markdown 0.29, sections 6.3 (code spans), 6.2 (entities are text) and 4.10 (tables).
+    """
+    shown = isolated(one_line(text, max_characters=max_characters))
+    if shown and shown == shown.strip() and _NO_SPAN.isdisjoint(shown):
+        return f"`{shown}`"
+    return f"<code>{''.join(map(_by_number, shown))}</code>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown already, each on one line and without a bare pipe."""
+    rule = ["---"] * len(header)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (header, rule, *rows))
+
+
+def _by_number(character: str) -> str:
+    """Write signs by their number; the comment keeps what looks like an address from becoming a link."""
+    if character.isalnum() or character == " " or not character.isascii():
+        return character
+    return f"{'<!-- -->' if character == '@' else ''}&#{ord(character)};"

@@ -1,0 +1,108 @@
+"""A run as pytest-benchmark saves one, for ``pytest-benchmark compare`` and what else reads its JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.run_file import RunFile
+from perfsuite.units import NS_PER_S
+
+
+def pytest_benchmark_text(run: RunFile) -> str:
+    """Return the JSON of a run: each case with samples is a benchmark under its id, in the group of its kind.
+
+    A sample is a round of one iteration; all figures are pytest-benchmark's own. pytest-benchmark has no place for a
+    case without samples, so these are counted under ``perfsuite`` alone.
+    """
+    from pytest_benchmark import __version__
+
+    measured = [judgement for judgement in run.judgements if judgement.samples_ns]
+    plain = {
+        "machine_info": _machine_info(run),
+        "commit_info": _commit_info(run),
+        "benchmarks": [_benchmark(judgement) for judgement in measured],
+        "datetime": run.started_at,
+        "version": __version__,
+        "perfsuite": {
+            "run_id": run.origin.run_id,
+            "suite_version": run.suite_version,
+            "device": run.device,
+            "workload": run.workload,
+            "against": run.against,
+            "outcomes": _outcomes(run),
+            "n_cases_without_samples": len(run.judgements) - len(measured),
+        },
+    }
+    return json.dumps(plain, indent=1) + "\n"
+
+
+def _benchmark(judgement: Judgement) -> Mapping[str, Any]:
+    return {
+        "group": judgement.kind,
+        "name": judgement.case_id,
+        "fullname": judgement.case_id,
+        "params": None,
+        "param": None,
+        "extra_info": _extra_info(judgement),
+        "options": {},
+        "stats": _stats(judgement.samples_ns),
+    }
+
+
+def _stats(samples_ns: tuple[int, ...]) -> Mapping[str, Any]:
+    """Let pytest-benchmark compute its figures from seconds, as it does from its own timer."""
+    from pytest_benchmark.stats import Stats
+
+    stats = Stats()  # type: ignore[no-untyped-call]
+    for sample_ns in samples_ns:
+        stats.update(sample_ns / NS_PER_S)  # type: ignore[no-untyped-call]
+    return {**stats.as_dict(), "data": stats.data, "iterations": 1}  # type: ignore[no-untyped-call]
+
+
+def _extra_info(judgement: Judgement) -> Mapping[str, Any]:
+    return {
+        "outcome": judgement.outcome.value,
+        "reason": judgement.reason,
+        "floor_ns": judgement.floor_ns,
+        "expected_ns": judgement.expected_ns,
+        "limit_ns": judgement.limit_ns,
+        "baseline_ns": judgement.baseline_ns,
+        "change_ratio": judgement.change_ratio,
+        "lower_ratio": judgement.lower_ratio,
+        "upper_ratio": judgement.upper_ratio,
+    }
+
+
+def _machine_info(run: RunFile) -> Mapping[str, Any]:
+    """Return what pytest-benchmark compares as a whole, and warns of where it differs."""
+    host = next(iter(run.fingerprints.values()), {})
+    return {
+        "node": run.device,
+        "machine": host.get("machine", ""),
+        "processor": host.get("soc", ""),
+        "cpu": {"brand_raw": host.get("soc", ""), "count": host.get("n_cores", "")},
+        "fingerprint": {group: dict(fields) for group, fields in run.fingerprints.items()},
+    }
+
+
+def _commit_info(run: RunFile) -> Mapping[str, Any]:
+    """Return the commit in pytest-benchmark's fields; ``unversioned`` is its own word for none."""
+    commit = run.origin.commit
+    return {
+        "id": "unversioned" if commit is None else commit.sha,
+        "time": None,
+        "author_time": None,
+        "dirty": commit is not None and commit.is_dirty,
+        "project": run.workload,
+        "branch": "(unknown)" if commit is None else commit.branch or "(detached head)",
+    }
+
+
+def _outcomes(run: RunFile) -> Mapping[str, int]:
+    counts = Counter(judgement.outcome for judgement in run.judgements)
+    return {outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]}

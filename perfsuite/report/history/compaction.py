@@ -1,0 +1,149 @@
+"""Merges the files of a history into fewer, so that whoever reads at any moment finds every run.
+
+The merged file is whole and on the disk before any file that it replaces goes. In between, and after a merge that was
+broken off, rows are there twice, and readers take each case of a run once. A reader that lists the folder while files
+go sees that by the files that have gone or by the merged file that came, and lists it again (`folder.py`). Nothing is
+lost whoever merges at the same time: a file is removed by a process only whose own merged file holds its rows. The lock
+merely spares needless work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.errors import HistoryError
+from perfsuite.report.history.column_types import with_own_types
+from perfsuite.report.history.database import create_history, database, database_errors
+from perfsuite.report.history.folder import COMPACTED, LOOSE, HistoryFiles, SkippedFile, own_files
+from perfsuite.report.history.interruptible import interruptible
+from perfsuite.report.history.parquet import write_rows
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+#: How long one process waits for another to be done with merging.
+_LOCK_LIMIT_S = 60.0
+_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """What a merge did."""
+
+    #: The merged file; None where there was nothing to merge.
+    path: Path | None
+    n_files: int
+    n_runs: int
+    skipped: tuple[SkippedFile, ...] = ()
+
+
+def compact(history_dir: Path, *, limit_s: float = _LOCK_LIMIT_S) -> Compaction:
+    """Merge all files of a folder, but not those of folders below it, into one that is sorted by case and time.
+
+    Raises
+    ------
+    HistoryError
+        Another process is merging for longer than `limit_s`, a file is damaged, or one cannot be written or removed.
+    """
+    with _lock(history_dir, limit_s) as is_ours:
+        if not is_ours:
+            raise HistoryError(f"{history_dir}: is being compacted by another process for {limit_s:.0f} s; try later")
+        files = _checked(own_files(history_dir))
+        if len(files.paths) < 2 and not any(path.parent.name == LOOSE for path in files.paths):
+            return Compaction(path=None, n_files=len(files.paths), n_runs=0, skipped=files.skipped)
+        path, n_runs = _merge(history_dir, files)
+        return Compaction(path=path, n_files=len(files.paths), n_runs=n_runs, skipped=files.skipped)
+
+
+def merge_loose(history_dir: Path) -> None:
+    """Merge the files of single runs into one more merged file, unless somebody merges already or one is damaged."""
+    try:
+        with _lock(history_dir, 0.0) as is_ours:
+            files = _checked(own_files(history_dir, with_merged=False)) if is_ours else HistoryFiles(paths=())
+            if len(files.paths) > 1:
+                _merge(history_dir, files)
+    except HistoryError:
+        return  # everything is as it was, and the next run tries again
+
+
+def _checked(files: HistoryFiles) -> HistoryFiles:
+    """Return the files that may be merged: whatever they say of themselves, their columns have the right types."""
+    with database_errors("the columns of files cannot be read"), database() as connection:
+        return interruptible(connection, lambda: with_own_types(connection, files, files.paths))
+
+
+def _merge(history_dir: Path, files: HistoryFiles) -> tuple[Path, int]:
+    path = history_dir / COMPACTED / f"{uuid.uuid4().hex}.parquet"
+    told = f"{history_dir}: cannot be merged, nothing was changed"
+    with database_errors(told), database() as connection:
+        n_runs = interruptible(connection, lambda: _write_merged(connection, files, path))
+    _flush(path)
+    _remove(files.paths)
+    return path, n_runs
+
+
+def _write_merged(connection: DuckDBPyConnection, files: HistoryFiles, path: Path) -> int:
+    """Write all rows into one file; return the number of runs."""
+    create_history(connection, files)
+    (n_runs,) = connection.execute("SELECT count(DISTINCT run_id) FROM history").fetchone() or (0,)
+    write_rows(connection, "history", path)
+    return int(n_runs)
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    """Remove what the merged file replaces."""
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise HistoryError(f"{path}: cannot be removed ({error.strerror}) now that it is merged") from error
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file and its name are on the disk."""
+    for each in (path, path.parent):
+        handle = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def _lock(history_dir: Path, limit_s: float) -> Iterator[bool]:
+    """Hold the folder's lock where it comes free in time; file systems that know no locks go without."""
+    try:
+        history_dir.mkdir(parents=True, exist_ok=True)
+        # a pipe of this name is opened without waiting for whoever reads it
+        handle = os.open(history_dir / ".lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        raise HistoryError(f"{history_dir}: cannot be written ({error.strerror})") from error
+    try:
+        yield _is_locked(handle, limit_s)
+    except OSError as error:
+        raise HistoryError(f"{history_dir}: cannot be written ({error.strerror})") from error
+    finally:
+        os.close(handle)
+
+
+def _is_locked(handle: int, limit_s: float) -> bool:
+    end_s = time.monotonic() + limit_s
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end_s:
+                return False
+            time.sleep(_POLL_S)
+        except OSError:
+            return True
+        else:
+            return True

@@ -1,0 +1,112 @@
+"""DuckDB as the history uses it: in memory, within limits, without the network, over named files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.errors import HistoryError
+from perfsuite.report.history.columns import COLUMNS
+from perfsuite.report.history.folder import HistoryFiles
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_MEMORY_LIMIT = "256MB"
+_N_THREADS = 2
+#: The most that is written beside memory, for sorting.
+_SPILL_LIMIT = "8GB"
+
+#: What folders of unfinished work are called; of a process that was killed they stay.
+WORK_PREFIX = "perfsuite-history-"
+_STALE_S = 86_400.0
+
+#: Takes each case of a run once.
+ONCE = "QUALIFY row_number() OVER (PARTITION BY case_id, run_id ORDER BY schema_version DESC) = 1"
+
+#: What DuckDB takes for a pattern of file names.
+_PATTERN = re.compile(r"[*?\[]")
+
+
+@contextmanager
+def database() -> Iterator[DuckDBPyConnection]:
+    """Open a database in memory that installs and loads no extensions, and spills into a folder that goes with it."""
+    import duckdb  # what does not ask the history is not to wait for it
+
+    _remove_stale(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as spill:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "memory_limit": _MEMORY_LIMIT,
+            "threads": _N_THREADS,
+            "temp_directory": spill,
+            "max_temp_directory_size": _SPILL_LIMIT,
+            "preserve_insertion_order": False,
+        }
+        with duckdb.connect(config=config) as connection:
+            yield connection
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove the folders that killed processes left, once nobody can be working in them."""
+    for path in folder.glob(f"{WORK_PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - path.lstat().st_mtime > _STALE_S:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def database_errors(what: str) -> Iterator[None]:
+    """Turn what DuckDB raises into a `HistoryError`: what could not be done, and the first line of why."""
+    import duckdb  # see `database`
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise HistoryError(f"{what} ({first_line(error)})") from error
+    except MemoryError as error:
+        raise HistoryError(f"{what} (it takes more memory than there is)") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text, or its type's name where it has none."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def literal_path(path: Path) -> str:
+    """Return a path that DuckDB takes for itself, and not for a pattern."""
+    return _PATTERN.sub(r"[\g<0>]", str(path))
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL, for statements that take no parameters."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def create_history(connection: DuckDBPyConnection, files: HistoryFiles) -> None:
+    """Create the views ``stored`` and ``history`` over files; the latter has each run's case once.
+
+    While runs are being merged, and after a merge that was broken off, more than one file holds the same rows.
+    """
+    if files.paths:
+        # to unite columns by name, all files are opened twice
+        names = [literal_path(path) for path in files.paths]
+        rows = connection.read_parquet(names, union_by_name=not files.is_uniform)
+        rows.create_view("files")
+        chosen = f"{', '.join(_chosen(column.name, column.sql_type, rows.columns) for column in COLUMNS)} FROM files"
+    else:
+        chosen = f"{', '.join(_chosen(column.name, column.sql_type, ()) for column in COLUMNS)} WHERE false"
+    connection.execute(f"CREATE OR REPLACE VIEW stored AS SELECT {chosen}")
+    connection.execute(f"CREATE OR REPLACE VIEW history AS FROM stored {ONCE}")
+
+
+def _chosen(name: str, sql_type: str, present: Sequence[str]) -> str:
+    """Return a column, which files of an older version may lack."""
+    return name if name in present else f"CAST(NULL AS {sql_type}) AS {name}"

@@ -1,0 +1,228 @@
+"""The questions that are asked of a history most, and their answers as records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cache
+from typing import Any
+
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import BoardName, Commit
+from perfsuite.records.trend_point import TrendPoint
+from perfsuite.report.history.database import ONCE, quoted
+from perfsuite.report.history.reader import HistoryReader
+from perfsuite.units import format_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRun:
+    """One run of a history."""
+
+    run_id: str
+    #: UTC.
+    started_at: datetime
+    device: str
+    workload: str
+    n_cases: int
+    n_failed: int
+    commit: Commit | None
+    is_injected: bool
+    against: str | None
+    board: BoardName | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCase:
+    """One case on one device, over all runs."""
+
+    case_id: str
+    device: str
+    n_runs: int
+    #: Of the newest run, UTC.
+    last_at: datetime
+    #: Of the newest run in which it was measured.
+    last_measured_ns: int | None
+    last_outcome: Outcome
+
+
+#: Whether a row is of the board that a parameter names: by its identity, the beginning of it, or its host name.
+_OF_BOARD = "(?::VARCHAR IS NULL OR coalesce(starts_with(board, ?) OR board_hostname = ?, false))"
+
+#: What keeps the runs of a board together; NULL of runs on the machine itself.
+_KEPT_BY = "CASE WHEN is_linked THEN board END"
+
+_FAILING = tuple(outcome.value for outcome in Outcome if outcome.fails)
+
+#: Whether a row is of a run and a case, at a time that has a date, with an outcome that this version knows.
+_READABLE = f"""coalesce(run_id IS NOT NULL AND device IS NOT NULL AND case_id IS NOT NULL
+  AND started_at BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'
+  AND outcome IN ({", ".join(quoted(outcome.value) for outcome in Outcome)}), false)"""
+
+_RUNS = f"""
+SELECT run_id, min(started_at) AS began_at, any_value(device), any_value(workload), count(*),
+  count(*) FILTER (WHERE list_contains(?, outcome)),
+  any_value(commit_sha), any_value(is_dirty), any_value(branch), bool_or(coalesce(is_injected, false)),
+  any_value(against), any_value(board), any_value(board_hostname), any_value(is_linked)
+FROM history
+WHERE (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD} AND run_id IS NOT NULL AND device IS NOT NULL
+  AND started_at BETWEEN TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'
+GROUP BY run_id ORDER BY began_at DESC, run_id LIMIT ?
+"""
+
+_CASES = f"""
+WITH rows AS (FROM history SELECT *, {_READABLE} AS is_readable)
+SELECT case_id, device, count(*) FILTER (is_readable), max(started_at) FILTER (is_readable),
+  arg_max(measured_ns, started_at) FILTER (is_readable), arg_max(outcome, started_at) FILTER (is_readable),
+  count(*) FILTER (NOT is_readable)
+FROM rows
+WHERE (?::VARCHAR IS NULL OR contains(lower(case_id), lower(?)) OR case_id GLOB ?)
+  AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}
+GROUP BY case_id, device ORDER BY case_id, device
+"""
+
+_TRENDS = f"""
+WITH found AS MATERIALIZED (FROM stored WHERE %s AND (?::VARCHAR IS NULL OR device = ?) AND {_OF_BOARD}),
+  once AS (SELECT *, {_READABLE} AS is_readable FROM found {ONCE})
+SELECT run_id, CASE WHEN is_readable THEN started_at END AS started_at, device, case_id, outcome, measured_ns,
+  samples_ns, expected_ns, baseline_ns,
+  sentinel_memory_ns, sentinel_compute_ns, fingerprint, fingerprint_digest, commit_sha, is_dirty, branch, engine,
+  coalesce(is_injected, false), against, board, board_hostname, is_linked, is_readable
+FROM once
+QUALIFY row_number() OVER (
+  PARTITION BY case_id, device, {_KEPT_BY}, is_readable ORDER BY once.started_at DESC, run_id DESC
+) <= ?
+ORDER BY case_id, device, once.started_at, run_id
+"""
+#: With the case's id as a condition by itself, row groups without it are not read.
+_TREND_OF_CASE, _TREND_OF_ALL = _TRENDS % "case_id = ?", _TRENDS % "true"
+
+#: More rows than any history has.
+_ALL = 2**62
+
+
+def runs_of(
+    history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
+) -> tuple[HistoryRun, ...]:
+    """Return the runs, the newest first."""
+    rows = history.rows(_RUNS, [list(_FAILING), device, device, board, board, board, last or _ALL])
+    return tuple(_run(row) for row in rows)
+
+
+def run_ids(history: HistoryReader) -> frozenset[str]:
+    """Return the ids of all runs."""
+    return frozenset(run_id for (run_id,) in history.rows("SELECT DISTINCT run_id FROM history"))
+
+
+def cases_of(
+    history: HistoryReader, *, pattern: str | None = None, device: str | None = None, board: str | None = None
+) -> tuple[HistoryCase, ...]:
+    """Return the cases whose id contains the pattern, in either case, or fits it (``*``, ``?``), sorted."""
+    rows = history.rows(_CASES, [pattern, pattern, pattern, device, device, board, board, board])
+    _tell_unreadable(history, sum(row[6] for row in rows))
+    return tuple(
+        HistoryCase(
+            case_id=row[0],
+            device=row[1],
+            n_runs=row[2],
+            last_at=_utc(row[3]),
+            last_measured_ns=row[4],
+            last_outcome=Outcome(row[5]),
+        )
+        for row in rows
+        if row[2]
+    )
+
+
+def trend_of(
+    history: HistoryReader,
+    case_id: str,
+    *,
+    device: str | None = None,
+    board: str | None = None,
+    last: int | None = None,
+) -> tuple[TrendPoint, ...]:
+    """Return a case's runs by device and in the order of time, the newest `last` of each device and board."""
+    return _points(history, history.rows(_TREND_OF_CASE, [case_id, device, device, board, board, board, last or _ALL]))
+
+
+def trends_of(
+    history: HistoryReader, *, device: str | None = None, board: str | None = None, last: int | None = None
+) -> tuple[TrendPoint, ...]:
+    """Return the runs of all cases by case, device and time, the newest `last` of each case, device and board."""
+    return _points(history, history.rows(_TREND_OF_ALL, [device, device, board, board, board, last or _ALL]))
+
+
+def _points(history: HistoryReader, rows: Sequence[tuple[Any, ...]]) -> tuple[TrendPoint, ...]:
+    """Return a record for each row that can be one, and tell how many cannot."""
+    readable = [row for row in rows if row[-1]]
+    _tell_unreadable(history, len(rows) - len(readable))
+    return tuple(_point(row) for row in readable)
+
+
+def _tell_unreadable(history: HistoryReader, n_rows: int) -> None:
+    if n_rows:
+        history.leave_out(f"{format_count(n_rows, 'row')} of an unknown outcome, or without a run, a case or a time")
+
+
+def _run(row: tuple[Any, ...]) -> HistoryRun:
+    return HistoryRun(
+        run_id=row[0],
+        started_at=_utc(row[1]),
+        device=row[2],
+        workload=row[3],
+        n_cases=row[4],
+        n_failed=row[5],
+        commit=_commit(*row[6:9]),
+        is_injected=row[9],
+        against=row[10],
+        board=_board(*row[11:14]),
+    )
+
+
+def _point(row: tuple[Any, ...]) -> TrendPoint:
+    sentinels = {"memory": row[9], "compute": row[10]}
+    return TrendPoint(
+        run_id=row[0],
+        started_at=_utc(row[1]),
+        device=row[2],
+        case_id=row[3],
+        outcome=Outcome(row[4]),
+        measured_ns=row[5],
+        samples_ns=tuple(row[6] or ()),
+        expected_ns=row[7],
+        baseline_ns=row[8],
+        sentinels_ns={name: time for name, time in sentinels.items() if time is not None and time > 0},
+        fingerprint=_fingerprint(row[11]) if row[11] is not None else None,
+        fingerprint_digest=row[12],
+        commit=_commit(*row[13:16]),
+        engine=row[16],
+        is_injected=row[17],
+        against=row[18],
+        board=_board(*row[19:22]),
+    )
+
+
+def _commit(sha: str | None, is_dirty: bool | None, branch: str | None) -> Commit | None:
+    return Commit(sha=sha, is_dirty=bool(is_dirty), branch=branch) if sha is not None else None
+
+
+def _board(identity: str | None, hostname: str | None, is_linked: bool | None) -> BoardName | None:
+    if identity is None:
+        return None
+    return BoardName(identity=identity, hostname=hostname or "", is_linked=bool(is_linked))
+
+
+@cache
+def _fingerprint(text: str) -> Mapping[str, str]:
+    try:
+        held = json.loads(text)
+    except ValueError:
+        held = None
+    return {str(name): str(value) for name, value in held.items()} if isinstance(held, dict) else {}
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=timezone.utc)

@@ -1,0 +1,193 @@
+"""What to do next after a run: at most three steps, each with its command."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
+from perfsuite.report.ended_run import EndedRun
+from perfsuite.report.reproduce import shell_word
+from perfsuite.report.same_again import MOST_NAMED, command_again, option_value
+from perfsuite.report.terminal_text import terminal_text
+
+#: More than this nobody does.
+MAX_STEPS = 3
+
+#: What a run takes where it was not told.
+_USUAL_REPLICATES, _USUAL_BUDGET_S = 10, 90.0
+
+#: What a paired run must be asked for to become a reference.
+_ALONE = {"--baseline": "record", "--against": None, "--against-model": None, "--against-args": None}
+
+#: More pairs than this are no advice.
+_MOST_FACTOR = 20.0
+
+
+#: A step: what it is for, and its command, which may be empty.
+Step = tuple[str, str]
+
+
+def next_steps(run: EndedRun) -> tuple[str, ...]:
+    """Return the lines of the steps, the most urgent first, each command on a line of its own to be copied."""
+    lines = []
+    for number, (why, command) in enumerate(islice(_steps(run), MAX_STEPS), 1):
+        lines += [f"  {number}. {why}{':' if command else ''}", *([f"     {command}"] if command else [])]
+    return ("what next:", *lines) if lines else ()
+
+
+def _steps(run: EndedRun) -> Iterator[Step]:
+    for outcome in ORDER_OF_WEIGHT:
+        if outcome in _STEPS and (found := run.of(outcome)):
+            yield from _STEPS[outcome](run, found)
+    if undecided := run.of(Outcome.INCONCLUSIVE):
+        yield from _untimed(run, undecided)
+
+
+def _impossible(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    yield (
+        f"{_named(found)} came out faster than physics allows: a measurement is wrong; see whether it stays so",
+        command_again(run.origin, found[:MOST_NAMED]),
+    )
+    yield from _look(run)
+
+
+def _regressed(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    if run.in_pairs:
+        yield "measure what regressed again, to be sure", command_again(run.origin, found[:MOST_NAMED])
+    else:
+        yield (
+            "make sure, in pairs with the build before (FOLDER: that of its libllama.so)",
+            command_again(run.origin, found[:MOST_NAMED], {"--against": "FOLDER"}),
+        )
+    yield from _look(run)
+    if run.run_path is not None and not run.is_injected and not run.in_pairs:
+        command = _approval(run, run.run_path, "WHAT CHANGED, AND WHY IT IS RIGHT")
+        yield "if it is meant to be so, accept it, with the reason", command
+
+
+def _slow(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    yield (
+        f"{_named(found)} took longer than the forecast allows: where device or engine are new to it, calibrate",
+        " ".join(["perfsuite calibrate", *_device_option(run)]),
+    )
+    yield "then see whether it stays so", command_again(run.origin, found[:MOST_NAMED])
+    yield from _look(run)
+
+
+def _invalid(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    (reason, _), *_ = Counter(each.reason for each in found).most_common(1)
+    seen, _, advice = reason.partition("; ")
+    what = "free the machine for" if advice.startswith("free the machine") else "mend what stands in the way of"
+    yield f"{what} what could not be measured ({terminal_text(seen)}), then", command_again(run.origin, found)
+
+
+def _incomparable(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    (reason, _), *_ = Counter(each.reason for each in found).most_common(1)
+    if run.in_pairs:
+        yield f"give both sides what they share; {terminal_text(reason)}", ""
+        return
+    yield (
+        f"measure as the baseline was, or keep this as a reference of its own ({terminal_text(reason)})",
+        command_again(run.origin, (), {"--baseline": "record"}),
+    )
+
+
+def _inconclusive(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    if run.in_pairs:
+        n_more, budget = _more_pairs(run, found)
+        pairs = f"about {n_more} more pairs" if n_more else "more pairs"
+        yield f"let {pairs} decide {_named(found)}", command_again(run.origin, (), {"--perf-budget": budget})
+        return
+    timed = [each for each in found if each.samples_ns]
+    if not timed:
+        return
+    n_replicates = 2 * int(option_value(run.origin, "--perf-replicates") or _USUAL_REPLICATES)
+    yield (
+        f"let twice as many replicates decide {_named(timed)}, with nothing else running",
+        command_again(run.origin, timed, {"--perf-replicates": str(n_replicates)}),
+    )
+
+
+def _untimed(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    """Of what no further replicate decides, such as how threads share an operator, say where the reason is."""
+    where = run.report_path or run.run_path
+    if where is not None and not any(each.samples_ns for each in found):
+        why = f"see why {_named(found)} could not be decided, which more replicates do not change"
+        yield why, shell_word(where)
+
+
+def _new(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    if run.is_injected:
+        return
+    failing = [each for each in run.judgements if each.outcome.fails]
+    if not failing:
+        yield (
+            f"nothing is stored for {_named(found)}: keep this machine's times as the reference",
+            command_again(run.origin, (), {"--baseline": "record"}),
+        )
+
+
+def _improved(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
+    if run.is_injected:
+        return
+    if run.in_pairs:
+        yield (
+            f"{_named(found)} got faster: record it without the old side, so that it is kept",
+            command_again(run.origin, (), _ALONE),
+        )
+    elif run.run_path is not None:
+        command = _approval(run, run.run_path, "WHAT MADE IT FASTER")
+        yield f"{_named(found)} got faster: make that the reference, so that it is kept", command
+
+
+def _approval(run: EndedRun, run_path: str, reason: str) -> str:
+    words = ["perfsuite", "baseline", "approve", run_path, "--reason", reason]
+    folder = option_value(run.origin, "--baseline-dir")
+    return " ".join(map(shell_word, [*words, *([] if folder is None else ["--baseline-dir", folder])]))
+
+
+def _look(run: EndedRun) -> Iterator[Step]:
+    if run.report_path is not None:
+        yield "see where the time went, in a browser", shell_word(run.report_path)
+
+
+_STEPS: Mapping[Outcome, Callable[[EndedRun, Sequence[Judgement]], Iterator[Step]]] = {
+    Outcome.REGRESSED: _regressed,
+    Outcome.IMPOSSIBLE: _impossible,
+    Outcome.SLOW: _slow,
+    Outcome.IMPROVED: _improved,
+    Outcome.INVALID: _invalid,
+    Outcome.INCOMPARABLE: _incomparable,
+    Outcome.INCONCLUSIVE: _inconclusive,
+    Outcome.NEW: _new,
+}
+
+
+def _named(found: Sequence[Judgement]) -> str:
+    """Name a single case, and count several."""
+    return terminal_text(found[0].case_id) if len(found) == 1 else f"{len(found)} cases"
+
+
+def _device_option(run: EndedRun) -> list[str]:
+    device = option_value(run.origin, "--device")
+    return [] if device is None else [f"--device={shell_word(device)}"]
+
+
+def _more_pairs(run: EndedRun, found: Sequence[Judgement]) -> tuple[int | None, str]:
+    """Return how many more pairs decide the most of what can be decided, and the time for all of them."""
+    needs = sorted(each.n_more_pairs for each in found if each.n_more_pairs is not None)
+    n_pairs = max((each.n_pairs or 0 for each in found), default=0) or 1
+    affordable = [need for need in needs if need <= n_pairs * _MOST_FACTOR]
+    n_more = affordable[-1] if affordable else None
+    factor = 2.0 if n_more is None else (n_pairs + n_more) / n_pairs
+    return n_more, f"{_budget_s(run) * factor:.0f}s"
+
+
+def _budget_s(run: EndedRun) -> float:
+    text = option_value(run.origin, "--perf-budget")
+    if text is None:
+        return _USUAL_BUDGET_S
+    return float(text.rstrip("sm")) * (60.0 if text.endswith("m") else 1.0)

@@ -1,0 +1,143 @@
+"""How much each compared case changed, as an interval, with the margin within which it passes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.page.charts.axes import change_axis, looks, row_axis, shown, tip
+from perfsuite.report.page.charts.figure import Figure, Spec
+from perfsuite.report.page.charts.names import case_name, short_names, some_of, wide_names
+from perfsuite.report.page.charts.palette import OUTCOME_LOOKS
+from perfsuite.report.run_file import RunFile
+from perfsuite.units import format_count, format_ratio, to_change_percent
+
+_MOST_ROWS, _MOST_TOLD, _STEP = 40, 5, 20
+#: The axis shows no less and no more: what is beyond lies at its end, with its value beside it.
+_LEAST_PERCENT, _MOST_PERCENT = 6.0, 50.0
+#: Up to which part of the axis there is room for words at the right of an interval.
+_WORDS_RIGHT = 0.66
+
+
+def changes_figure(run: RunFile) -> Iterator[Figure]:
+    """Show the compared cases: those that fail first, then by the size of the change."""
+    compared = sorted((each for each in run.judgements if _is_compared(each)), key=_order)
+    if not compared:
+        return
+    drawn = compared[:_MOST_ROWS]
+    yield Figure(
+        figure_id="changes",
+        subject="changes",
+        title="Change of each case, slower to the right",
+        summary=_summary(compared, drawn),
+        spec=_spec(drawn),
+    )
+
+
+def _is_compared(judgement: Judgement) -> bool:
+    return None not in (judgement.measured_ns, judgement.baseline_ns, judgement.change_ratio)
+
+
+def _order(judgement: Judgement) -> tuple[int, float]:
+    is_decided = judgement.outcome.fails or judgement.outcome is Outcome.IMPROVED
+    rank = 0 if judgement.outcome is Outcome.REGRESSED else 1 if judgement.outcome.fails else 2 if is_decided else 3
+    return rank, -abs(to_change_percent(judgement.change_ratio or 1.0))
+
+
+def _summary(compared: Sequence[Judgement], drawn: Sequence[Judgement]) -> str:
+    counts = Counter(each.outcome for each in compared)
+    told = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+    regressed = [each for each in compared if each.outcome is Outcome.REGRESSED]
+    named = some_of([f"{case_name(each)} {format_ratio(each.change_ratio)}" for each in regressed], _MOST_TOLD)
+    failed = f" Regressed: {named}." if regressed else ""
+    more = len(compared) - len(drawn)
+    left = f" {format_count(more, 'case')} with smaller changes not drawn." if more else ""
+    bars = " Bars are the bounds of the change." if any(each.lower_ratio for each in drawn) else ""
+    margins = " Short upright ticks are the margins of each case." if any(each.margin_ratio for each in drawn) else ""
+    return f"{format_count(len(compared), 'case')} compared: {told}.{failed}{left}{bars}{margins}"
+
+
+def _spec(drawn: Sequence[Judgement]) -> Spec:
+    names = [case_name(each) for each in drawn]
+    labels = short_names(names)
+    least, most = _ends(drawn)
+    rows = [_row(each, name, label, least, most) for each, name, label in zip(drawn, names, labels, strict=True)]
+    scale = {"domain": [least, most], "nice": False}
+    change = {"type": "quantitative", "scale": scale, "axis": change_axis("change (%)", 10)}
+    return {
+        "usermeta": {"wideNames": wide_names(names)},
+        "height": _STEP * len(labels),
+        "data": {"values": rows},
+        "encoding": {"y": row_axis(labels)},
+        "layer": [
+            _zero_layer(change),
+            *(_margin_layer(end, change) for end in ("gain", "margin") if any(end in row for row in rows)),
+            *_change_layers(_kinds(rows), change),
+            *_text_layers(rows, change),
+        ],
+    }
+
+
+def _ends(drawn: Sequence[Judgement]) -> tuple[float, float]:
+    ratios = [bound for each in drawn for bound in (each.change_ratio, each.lower_ratio, each.upper_ratio) if bound]
+    percents = [to_change_percent(ratio) for ratio in ratios]
+    least = max(-_MOST_PERCENT, min(-_LEAST_PERCENT, *percents))
+    most = min(_MOST_PERCENT, max(_LEAST_PERCENT, *percents))
+    room = (most - least) * 0.04
+    return shown(least - room), shown(most + room)
+
+
+def _row(judgement: Judgement, name: str, label: str, least: float, most: float) -> Spec:
+    ratio = judgement.change_ratio or 1.0
+    low, high = judgement.lower_ratio or ratio, judgement.upper_ratio or ratio
+    bounds = f" ({format_ratio(low)} to {format_ratio(high)})" if judgement.lower_ratio else ""
+
+    def place(each: float) -> float:
+        return min(max(shown(to_change_percent(each)), least), most)
+
+    row = {"row": label, "outcome": judgement.outcome.value, "change": place(ratio), "low": place(low)}
+    row |= {"high": place(high), "tip": f"{name}: {judgement.outcome.value}, {format_ratio(ratio)}{bounds}"}
+    if (margin := judgement.margin_ratio) is not None:
+        row |= {"margin": place(1.0 + margin), "gain": place(1.0 / (1.0 + margin))}
+    if judgement.outcome is Outcome.REGRESSED or place(ratio) in (least, most):
+        row["told"] = format_ratio(ratio)
+    return row
+
+
+def _kinds(rows: Sequence[Spec]) -> Spec:
+    outcomes = [outcome for outcome in Outcome if any(each["outcome"] == outcome.value for each in rows)]
+    chosen = [OUTCOME_LOOKS[outcome] for outcome in outcomes]
+    names = [outcome.value for outcome in outcomes]
+    return looks("outcome", names, [look.colour for look in chosen], [look.shape for look in chosen])
+
+
+def _zero_layer(change: Spec) -> Spec:
+    encoding = {"x": {"field": "change", **change}, "y": {"value": 0}, "y2": {"value": "height"}}
+    return {"data": {"values": [{"change": 0}]}, "mark": {"type": "rule", "opacity": 0.7}, "encoding": encoding}
+
+
+def _margin_layer(end: str, change: Spec) -> Spec:
+    mark = {"type": "tick", "thickness": 1, "size": 12, "opacity": 0.5, "style": "ink"}
+    return {"mark": mark, "encoding": {"x": {"field": end, **change}}}
+
+
+def _change_layers(kinds: Spec, change: Spec) -> Iterator[Spec]:
+    bounds = {"x": {"field": "low", **change}, "x2": {"field": "high"}, "color": kinds["color"], "tooltip": tip()}
+    yield {"mark": {"type": "rule", "strokeWidth": 4, "opacity": 0.5}, "encoding": bounds}
+    points = {"x": {"field": "change", **change}, **kinds, "tooltip": tip()}
+    yield {"mark": {"type": "point", "filled": True, "size": 85, "opacity": 1}, "encoding": points}
+
+
+def _text_layers(rows: Sequence[Spec], change: Spec) -> Iterator[Spec]:
+    """Write the change of what regressed and of what is beyond the axis, on the side where there is room."""
+    low, high = change["scale"]["domain"]
+    middle = low + (high - low) * _WORDS_RIGHT
+    told = [row for row in rows if "told" in row]
+    right, left = [row for row in told if row["high"] <= middle], [row for row in told if row["high"] > middle]
+    for side, end, align, dx in ((right, "high", "left", 9), (left, "low", "right", -9)):
+        if side:
+            mark = {"type": "text", "align": align, "dx": dx, "fontWeight": "bold"}
+            encoding = {"x": {"field": end, **change}, "text": {"field": "told"}}
+            yield {"data": {"values": side}, "mark": mark, "encoding": encoding}

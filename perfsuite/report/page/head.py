@@ -1,0 +1,107 @@
+"""The head of the page: the verdict, what came out in numbers, and what was measured on what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
+from perfsuite.report.page.details import Fact
+from perfsuite.report.page.names import MEANINGS, outcome_word
+from perfsuite.report.page.other_runs import engine_words
+from perfsuite.report.page.words import capitalized, commit_words, duration_words, tone_word, when_words
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.verdict_words import change_words, verdict_sentence, verdict_tone
+from perfsuite.report.visible import isolated_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeCount:
+    """How many cases have an outcome."""
+
+    outcome: Outcome
+    word: str
+    meaning: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What the reader sees first."""
+
+    title: str
+    #: ``bad``, ``unsure`` or ``good``.
+    tone: str
+    tone_word: str
+    #: The verdict in two sentences: what matters most, and all else that came out; the latter may be empty.
+    verdict: str
+    further: str
+    #: What must be known beside the verdict, each a sentence.
+    remarks: tuple[str, ...]
+    #: What having the device came to, each in a few words.
+    notes: tuple[str, ...]
+    counts: tuple[OutcomeCount, ...]
+    n_cases: int
+    #: Whether any of them was measured and compared.
+    is_judged: bool
+    facts: tuple[Fact, ...]
+
+
+def page_head(run: RunFile) -> Head:
+    """Return the head of the page about a run."""
+    tone = verdict_tone(run)
+    verdict, _, further = capitalized(verdict_sentence(run, named=isolated_name)).partition("; ")
+    return Head(
+        title=f"{tone_word(tone)}: {run.device}, {run.workload}, {when_words(run.started_at)}",
+        tone=tone.value,
+        tone_word=tone_word(tone),
+        verdict=f"{verdict}.",
+        further=f"{capitalized(further)}." if further else "",
+        remarks=tuple(_remarks(run)),
+        notes=tuple(dict.fromkeys(run.device_notes)),
+        counts=_counts(run),
+        n_cases=len(run.judgements),
+        is_judged=any(each.outcome.decides for each in run.judgements),
+        facts=tuple(Fact(name=name, value=value) for name, value in _facts(run) if value),
+    )
+
+
+def _counts(run: RunFile) -> tuple[OutcomeCount, ...]:
+    counts = Counter(judgement.outcome for judgement in run.judgements)
+    return tuple(
+        OutcomeCount(outcome=outcome, word=outcome_word(outcome), meaning=MEANINGS[outcome], count=counts[outcome])
+        for outcome in ORDER_OF_WEIGHT
+        if counts[outcome]
+    )
+
+
+def _remarks(run: RunFile) -> Iterator[str]:
+    if run.is_injected:
+        yield "This run was slowed down on purpose (--perf-inject): it tests the verdict and is no reference."
+    if run.is_interrupted:
+        yield "This run was broken off: it holds what was measured until then."
+    shift = run.attribution.uniform_shift
+    if shift is not None:
+        yield (
+            f"Everything {change_words(shift.ratio)} ({shift.n_cases} cases moved alike): the cause lies in no single "
+            "operator. Look at frequency, memory, threads and build before anything else."
+        )
+
+
+def _facts(run: RunFile) -> Iterator[tuple[str, str]]:
+    yield "Device", _device_words(run)
+    if run.origin.board:
+        yield "Board" if run.origin.board.is_linked else "Machine", run.origin.board.text
+    yield "Workload", run.workload
+    yield "Compared with", f"{run.against}, in pairs" if run.against else ""
+    yield "Measured", f"{when_words(run.started_at)}, {duration_words(run)}"
+    yield "Commit", commit_words(run)
+    yield "Engine", engine_words(run)
+
+
+def _device_words(run: RunFile) -> str:
+    """Return the device's name with its processor, where a fingerprint knows it."""
+    socs = (fields.get("soc", "") for fields in run.fingerprints.values())
+    soc = next(filter(None, socs), "")
+    return f"{run.device} ({soc})" if soc else run.device

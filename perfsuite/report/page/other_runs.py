@@ -1,0 +1,102 @@
+"""The runs that a run is shown beside: what they are, and what they measured of the same cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.page.words import capitalized, commit_words, when_words
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.verdict_words import counts_words, verdict_sentence
+from perfsuite.report.visible import isolated_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLine:
+    """One of the runs of the page."""
+
+    #: As the tables call it.
+    label: str
+    path: str
+    when: str
+    device: str
+    workload: str
+    commit: str
+    engine: str
+    counts: str
+    verdict: str
+    #: In what it differs from the run that is reported, beyond its times.
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherRun:
+    """A run beside the reported one, with its cases by id."""
+
+    label: str
+    run: RunFile
+    cases: Mapping[str, Judgement]
+
+
+def run_labels(n_runs: int) -> tuple[str, ...]:
+    """Return what the runs are called, the reported one first."""
+    return ("this run", *(f"run {number}" for number in range(2, n_runs + 1)))
+
+
+def other_runs(runs: Sequence[PageRun]) -> tuple[OtherRun, ...]:
+    """Return all runs but the first."""
+    labels = run_labels(len(runs))
+    return tuple(
+        OtherRun(label=label, run=each.run, cases={case.case_id: case for case in each.run.judgements})
+        for label, each in zip(labels[1:], runs[1:], strict=True)
+    )
+
+
+def run_lines(runs: Sequence[PageRun]) -> tuple[RunLine, ...]:
+    """Return a line for each run, the reported one first; none where there is no other."""
+    if len(runs) < 2:
+        return ()
+    reported = runs[0].run
+    return tuple(_line(label, each, reported) for label, each in zip(run_labels(len(runs)), runs, strict=True))
+
+
+def engine_words(run: RunFile) -> str:
+    """Return what was measured, by group where there are several."""
+    if len(run.subjects) == 1:
+        return next(iter(run.subjects.values()))
+    return "; ".join(f"{group}: {subject}" for group, subject in run.subjects.items())
+
+
+def _line(label: str, page_run: PageRun, reported: RunFile) -> RunLine:
+    run, board = page_run.run, page_run.run.origin.board
+    return RunLine(
+        label=label,
+        path=str(page_run.path),
+        when=when_words(run.started_at),
+        device=f"{run.device}, board {board.text}" if board and board.is_linked else run.device,
+        workload=run.workload,
+        commit=commit_words(run),
+        engine=engine_words(run),
+        counts=counts_words(run.judgements) or "nothing was measured",
+        verdict=capitalized(verdict_sentence(run, named=isolated_name)),
+        differences=tuple(_differences(run, reported)),
+    )
+
+
+def _differences(run: RunFile, reported: RunFile) -> Iterator[str]:
+    """Name the device, board, workload, fields of fingerprints and number of cases, where they are not the same."""
+    if run.device != reported.device:
+        yield "device"
+    if run.origin.kept_by != reported.origin.kept_by:
+        yield "board"
+    if run.workload != reported.workload:
+        yield "workload"
+    for group in sorted(run.fingerprints.keys() & reported.fingerprints.keys()):
+        one, other = run.fingerprints[group], reported.fingerprints[group]
+        yield from (f"{group} {name}" for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name))
+    shared = Counter(each.case_id for each in run.judgements) & Counter(each.case_id for each in reported.judgements)
+    if len(shared) < len(reported.judgements):
+        yield f"lacks {len(reported.judgements) - len(shared)} of the cases"

@@ -1,0 +1,122 @@
+"""What could not be judged, grouped by why, each group with what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.page.names import MEANINGS, case_anchor, outcome_word, short_name
+from perfsuite.report.reproduce import is_unclaimed
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.same_again import command_again
+from perfsuite.units import format_count
+
+#: In the order of the page.
+_UNDECIDED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
+
+#: A group names no more cases than this; the table has them all.
+MAX_NAMED = 40
+
+#: Figures, which tell reasons of one kind apart and say nothing of the kind.
+_FIGURE = re.compile(r"[+-]?\d+(?:\.\d+)?(?: ?(?:%|[mµn]?s)\b)?")
+
+_ADVICE = {
+    Outcome.INVALID: "Let the machine come to rest (other processes, governor, heat: see Device state), "
+    "then measure again.",
+    Outcome.INCOMPARABLE: "Measure on the setup that the baseline was made on, or record one for this setup: "
+    "the same command with --baseline=record.",
+    Outcome.INCONCLUSIVE: "Take more replicates (--perf-replicates) on a quieter machine, or compare in pairs "
+    "(--against).",
+    Outcome.NEW: "Run again with --baseline=record to keep these times as the reference.",
+}
+
+_MORE_PAIRS = "Give the pairs more time: the same command with a larger --perf-budget."
+_LONGER_RUN = "A longer run gives it more to go by: a --scenario of more tokens, or more replicates."
+_UNKNOWN = "Nothing says what it should cost, so it has no test: add the operator to the architecture's expectation."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndecidedCase:
+    """A case of a group, as a link."""
+
+    anchor: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndecidedGroup:
+    """Cases that could not be judged for one reason."""
+
+    outcome: Outcome
+    outcome_word: str
+    meaning: str
+    count: str
+    #: That of the first case; the others differ from it in their figures.
+    reason: str
+    is_example: bool
+    advice: str
+    #: What to type for it; None where the advice is no command, or the run's own is not known.
+    command: str | None
+    cases: tuple[UndecidedCase, ...]
+    #: Cases of the group beyond those.
+    n_unnamed: int
+
+
+def undecided_groups(run: RunFile) -> tuple[UndecidedGroup, ...]:
+    """Return the groups by outcome, within it the largest first."""
+    groups: dict[tuple[Outcome, str], list[Judgement]] = defaultdict(list)
+    for judgement in run.judgements:
+        if judgement.outcome in _UNDECIDED:
+            groups[judgement.outcome, _likeness(judgement.reason)].append(judgement)
+    order = sorted(groups, key=lambda key: (_UNDECIDED.index(key[0]), -len(groups[key])))
+    return tuple(_group(groups[key], run) for key in order)
+
+
+def _likeness(reason: str) -> str:
+    """Return what reasons of one kind have in common."""
+    return _FIGURE.sub("#", reason)
+
+
+def _group(judgements: Sequence[Judgement], run: RunFile) -> UndecidedGroup:
+    first = judgements[0]
+    return UndecidedGroup(
+        outcome=first.outcome,
+        outcome_word=outcome_word(first.outcome),
+        meaning=MEANINGS[first.outcome],
+        count=format_count(len(judgements), "case"),
+        reason=first.reason,
+        is_example=any(each.reason != first.reason for each in judgements),
+        advice=_advice(judgements),
+        command=_command(first.outcome, run),
+        cases=tuple(
+            UndecidedCase(anchor=case_anchor(each.case_id), name=short_name(each.case_id, run.workload))
+            for each in judgements[:MAX_NAMED]
+        ),
+        n_unnamed=max(0, len(judgements) - MAX_NAMED),
+    )
+
+
+def _advice(judgements: Iterable[Judgement]) -> str:
+    found = tuple(judgements)
+    outcome = found[0].outcome
+    if outcome is Outcome.INCONCLUSIVE and any(each.n_pairs is not None for each in found):
+        return _MORE_PAIRS
+    if outcome is Outcome.INCONCLUSIVE and all(each.measured_ns is None for each in found):
+        return _LONGER_RUN
+    if any(is_unclaimed(each) for each in found):
+        return _UNKNOWN
+    return _ADVICE[outcome]
+
+
+def _command(outcome: Outcome, run: RunFile) -> str | None:
+    """Return the command that measures again, or that records baselines where they are what is missing."""
+    if not run.origin.arguments:
+        return None
+    if outcome is Outcome.INVALID:
+        return command_again(run.origin)
+    is_recordable = outcome is Outcome.NEW and not run.against
+    return command_again(run.origin, changed={"--baseline": "record"}) if is_recordable else None

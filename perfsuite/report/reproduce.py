@@ -1,0 +1,129 @@
+"""The command that measures a case again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import RunOrigin
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.visible import is_visible
+
+#: Kinds whose tests carry the case id as their parameter, which ``-k`` finds.
+SUITE_KINDS = frozenset(
+    {
+        "phase",
+        "operator",
+        "kernel",
+        "engine_kernel",
+        "roofline",
+        "fidelity",
+        "overhead",
+        "trace",
+        "shape-kept",
+        "shape-hunt",
+    }
+)
+
+#: What pytest takes as one word of an expression, and the words that mean something else there.
+_WORDS = re.compile(r"[\w:+\-.\[\]\\/]+", re.ASCII)
+_RESERVED = frozenset({"and", "or", "not"})
+
+#: A variable that a shell lets one set in front of a command.
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_NOT_ALONE = "Other cases may be measured as well: pytest's -k does not take every sign of this name."
+
+#: What begins the reason of something that was recorded and has no test.
+_UNCLAIMED = "recorded, and no case claims it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """How a case is measured again."""
+
+    #: For a shell; None where the run does not say how it was made.
+    command: str | None
+    #: A sentence: what the command does beyond the case, or why there is none; empty where there is nothing to say.
+    note: str
+
+
+def reproductions(run: RunFile) -> tuple[Reproduction, ...]:
+    """Return for each judgement of a run, in its order, the command that measures it again."""
+    origin = run.origin
+    if not origin.arguments:
+        told = Reproduction(
+            command=None,
+            note="The command that measures a case again is not known: this run did not keep its arguments.",
+        )
+        return (told,) * len(run.judgements)
+    base = run_command(origin)
+    names = [parameter_name(each.case_id).lower() for each in run.judgements if each.kind in SUITE_KINDS]
+    return tuple(_reproduction(each, base, names) for each in run.judgements)
+
+
+def run_command(origin: RunOrigin) -> str:
+    """Return the command that makes the whole run again."""
+    return " ".join((*_assignments(origin.environment), "pytest", *map(shell_word, origin.arguments)))
+
+
+def parameter_name(case_id: str) -> str:
+    """Return how pytest writes the id at the end of a test's name: in brackets, and in ASCII."""
+    return f"[{case_id.encode('unicode_escape').decode('ascii')}]"
+
+
+def selecting_expression(name: str) -> str:
+    """Return an expression for pytest's ``-k`` that holds for a test whose name ends with `name`.
+
+    ``-k`` looks for words within names, and its words are letters, digits and ``:+-.[]\\/``. A name of those alone is
+    one word and, with its brackets, found nowhere else; of any other name all its words are asked for.
+    """
+    return " and ".join(word for word in _WORDS.findall(name) if word not in _RESERVED)
+
+
+def is_unclaimed(judgement: Judgement) -> bool:
+    """Whether this was recorded and no case claims it, so that no test measures it."""
+    return judgement.outcome is Outcome.INVALID and judgement.reason.startswith(_UNCLAIMED)
+
+
+def shell_word(text: str) -> str:
+    """Quote a word for a shell; what cannot be seen is written out, for which it takes bash, zsh or ksh."""
+    if is_visible(text):
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in ("\\", "'"):
+        return f"\\{character}"
+    if is_visible(character):
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def _assignments(environment: Mapping[str, str]) -> Iterator[str]:
+    """Set variables in front of a command; through ``env`` where a shell would not take a name."""
+    if all(_PLAIN_NAME.fullmatch(name) for name in environment):
+        yield from (f"{name}={shell_word(value)}" for name, value in environment.items())
+    else:
+        yield from ("env", *(shell_word(f"{name}={value}") for name, value in environment.items()))
+
+
+def _reproduction(judgement: Judgement, base: str, names: Sequence[str]) -> Reproduction:
+    if judgement.kind not in SUITE_KINDS:
+        return Reproduction(command=base, note="Its test is not the suite's own: this makes the whole run again.")
+    if is_unclaimed(judgement):
+        return Reproduction(command=base, note="No test belongs to it: this makes the whole run again.")
+    name = parameter_name(judgement.case_id)
+    expression = selecting_expression(name)
+    note = "" if expression == name and _is_alone(name, names) else _NOT_ALONE
+    return Reproduction(command=f"{base} -k {shell_word(expression)}", note=note)
+
+
+def _is_alone(name: str, names: Sequence[str]) -> bool:
+    """Whether ``-k``, which reads names in lower case, finds this one nowhere else."""
+    return sum(name.lower() in other for other in names) == 1

@@ -1,0 +1,140 @@
+"""The tables of a run's cases on the terminal: by kind, as many rows as are read."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
+from perfsuite.report.page.names import kind_place, kind_title
+from perfsuite.report.terminal_text import folded_name, terminal_text
+from perfsuite.units import format_change, format_ns
+
+_STYLES = {
+    Outcome.PASS: "green",
+    Outcome.IMPROVED: "bold green",
+    Outcome.NEW: "cyan",
+    Outcome.REGRESSED: "bold red",
+    Outcome.SLOW: "bold red",
+    Outcome.IMPOSSIBLE: "bold red",
+}
+
+#: With more cases than this only those are shown that somebody must look at.
+MAX_ROWS = 60
+
+#: These are shown with their phase only where not all are.
+_FOLDED = (Outcome.NEW, Outcome.PASS)
+
+#: A line is as long as its text where no terminal folds it.
+_UNLIMITED = 10_000
+_LEAST_WIDTH = 60
+
+#: The widest outcome, and what a figure takes at most.
+_OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 12, 9, 2
+
+#: A column of names is not narrower than this: figures that can be done without go before.
+_LEAST_NAME_WIDTH = 26
+
+#: What is told of a case beside its name, in the order of the columns.
+_FIGURES: dict[str, Callable[[Judgement], str]] = {
+    "measured": lambda each: format_ns(each.measured_ns),
+    "expected": lambda each: format_ns(each.expected_ns),
+    "baseline": lambda each: format_ns(each.baseline_ns),
+    "change": lambda each: format_change(each.change_ratio),
+}
+
+#: What a narrow terminal does without, the first first.
+_SPARED = ("expected", "baseline")
+
+
+def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color: bool, shows_all: bool = False) -> str:
+    """Render the tables of all kinds.
+
+    Parameters
+    ----------
+    width
+        Of the terminal, in characters; None where it is none, and lines may be of any length.
+    shows_all
+        Whether each case has a row, however many there are.
+    """
+    out = io.StringIO()
+    columns = _UNLIMITED if width is None else max(width, _LEAST_WIDTH)
+    console = Console(
+        file=out, width=columns, force_terminal=is_color, no_color=not is_color, highlight=False, legacy_windows=False
+    )
+    shown = judgements if shows_all else _read(judgements)
+    for kind in sorted({judgement.kind for judgement in judgements}, key=kind_place):
+        every = [judgement for judgement in judgements if judgement.kind == kind]
+        rows = [judgement for judgement in shown if judgement.kind == kind]
+        for part in _block(kind, every, rows, columns):
+            console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:
+    """Leave out what nobody must look at, and then what weighs least, so that few enough are left."""
+    if len(judgements) <= MAX_ROWS:
+        return judgements
+    asked = [each for each in judgements if each.outcome not in _FOLDED or each.kind == "phase"]
+    kept = sorted(
+        asked, key=lambda each: (each.kind != "phase", ORDER_OF_WEIGHT.index(each.outcome), -(each.lost_ns or 0))
+    )
+    chosen = {each.case_id for each in kept[:MAX_ROWS]}
+    return [each for each in judgements if each.case_id in chosen]
+
+
+def _block(kind: str, every: Sequence[Judgement], rows: Sequence[Judgement], width: int) -> Iterator[Table | Text]:
+    """Yield the title, the table where any row is shown, and the count of the others."""
+    prefix = _common_prefix([judgement.case_id for judgement in every])
+    shared = prefix.split("/", 1)[1].rstrip("/")
+    title = terminal_text(f"{kind_title(kind)} {shared}").rstrip()
+    yield Text(title, style="italic", no_wrap=True, overflow="ignore")
+    if rows:
+        yield _table(rows, prefix, width)
+    if others := Counter(each.outcome for each in every) - Counter(each.outcome for each in rows):
+        told = ", ".join(f"{others[outcome]} {outcome.value}" for outcome in Outcome if others[outcome])
+        yield Text(f"{'and ' if rows else ''}{told} (-v shows them)", style="dim")
+
+
+def _table(rows: Sequence[Judgement], prefix: str, width: int) -> Table:
+    names = [terminal_text(each.case_id[len(prefix) :]) for each in rows]
+    figures = _shown_figures(rows, max(map(len, names)), width)
+    name_width = width - _taken(figures)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("case", no_wrap=True, overflow="ignore")
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("outcome", no_wrap=True)
+    for name, judgement in zip(names, rows, strict=True):
+        told = [_FIGURES[each](judgement) for each in figures]
+        style = _STYLES.get(judgement.outcome, "yellow")
+        table.add_row(Text(folded_name(name, name_width)), *told, judgement.outcome.value, style=style)
+    return table
+
+
+def _shown_figures(rows: Sequence[Judgement], longest: int, width: int) -> list[str]:
+    """Choose the figures: those that any row has and, where names have little room, without those that matter less."""
+    shown = [name for name, figure in _FIGURES.items() if name == "measured" or any(figure(row) != "-" for row in rows)]
+    for spared in _SPARED:
+        if spared in shown and width - _taken(shown) < min(longest, _LEAST_NAME_WIDTH):
+            shown.remove(spared)
+    return shown
+
+
+def _taken(figures: Iterable[str]) -> int:
+    return sum(_FIGURE_WIDTH + _GAP for _ in figures) + _OUTCOME_WIDTH + _GAP
+
+
+def _common_prefix(case_ids: Sequence[str]) -> str:
+    """Return the leading parts, slash included, that all ids share; each id keeps its last part."""
+    split = [case_id.split("/") for case_id in case_ids]
+    shared = 0
+    while shared < min(len(parts) for parts in split) - 1 and len({parts[shared] for parts in split}) == 1:
+        shared += 1
+    return "".join(f"{part}/" for part in split[0][: max(1, shared)])

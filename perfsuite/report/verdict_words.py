@@ -1,0 +1,205 @@
+"""The verdict on a whole run in one sentence, as the page, the terminal and the exports say it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from perfsuite.records.attribution import Attribution, UniformShift
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.units import FACTOR_RATIO, format_change, format_count, format_ratio
+
+#: Cases and carriers that the sentence names; it counts the others.
+_MAX_NAMED = 2
+
+#: Makes what stands in a sentence for a name, such as the name between marks of code.
+Named: TypeAlias = Callable[[str], str]
+
+#: What the sentence says of the cases of an outcome, by whether there is one.
+_TOLD = {
+    Outcome.INVALID: ("is invalid", "are invalid"),
+    Outcome.IMPOSSIBLE: ("is faster than physics allows", "are faster than physics allows"),
+    Outcome.INCOMPARABLE: ("cannot be compared with its baseline", "cannot be compared with their baselines"),
+    Outcome.REGRESSED: ("regressed", "regressed"),
+    Outcome.SLOW: ("is slower than the forecast allows", "are slower than the forecast allows"),
+    Outcome.INCONCLUSIVE: ("is undecided", "are undecided"),
+    Outcome.NEW: ("has no baseline", "have no baseline"),
+    Outcome.IMPROVED: ("improved", "improved"),
+    Outcome.PASS: ("passed", "passed"),
+}
+
+
+class Judged(Protocol):
+    """What a verdict is told of: a run, or what is known of it before it is written."""
+
+    @property
+    def judgements(self) -> tuple[Judgement, ...]:
+        """Return what is told of each case."""
+
+    @property
+    def attribution(self) -> Attribution:
+        """Return where the time went."""
+
+    @property
+    def is_injected(self) -> bool:
+        """Whether something was slowed down on purpose."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether somebody broke the run off."""
+
+
+class Tone(str, Enum):
+    """What a run comes to, for colours and marks; what is not GOOD needs somebody to look."""
+
+    BAD = "bad"
+    UNSURE = "unsure"
+    GOOD = "good"
+
+
+def verdict_sentence(run: Judged, *, named: Named = str) -> str:
+    """Say what came out of a run, what matters most first, as a sentence without its full stop.
+
+    Names come from the run as they are: whoever shows the sentence escapes it, or lets `named` escape the names.
+    """
+    if not run.judgements:
+        return "interrupted before anything was measured" if run.is_interrupted else "nothing was measured"
+    circumstances = (("interrupted", run.is_interrupted), ("slowed down on purpose", run.is_injected))
+    prefix = "".join(f"{word}: " for word, holds in circumstances if holds)
+    counts = Counter(judgement.outcome for judgement in run.judgements)
+    return prefix + "; ".join([*_main_words(run, counts, named), *_side_words(counts)])
+
+
+def verdict_tone(run: Judged) -> Tone:
+    """Return what the run comes to: BAD where a case fails, UNSURE where none was compared or some could not be."""
+    outcomes = {judgement.outcome for judgement in run.judgements}
+    if any(outcome.fails for outcome in outcomes):
+        return Tone.BAD
+    if not outcomes or not all(outcome.decides for outcome in outcomes):
+        return Tone.UNSURE
+    return Tone.GOOD
+
+
+def counts_words(judgements: Iterable[Judgement]) -> str:
+    """Count the cases of each outcome: ``5 regressed, 24 pass``."""
+    counts = Counter(judgement.outcome for judgement in judgements)
+    return ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in Outcome if counts[outcome])
+
+
+def case_words(judgement: Judgement) -> str:
+    """Name a case for a sentence: the last part of a phase's id, the last two of others'."""
+    parts = judgement.case_id.split("/")
+    return parts[-1] if judgement.kind == "phase" else " ".join(parts[1:][-2:])
+
+
+def change_words(ratio: float) -> str:
+    """Say a change of time, new over old: ``is 19.5 % slower``, ``takes 20.6 times as long``."""
+    if round(ratio, 2) >= FACTOR_RATIO:
+        return f"takes {format_ratio(ratio).removeprefix('× ')} times as long"
+    percent = f"{abs(ratio - 1.0) * 100.0:.1f} %"
+    if percent == "0.0 %":
+        return "takes as long as before"
+    return f"is {percent} {'slower' if ratio > 1.0 else 'faster'}"
+
+
+def interval_words(judgement: Judgement, *, told: Callable[[float], str] = format_change) -> str:
+    """Return the bounds of the change, ``+18.1 % to +21.0 %``, each as `told`; ``-`` where there are none."""
+    if judgement.lower_ratio is None or judgement.upper_ratio is None:
+        return "-"
+    return f"{told(judgement.lower_ratio)} to {told(judgement.upper_ratio)}"
+
+
+def carrier_words(case_id: str, attribution: Attribution, *, named: Named = str) -> str:
+    """Name the operators that carry a phase's change: ``carried by ffn_swiglu``; empty where none is known to."""
+    if attribution.uniform_shift is not None:
+        return ""
+    trees = [tree for tree in attribution.phases if tree.case_id == case_id]
+    roles = [carrier.role for tree in trees for carrier in tree.carriers if carrier.is_significant]
+    return f"carried by {_listed(roles, named)}" if roles else ""
+
+
+def in_order_of_weight(judgements: Iterable[Judgement], attribution: Attribution) -> tuple[Judgement, ...]:
+    """Sort changed cases: phases whose operators are known to carry it, other phases, the rest; the largest first."""
+    explained = {tree.case_id for tree in attribution.phases}
+
+    def place(judgement: Judgement) -> tuple[bool, bool, float]:
+        size = abs((judgement.change_ratio or 1.0) - 1.0) if judgement.kind == "phase" else abs(judgement.lost_ns or 0)
+        return judgement.kind != "phase", judgement.case_id not in explained, -size
+
+    return tuple(sorted(judgements, key=place))
+
+
+def _main_words(run: Judged, counts: Counter[Outcome], named: Named) -> Iterator[str]:
+    """Say what changed, what breaks a bound, or that nothing did."""
+    for outcome in (Outcome.REGRESSED, Outcome.IMPOSSIBLE, Outcome.SLOW, Outcome.IMPROVED):
+        if counts[outcome]:
+            yield f"{_count_words(outcome, counts[outcome])}{_detail(run, outcome, counts, named)}"
+    if not any(counts[outcome] for outcome in Outcome if outcome.fails or outcome is Outcome.IMPROVED):
+        yield _quiet_words(counts)
+
+
+def _quiet_words(counts: Counter[Outcome]) -> str:
+    total = counts.total()
+    if counts[Outcome.PASS] == total:
+        return "the only case passed" if total == 1 else f"all {total} cases passed"
+    if counts[Outcome.PASS]:
+        return f"no case failed: {_count_words(Outcome.PASS, counts[Outcome.PASS])}"
+    if counts[Outcome.NEW]:
+        return "nothing to compare with yet"
+    return "nothing could be judged"
+
+
+def _side_words(counts: Counter[Outcome]) -> Iterator[str]:
+    """Count what was not decided."""
+    for outcome in (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW):
+        if counts[outcome]:
+            yield _count_words(outcome, counts[outcome])
+
+
+def _count_words(outcome: Outcome, count: int) -> str:
+    return f"{format_count(count, 'case')} {_TOLD[outcome][0 if count == 1 else 1]}"
+
+
+def _detail(run: Judged, outcome: Outcome, counts: Counter[Outcome], named: Named) -> str:
+    """Say how a uniform shift explains the changes, or name those of most weight."""
+    shift = run.attribution.uniform_shift
+    found = [judgement for judgement in run.judgements if judgement.outcome is outcome]
+    if outcome not in (Outcome.REGRESSED, Outcome.IMPROVED):
+        return f": {_listed([case_words(each) for each in found], named)}"
+    if shift is not None:
+        is_foremost = outcome is Outcome.REGRESSED or not counts[Outcome.REGRESSED]
+        return f": {_shift_words(shift)}" if is_foremost else ""
+    told = in_order_of_weight(found, run.attribution)
+    return f": {_listed_changes(told, run.attribution, named)}"
+
+
+def _shift_words(shift: UniformShift) -> str:
+    return f"everything {change_words(shift.ratio)}, which points to frequency, memory, threads or build"
+
+
+def _listed_changes(told: Sequence[Judgement], attribution: Attribution, named: Named) -> str:
+    """Name the phases of most weight, or the first case where no phase changed."""
+    phases = [judgement for judgement in told if judgement.kind == "phase"]
+    shown = (phases or told)[: _MAX_NAMED if phases else 1]
+    carriers = [carrier_words(each.case_id, attribution, named=named) for each in shown]
+    changes = [
+        f"{_change_of(each, named)}{', ' if carrier else ''}{carrier}"
+        for each, carrier in zip(shown, carriers, strict=True)
+    ]
+    return (", and " if any(carriers) else " and ").join(changes)
+
+
+def _change_of(judgement: Judgement, named: Named) -> str:
+    change = "changed" if judgement.change_ratio is None else change_words(judgement.change_ratio)
+    return f"{named(case_words(judgement))} {change}"
+
+
+def _listed(names: Sequence[str], named: Named) -> str:
+    """Join a few names, and count what is left: ``a, b and 3 more``."""
+    shown = [named(name) for name in names[:_MAX_NAMED]]
+    if len(names) > _MAX_NAMED:
+        return f"{', '.join(shown)} and {len(names) - _MAX_NAMED} more"
+    return " and ".join(shown)

@@ -1,0 +1,102 @@
+"""Tables, as Python's csv and DuckDB read them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+
+from perfsuite.records.run_origin import BoardName, RunOrigin
+from perfsuite.report.exports.csv import csv_text
+from perfsuite.report.run_file import RunFile
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+from .conftest import WORDS, run_of
+
+RUN = synthetic_run(names=HOSTILE_NAMES)
+OTHER = replace(synthetic_run(n_cases=9), device="board")
+
+#: Python 3.10 cannot read what it can write.
+SHOWN_WORDS = WORDS.map(lambda words: words.replace("\0", ""))
+
+
+def _rows(runs: list[RunFile], **options: bool) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(csv_text(runs, **options), newline="")))
+
+
+def test_there_is_a_row_for_each_case_of_each_run() -> None:
+    """Rows of several runs are told apart by device and run; figures are numbers, what is not known is empty."""
+    rows = _rows([RUN, OTHER])
+    assert len(rows) == len(RUN.judgements) + 9
+    assert [row["device"] for row in rows[-9:]] == ["board"] * 9
+    for row, judgement in zip(rows, RUN.judgements, strict=False):
+        assert row["case"] == judgement.case_id
+        assert row["outcome"] == judgement.outcome.value
+        assert row["measured_ns"] == ("" if judgement.measured_ns is None else str(judgement.measured_ns))
+        assert row["change_ratio"] == ("" if judgement.change_ratio is None else repr(judgement.change_ratio))
+        assert tuple(map(int, row["samples_ns"].split())) == judgement.samples_ns
+
+
+def test_lines_end_and_cells_are_quoted_as_the_standard_says() -> None:
+    """Every record ends with CR LF; a cell with a comma, a quote or a line break of either kind is in quotes."""
+    first = replace(RUN.judgements[0], reason='a,"b"\rc\nd')
+    header, row, rest = csv_text([replace(OTHER, judgements=(first,))]).split("\r\n")
+    assert header.startswith("run_id,")
+    assert ',"a,""b""\rc\nd",' in row
+    assert rest == ""
+
+
+def test_duckdb_knows_the_types_by_itself(tmp_path: Path) -> None:
+    """DuckDB's ``read_csv`` takes times for integers and ratios for floating point, and sums them as Python does."""
+    path = tmp_path / "runs.csv"
+    path.write_bytes(csv_text([RUN, OTHER]).encode())
+    types = dict(duckdb.sql(f"SELECT column_name, column_type FROM (DESCRIBE FROM read_csv('{path}'))").fetchall())
+    assert (types["measured_ns"], types["change_ratio"], types["case"]) == ("BIGINT", "DOUBLE", "VARCHAR")
+    (found,) = duckdb.sql(f"SELECT count(*), sum(measured_ns) FROM read_csv('{path}')").fetchall()
+    judgements = [*RUN.judgements, *OTHER.judgements]
+    assert found == (len(judgements), sum(each.measured_ns or 0 for each in judgements))
+
+
+def test_a_spreadsheet_is_given_no_formula() -> None:
+    """On request, text that begins like a formula gets an apostrophe; numbers do not."""
+    plain, safe = (_rows([RUN], is_for_spreadsheet=asked) for asked in (False, True))
+    beginnings = ("=", "+", "-", "@", "\t", "\r")
+    dangerous = [row["reason"] for row in plain if row["reason"].startswith(beginnings)]
+    assert dangerous
+    assert not any(row[name].startswith(beginnings) for row in safe for name in ("case", "kind", "reason", "device"))
+    assert [row["reason"].removeprefix("'") for row in safe] == [row["reason"].removeprefix("'") for row in plain]
+    assert [row["lost_ns"] for row in safe] == [row["lost_ns"] for row in plain]
+
+
+@given(SHOWN_WORDS)
+@settings(max_examples=40, deadline=None)
+def test_words_of_a_run_are_read_back(words: str) -> None:
+    """Python reads every name and reason as it was."""
+    run = run_of(words)
+    rows = _rows([run])
+    assert [(row["case"], row["reason"]) for row in rows] == [(each.case_id, words) for each in run.judgements]
+    assert {row["device"] for row in rows} == {words}
+
+
+@given(SHOWN_WORDS)
+@settings(max_examples=25, deadline=None)
+def test_words_of_a_run_are_read_back_by_duckdb(tmp_path_factory: pytest.TempPathFactory, words: str) -> None:
+    """DuckDB reads them as they were, too, told that all is text."""
+    run = run_of(words)
+    path = tmp_path_factory.mktemp("csv") / "run.csv"
+    path.write_bytes(csv_text([run]).encode())
+    reader = f"read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"')"
+    query = f"SELECT \"case\", coalesce(reason, '') FROM {reader}"
+    assert duckdb.sql(query).fetchall() == [(each.case_id, words) for each in run.judgements]
+
+
+def test_a_row_names_its_board() -> None:
+    """Of a run over a link, and of no other."""
+    board = BoardName(identity="0123456789abcdef", hostname="shelf", is_linked=True)
+    for each, told in ((board, "0123456789abcdef"), (replace(board, is_linked=False), "")):
+        assert {row["board"] for row in _rows([replace(OTHER, origin=RunOrigin(board=each))])} == {told}

@@ -1,0 +1,35 @@
+"""Pieces of Markdown, as a parser of CommonMark with GitHub's tables reads them."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from perfsuite.report.exports.markdown_text import code, table
+from perfsuite.report.exports.plain_text import one_line
+from perfsuite.report.visible import isolated
+
+from .conftest import WORDS
+from .markdown_reader import rendered
+
+
+def test_usual_names_are_easy_to_read_in_the_source() -> None:
+    """A name without a backtick and a pipe is a plain span of code."""
+    assert code("phase/a_b*c/decode") == "`phase/a_b*c/decode`"
+
+
+def test_a_sign_that_ends_a_span_is_written_by_its_number() -> None:
+    """Backticks and pipes would end the span or the cell; an address is broken up."""
+    assert code("a`b|c") == "<code>a&#96;b&#124;c</code>"
+    assert code("|me@x.y") == "<code>&#124;me<!-- -->&#64;x&#46;y</code>"
+
+
+@given(WORDS)
+def test_any_text_is_read_back_from_code(text: str) -> None:
+    """Between other words, and in a cell between others, it is one element of code with this very text."""
+    expected = isolated(one_line(text))
+    sentence = rendered(f"before {code(text)} after")
+    assert sentence.inside == [expected]
+    assert sentence.outside == ["<p []>", "before ", "<code []>", "</code>", " after", "</p>"]
+    cells = rendered(table(["a", "b"], [["left", code(text)], [code(text), "right"]]))
+    assert cells.inside == [expected, expected]
+    assert cells.outside == rendered(table(["a", "b"], [["left", "`x`"], ["`x`", "right"]])).outside

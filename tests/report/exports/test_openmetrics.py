@@ -1,0 +1,156 @@
+"""OpenMetrics text, as the parsers of Prometheus' Python client and promtool read it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from prometheus_client import parser as classic
+from prometheus_client.openmetrics import parser as openmetrics
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.run_origin import NO_ORIGIN, BoardName, RunOrigin
+from perfsuite.report.exports.openmetrics import openmetrics_text
+from perfsuite.report.run_file import RunFile
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+from .conftest import WORDS, run_of
+
+RUN = synthetic_run(names=HOSTILE_NAMES)
+PARSERS = {"openmetrics": openmetrics, "classic": classic}
+
+_SECONDS = {
+    "perfsuite_case_measured_seconds": "measured_ns",
+    "perfsuite_case_expected_seconds": "expected_ns",
+    "perfsuite_case_floor_seconds": "floor_ns",
+    "perfsuite_case_limit_seconds": "limit_ns",
+    "perfsuite_case_baseline_seconds": "baseline_ns",
+}
+
+
+def _families(text: str, parser: str) -> dict[str, Any]:
+    return {each.name: each for each in PARSERS[parser].text_string_to_metric_families(text)}
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_every_figure_is_read_back(parser: str) -> None:
+    """Times in seconds and ratios are those of the cases, under their ids; what is not known has no sample."""
+    families = _families(openmetrics_text([RUN]), parser)
+    for name, field in _SECONDS.items():
+        read = {each.labels["case"]: each.value for each in families[name].samples}
+        known = {each.case_id: getattr(each, field) for each in RUN.judgements if getattr(each, field) is not None}
+        assert read == {case_id: time_ns / 1e9 for case_id, time_ns in known.items()}
+    read = {each.labels["case"]: each.value for each in families["perfsuite_case_change_ratio"].samples}
+    assert read == {each.case_id: each.change_ratio for each in RUN.judgements if each.change_ratio is not None}
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_each_case_has_its_outcome_and_labels(parser: str) -> None:
+    """The outcome is a label of a sample of 1; device, workload and kind are labels of all."""
+    samples = _families(openmetrics_text([RUN]), parser)["perfsuite_case_outcome"].samples
+    assert [each.labels for each in samples] == [
+        {
+            "case": each.case_id,
+            "kind": each.kind,
+            "device": RUN.device,
+            "workload": RUN.workload,
+            "outcome": each.outcome.value,
+        }
+        for each in RUN.judgements
+    ]
+    assert {each.value for each in samples} == {1.0}
+
+
+def test_names_end_with_their_units_and_no_sample_has_a_time() -> None:
+    """Each family has a help text and its unit; the textfile collector refuses timestamps."""
+    families = _families(openmetrics_text([RUN]), "openmetrics")
+    assert all(family.documentation for family in families.values())
+    assert {name: family.unit for name, family in families.items()} == {
+        name: next((unit for unit in ("seconds", "ratio", "joules") if name.endswith(f"_{unit}")), "")
+        for name in families
+    }
+    assert all(sample.timestamp is None for family in families.values() for sample in family.samples)
+
+
+def test_a_run_tells_when_it_was_and_of_which_commit() -> None:
+    """The start is in seconds since 1970, the commit a label; a time that cannot be read is left out."""
+    families = _families(openmetrics_text([RUN]), "openmetrics")
+    (started,) = families["perfsuite_run_started_timestamp_seconds"].samples
+    assert started.value == datetime.fromisoformat(RUN.started_at).timestamp()
+    (told,) = families["perfsuite_run_info"].samples
+    assert RUN.origin.commit is not None
+    assert (told.labels["commit"], told.labels["run_id"]) == (RUN.origin.commit.sha, RUN.origin.run_id)
+    bare = _families(openmetrics_text([replace(RUN, started_at="once", origin=NO_ORIGIN)]), "openmetrics")
+    assert bare["perfsuite_run_started_timestamp_seconds"].samples == []
+
+
+def test_the_energy_of_a_token_is_a_sample_of_its_phase() -> None:
+    """A phase without one has no sample, and so has a device without a sensor."""
+    run = replace(RUN, joules_per_token={"prefill": None, "decode": 0.82})
+    (energy,) = _families(openmetrics_text([run]), "openmetrics")["perfsuite_phase_token_joules"].samples
+    assert (energy.labels["phase"], energy.value) == ("decode", 0.82)
+    assert _families(openmetrics_text([RUN]), "openmetrics")["perfsuite_phase_token_joules"].samples == []
+
+
+def test_several_runs_share_their_families() -> None:
+    """Runs of two devices are samples of one family; two of one device and workload are refused, and so are doubles."""
+    other = replace(RUN, device="board")
+    families = _families(openmetrics_text([RUN, other]), "openmetrics")
+    devices = {each.labels["device"] for each in families["perfsuite_case_outcome"].samples}
+    assert devices == {RUN.device, "board"}
+    with pytest.raises(PerfsuiteError, match="two runs are of workload"):
+        openmetrics_text([RUN, RUN])
+    with pytest.raises(PerfsuiteError, match=r"has the case .* twice"):
+        openmetrics_text([replace(RUN, judgements=(RUN.judgements[0], *RUN.judgements))])
+
+
+def test_numbers_that_are_none_are_in_prometheus_spelling() -> None:
+    """Infinity and NaN, should a file hold them, are read as such."""
+    changed = [replace(RUN.judgements[0], change_ratio=value) for value in (float("inf"), float("-inf"), float("nan"))]
+    runs = [replace(RUN, device=str(place), judgements=(each,)) for place, each in enumerate(changed)]
+    samples = _families(openmetrics_text(runs), "openmetrics")["perfsuite_case_change_ratio"].samples
+    assert [str(each.value) for each in samples] == ["inf", "-inf", "nan"]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.parametrize("run", [RUN, synthetic_run()], ids=["hostile", "usual"])
+def test_promtool_has_no_complaint(run: RunFile) -> None:
+    """``promtool check metrics`` neither fails nor warns."""
+    done = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=openmetrics_text([run]).encode(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+
+
+@given(WORDS)
+@settings(max_examples=40, deadline=None)
+def test_words_of_a_run_are_read_back(words: str) -> None:
+    """Labels are the same again in both parsers, whatever they hold."""
+    run = run_of(words)
+    for parser in PARSERS:
+        samples = _families(openmetrics_text([run]), parser)["perfsuite_case_outcome"].samples
+        assert [each.labels["case"] for each in samples] == [each.case_id for each in run.judgements]
+        assert {each.labels["device"] for each in samples} == {words}
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_boards_of_a_kind_are_series_of_their_own(parser: str) -> None:
+    """Two boards that were reached over a link may have a run each; two runs of one board are refused."""
+    run = synthetic_run(n_cases=1)
+    boards = [
+        replace(run, origin=RunOrigin(board=BoardName(identity=name, hostname="shelf", is_linked=True)))
+        for name in ("one", "two")
+    ]
+    samples = _families(openmetrics_text(boards), parser)["perfsuite_case_outcome"].samples
+    assert [each.labels["board"] for each in samples] == ["one", "two"]
+    with pytest.raises(PerfsuiteError, match="one series; name one"):
+        openmetrics_text([boards[0], boards[0]])

@@ -1,0 +1,128 @@
+"""Runs as pytest-benchmark's own command reads them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from perfsuite.records.run_origin import NO_ORIGIN
+from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
+from perfsuite.report.run_file import RunFile
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+from .conftest import WORDS, run_of
+
+RUN = synthetic_run(names=HOSTILE_NAMES)
+
+
+def _plain(run: RunFile) -> dict[str, Any]:
+    return dict(json.loads(pytest_benchmark_text(run)))
+
+
+def _command(*arguments: str, folder: Path) -> str:
+    command = [sys.executable, "-m", "pytest_benchmark", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Failed to load" not in done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """A folder with two exports, whose phases took longer in the second."""
+    (tmp_path / "old.json").write_text(pytest_benchmark_text(RUN), encoding="utf-8")
+    slower = synthetic_run(names=HOSTILE_NAMES, seed=1, change_ratio=1.5)
+    (tmp_path / "new.json").write_text(pytest_benchmark_text(slower), encoding="utf-8")
+    return tmp_path
+
+
+def test_the_command_compares_two_runs(exported: Path) -> None:
+    """``compare`` lists every case that has samples once for each run, and writes their figures as CSV."""
+    told = _command("compare", "old.json", "new.json", "--csv=both", "--sort=fullname", folder=exported)
+    assert "benchmark 'phase': 14 tests" in told
+    with (exported / "both.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    measured = {each.case_id: each for each in RUN.judgements if each.samples_ns}
+    assert sorted(row["name"] for row in rows) == sorted([*measured, *measured])
+    decode = [float(row["median"]) for row in rows if row["name"] == "phase/smollm2-135m-q8_0/siso/decode"]
+    assert min(decode) == pytest.approx(measured["phase/smollm2-135m-q8_0/siso/decode"].measured_ns / 1e9)
+    assert max(decode) / min(decode) == pytest.approx(1.5, rel=0.1)
+
+
+def test_the_command_lists_a_stored_run(tmp_path: Path) -> None:
+    """In a storage of pytest-benchmark, ``list`` finds an export, and ``compare`` finds it by its number."""
+    (tmp_path / "storage" / "host").mkdir(parents=True)
+    path = tmp_path / "storage" / "host" / "0001_run.json"
+    path.write_text(pytest_benchmark_text(synthetic_run(n_cases=7)), encoding="utf-8")
+    storage = "--storage=file://storage"
+    assert _command(storage, "list", folder=tmp_path).splitlines() == [str(path)]
+    assert "benchmark 'phase': 7 tests" in _command(storage, "compare", "0001", folder=tmp_path)
+
+
+def test_pytest_compares_with_an_export(pytester: pytest.Pytester) -> None:
+    """``--benchmark-compare`` puts the case of an export beside the benchmark of this name."""
+    run = synthetic_run(n_cases=7)
+    pytester.path.joinpath("old.json").write_text(pytest_benchmark_text(run), encoding="utf-8")
+    pytester.makepyfile(
+        f"""
+        def test_decode(benchmark):
+            benchmark.name = benchmark.fullname = {run.judgements[1].case_id!r}
+            benchmark.group = "phase"
+            benchmark.pedantic(lambda: None, rounds=2)
+        """
+    )
+    done = pytester.runpytest_subprocess("--benchmark-compare=old.json", "-p", "no:cacheprovider")
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(["*benchmark 'phase': 2 tests*", f"{run.judgements[1].case_id} (*old*)*"])
+
+
+def test_figures_are_those_of_the_samples() -> None:
+    """Statistics of a case are in seconds and agree with the standard library's; the samples are there."""
+    plain = {each["fullname"]: each["stats"] for each in _plain(RUN)["benchmarks"]}
+    for judgement in RUN.judgements:
+        if judgement.samples_ns:
+            stats = plain[judgement.case_id]
+            assert stats["data"] == [each / 1e9 for each in judgement.samples_ns]
+            assert stats["mean"] == pytest.approx(statistics.mean(judgement.samples_ns) / 1e9)
+            assert stats["median"] == pytest.approx(statistics.median(judgement.samples_ns) / 1e9)
+            assert stats["rounds"] == len(judgement.samples_ns)
+
+
+def test_the_verdict_travels_as_extra_information() -> None:
+    """Each benchmark has the outcome and the bounds of its case; what has no samples is counted."""
+    plain = _plain(RUN)
+    extra = {each["fullname"]: each["extra_info"] for each in plain["benchmarks"]}
+    judgement = next(each for each in RUN.judgements if each.outcome.value == "regressed")
+    assert extra[judgement.case_id] == {
+        name: getattr(judgement, name)
+        for name in ("floor_ns", "expected_ns", "limit_ns", "baseline_ns", "change_ratio", "lower_ratio", "upper_ratio")
+    } | {"outcome": "regressed", "reason": judgement.reason}
+    n_left_out = plain["perfsuite"]["n_cases_without_samples"]
+    assert n_left_out > 0
+    assert len(extra) + n_left_out == len(RUN.judgements) == sum(plain["perfsuite"]["outcomes"].values())
+
+
+def test_a_run_without_a_commit_is_unversioned() -> None:
+    """The commit is the run's own; where it has none, it says so in pytest-benchmark's words."""
+    commit = RUN.origin.commit
+    assert commit is not None
+    assert _plain(RUN)["commit_info"]["id"] == commit.sha
+    assert _plain(replace(RUN, origin=NO_ORIGIN))["commit_info"]["id"] == "unversioned"
+
+
+@given(WORDS)
+@settings(max_examples=40, deadline=None)
+def test_words_of_a_run_are_read_back(words: str) -> None:
+    """Ids and reasons are the same in JSON, whatever they are."""
+    run = run_of(words)
+    read = {each["fullname"]: each["extra_info"]["reason"] for each in _plain(run)["benchmarks"]}
+    assert read == {each.case_id: words for each in run.judgements if each.samples_ns}

@@ -1,0 +1,165 @@
+"""Runs are added to a history, and come out of it as they went in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from perfsuite.errors import HistoryError
+from perfsuite.report.history import append_run, open_history, runs_of, trend_of
+from perfsuite.report.history.columns import COLUMNS, MARK
+from perfsuite.report.history.folder import loose_files
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+DECODE = "phase/smollm2-135m-q8_0/siso/decode"
+
+
+def test_a_run_comes_out_as_it_went_in(tmp_path: Path) -> None:
+    """Times, samples, sentinels, fingerprint and commit of a case are the run's own."""
+    run = synthetic_run(n_cases=20)
+    append_run(run, tmp_path)
+    with open_history(tmp_path) as history:
+        (point,) = trend_of(history, DECODE)
+    judgement = next(each for each in run.judgements if each.case_id == DECODE)
+    assert (point.measured_ns, point.samples_ns) == (judgement.measured_ns, judgement.samples_ns)
+    assert (point.outcome, point.baseline_ns) == (judgement.outcome, judgement.baseline_ns)
+    assert point.fingerprint == run.fingerprints["llama"]
+    assert point.commit == run.origin.commit
+    assert point.started_at.isoformat() == "2026-03-01T02:00:00+00:00"
+    assert set(point.sentinels_ns) == {"memory", "compute"}
+
+
+def test_hostile_names_go_through_unchanged(tmp_path: Path) -> None:
+    """Quotes, tags, control characters, right-to-left and emoji in case ids and in the folder's name are kept."""
+    run = synthetic_run(n_cases=60, names=HOSTILE_NAMES)
+    folder = tmp_path / "it's [a] *?{b}"
+    append_run(run, folder)
+    with open_history(folder) as history:
+        held = {case_id for (case_id,) in history.rows("SELECT case_id FROM history")}
+        devices = {each.device for each in runs_of(history)}
+    assert held == {each.case_id for each in run.judgements}
+    assert devices == {run.device}
+
+
+def test_a_folder_that_looks_like_a_pattern_is_itself(tmp_path: Path) -> None:
+    """A history in ``a[b]`` does not read that in ``ab``."""
+    append_run(synthetic_run(n_cases=8, seed=1), tmp_path / "ab")
+    append_run(synthetic_run(n_cases=8, seed=2), tmp_path / "a[b]")
+    with open_history(tmp_path / "a[b]") as history:
+        (held,) = runs_of(history)
+    assert held.run_id == synthetic_run(n_cases=8, seed=2).origin.run_id
+
+
+def test_a_run_that_is_added_twice_counts_once(tmp_path: Path) -> None:
+    """The same run has the same file."""
+    run = synthetic_run(n_cases=8)
+    assert append_run(run, tmp_path) == append_run(run, tmp_path)
+    with open_history(tmp_path) as history:
+        assert [each.n_cases for each in runs_of(history)] == [8]
+
+
+def test_a_file_has_plain_columns_in_order(tmp_path: Path) -> None:
+    """The file's columns are those of the schema, of types that every reader of Parquet knows; its footer is marked."""
+    path = append_run(synthetic_run(n_cases=8), tmp_path)
+    described = duckdb.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
+    assert [(name, sql_type) for name, sql_type, *_ in described] == [(each.name, each.sql_type) for each in COLUMNS]
+    assert {each.sql_type for each in COLUMNS} <= {
+        *("INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "TIMESTAMP", "BIGINT[]")
+    }
+    assert duckdb.execute("SELECT key FROM parquet_kv_metadata(?)", [str(path)]).fetchall() == [(MARK.encode(),)]
+
+
+def test_rows_are_sorted_by_case(tmp_path: Path) -> None:
+    """A file's rows are in the order of their cases, so that statistics tell where a case is not."""
+    path = append_run(synthetic_run(n_cases=40), tmp_path)
+    ids = [case_id for (case_id,) in duckdb.execute("SELECT case_id FROM read_parquet(?)", [str(path)]).fetchall()]
+    assert ids == sorted(ids)
+
+
+def test_many_small_files_are_merged_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the most that may lie loose, the files of single runs become one, and no run is lost."""
+    monkeypatch.setattr("perfsuite.report.history.append.MOST_LOOSE", 4)
+    run = synthetic_run(n_cases=2)
+    for index in range(5):
+        append_run(replace(run, origin=replace(run.origin, run_id=f"run-{index}")), tmp_path)
+    assert loose_files(tmp_path) == []
+    with open_history(tmp_path) as history:
+        assert len(runs_of(history)) == 5
+
+
+def test_a_run_without_cases_is_refused(tmp_path: Path) -> None:
+    """A run that holds nothing is told so."""
+    with pytest.raises(HistoryError, match="holds no case"):
+        append_run(replace(synthetic_run(n_cases=8), judgements=()), tmp_path)
+
+
+def test_a_run_that_was_interrupted_is_refused(tmp_path: Path) -> None:
+    """What somebody broke off is no point of a trend."""
+    with pytest.raises(HistoryError, match="was interrupted"):
+        append_run(replace(synthetic_run(n_cases=8), is_interrupted=True), tmp_path)
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"started_at": "yesterday"}, "started_at is 'yesterday'"),
+        ({"device": "\ud800"}, "cannot be written as rows"),
+    ],
+)
+def test_what_is_no_row_is_refused(tmp_path: Path, change: dict[str, str], told: str) -> None:
+    """A time that is none and a text that is no text are mistakes, and leave no file."""
+    with pytest.raises(HistoryError, match=told):
+        append_run(replace(synthetic_run(n_cases=8), **change), tmp_path)  # type: ignore[arg-type]
+    assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """Where the history's folder is a file, the error names it."""
+    (tmp_path / "history").write_text("")
+    with pytest.raises(HistoryError, match=r"history/runs/.* cannot be written"):
+        append_run(synthetic_run(n_cases=8), tmp_path / "history")
+
+
+def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    """Processes add and merge at the same time; every run is there, once."""
+    program = (
+        "import sys; from dataclasses import replace; from pathlib import Path\n"
+        "from perfsuite.report.history import append_run, compact\n"
+        "from perfsuite.testing.run_files import synthetic_run\n"
+        "run = synthetic_run(n_cases=4)\n"
+        "for index in range(3):\n"
+        "    run_id = f'{sys.argv[2]}-{index}'\n"
+        "    append_run(replace(run, origin=replace(run.origin, run_id=run_id)), Path(sys.argv[1]))\n"
+        "    compact(Path(sys.argv[1]))\n"
+    )
+    commands = [[sys.executable, "-c", program, str(tmp_path), str(number)] for number in range(3)]
+    running = [subprocess.Popen(command, env={**os.environ}) for command in commands]
+    assert [each.wait(timeout=120) for each in running] == [0, 0, 0]
+    with open_history(tmp_path) as history:
+        assert sorted(each.run_id for each in runs_of(history)) == [f"{a}-{b}" for a in range(3) for b in range(3)]
+
+
+def test_importing_the_history_imports_no_database() -> None:
+    """Neither the package nor the command's module waits for DuckDB."""
+    program = (
+        "import sys, perfsuite.report.history, perfsuite.cli.history\n"
+        "sys.exit(bool({'duckdb', 'ruptures', 'matplotlib', 'scipy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+
+
+def test_a_negative_time_is_refused(tmp_path: Path) -> None:
+    """It is named with its case, and nothing is written."""
+    run = synthetic_run(n_cases=8)
+    (first, *others) = run.judgements
+    broken = replace(run, judgements=(replace(first, measured_ns=-5), *others))
+    with pytest.raises(HistoryError, match="measured_ns is -5, expected 0 or more"):
+        append_run(broken, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,165 @@
+"""A history is read whatever else lies in its folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from perfsuite.errors import HistoryError
+from perfsuite.report.history import append_run, open_history, runs_of
+from perfsuite.report.history.columns import MARK
+from perfsuite.report.history.folder import LOOSE
+from perfsuite.report.history.parquet import write_rows
+from perfsuite.testing.run_files import synthetic_run
+
+
+@pytest.fixture
+def history_dir(tmp_path: Path) -> Path:
+    """A history of one run."""
+    append_run(synthetic_run(n_cases=12), tmp_path)
+    return tmp_path
+
+
+def reasons(history_dir: Path) -> list[str]:
+    """What is left out, beside the one run that is always read."""
+    with open_history(history_dir) as history:
+        assert len(runs_of(history)) == 1
+        return [each.reason for each in history.skipped]
+
+
+def write_parquet(path: Path, key: str) -> None:
+    """Write a Parquet file with one column that no history has, and a key in its footer."""
+    duckdb.execute(f"COPY (SELECT 1 AS other) TO '{path}' (FORMAT parquet, KV_METADATA {{'{key}': 'yes'}})")
+
+
+def test_a_folder_that_does_not_exist_is_empty(tmp_path: Path) -> None:
+    """There is nothing to read, and nothing wrong."""
+    with open_history(tmp_path / "none") as history:
+        assert runs_of(history) == ()
+
+
+def test_a_foreign_file_is_left_out(history_dir: Path) -> None:
+    """A Parquet file of something else is named, and the rest read."""
+    write_parquet(history_dir / LOOSE / "other.parquet", "key")
+    assert reasons(history_dir) == ["is no whole Parquet file of a history"]
+
+
+def test_a_file_that_is_cut_short_is_left_out(history_dir: Path) -> None:
+    """A file of which the end is missing is named, and the rest read."""
+    (history_dir / LOOSE / "short.parquet").write_bytes(b"PAR1 and no more")
+    (history_dir / LOOSE / "empty.parquet").write_bytes(b"")
+    assert len(reasons(history_dir)) == 2
+
+
+def test_a_file_of_a_newer_schema_is_left_out(history_dir: Path) -> None:
+    """A file that a later version wrote is named with its schema."""
+    write_parquet(history_dir / LOOSE / "newer.parquet", "perfsuite.history.schema=99,columns=00000000")
+    assert reasons(history_dir) == ["is of schema 99, this version of perfsuite reads 1"]
+
+
+def test_a_file_with_fewer_columns_is_read(history_dir: Path, tmp_path: Path) -> None:
+    """What an older file lacks is not known of its runs."""
+    (path,) = (history_dir / LOOSE).glob("*.parquet")
+    older = f"SELECT * EXCLUDE steal_ratio REPLACE ('older' AS run_id) FROM read_parquet('{path}')"
+    key = MARK.partition(",")[0]
+    target = history_dir / LOOSE / "older.parquet"
+    duckdb.execute(f"COPY ({older}) TO '{target}' (FORMAT parquet, KV_METADATA {{'{key},columns=00000000': 'yes'}})")
+    with open_history(history_dir) as history:
+        assert len(runs_of(history)) == 2
+        known = history.rows("SELECT run_id, count(steal_ratio) FROM history GROUP BY run_id ORDER BY run_id")
+    assert [count for _, count in known] == [12, 0]
+    path.unlink()
+    with open_history(history_dir) as history:
+        assert history.rows("SELECT DISTINCT steal_ratio FROM history") == [(None,)]
+
+
+def test_a_file_damaged_in_its_middle_is_left_out(history_dir: Path) -> None:
+    """A file whose footer is whole and whose content is not is found when it is read, named, and the rest read."""
+    damaged = append_run(synthetic_run(n_cases=12, seed=5), history_dir)
+    content = bytearray(damaged.read_bytes())
+    content[4:4000] = bytes(3996)
+    damaged.write_bytes(content)
+    with open_history(history_dir) as history:
+        assert len(runs_of(history)) == 1
+        assert [each.path for each in history.skipped] == [damaged]
+
+
+def test_hidden_files_are_unfinished(history_dir: Path) -> None:
+    """What another process is still writing is no part of the history, and nothing to tell of."""
+    (history_dir / LOOSE / ".x.parquet").write_bytes(b"half")
+    assert reasons(history_dir) == []
+
+
+def test_an_address_and_a_file_are_no_folder(tmp_path: Path) -> None:
+    """An object store's address is told to be mounted or copied; a file is told to be a file."""
+    with open_history(Path("s3://bucket/history")) as history, pytest.raises(HistoryError, match="is an address"):
+        runs_of(history)
+    (tmp_path / "file").write_text("")
+    with open_history(tmp_path / "file") as history, pytest.raises(HistoryError, match="is a file"):
+        runs_of(history)
+
+
+def test_the_database_loads_nothing_and_is_limited(history_dir: Path) -> None:
+    """No extension is installed or loaded by itself, and memory is limited."""
+    with open_history(history_dir) as history:
+        names = ("autoinstall_known_extensions", "autoload_known_extensions")
+        rows = history.rows("SELECT value FROM duckdb_settings() WHERE list_contains(?, name)", [list(names)])
+        assert rows == [("false",), ("false",)]
+        ((limit,),) = history.rows("SELECT current_setting('memory_limit')")
+    assert limit == "244.1 MiB"
+
+
+def test_a_mistake_in_a_query_is_told(history_dir: Path) -> None:
+    """A query that is wrong by itself is an error, and no file is blamed for it."""
+    with open_history(history_dir) as history:
+        with pytest.raises(HistoryError, match="nothing"):
+            history.rows("SELECT nothing FROM history")
+        assert history.skipped == ()
+
+
+def test_a_target_that_cannot_be_written_keeps_what_was_there(history_dir: Path) -> None:
+    """Writing rows over a folder is refused."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'a' AS case_id, 1 AS started_at, 'r' AS run_id")
+        with pytest.raises(HistoryError, match="cannot be written"):
+            write_rows(connection, "t", history_dir / LOOSE)
+
+
+def test_pipes_folders_and_links_to_nothing_are_left_out(history_dir: Path) -> None:
+    """What is no regular file is named, and nobody waits for a pipe."""
+    os.mkfifo(history_dir / LOOSE / "pipe.parquet")
+    (history_dir / LOOSE / "link.parquet").symlink_to("nowhere")
+    (history_dir / os.fsdecode(b"\xff.parquet")).write_bytes(b"")
+    (history_dir / "linked.parquet").symlink_to(next((history_dir / LOOSE).glob("*Z-*.parquet")))
+    told = sorted(reasons(history_dir))
+    assert told == [
+        "has a name that is not UTF-8, which DuckDB does not read",
+        "is a link that leads nowhere",
+        "is no file but a folder, a pipe or a device",
+    ]
+
+
+def test_hidden_folders_are_no_part(history_dir: Path) -> None:
+    """What lies in a folder whose name begins with a dot is not looked at."""
+    (history_dir / ".work").mkdir()
+    (history_dir / ".work" / "x.parquet").write_bytes(b"half")
+    assert reasons(history_dir) == []
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not taken for an empty one."""
+
+    scandir = os.scandir
+
+    def refuse(path: int | str = ".") -> object:
+        if str(path) == str(history_dir):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with open_history(history_dir) as history, pytest.raises(HistoryError, match=r"cannot be listed \(Permission"):
+        runs_of(history)

@@ -1,0 +1,79 @@
+"""The intervals of change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.page.charts.changes import changes_figure
+from perfsuite.testing.run_files import synthetic_run
+
+
+def test_what_regressed_comes_first_and_is_named() -> None:
+    """The largest change is at the top, each row has its outcome, and the rest is counted."""
+    run = synthetic_run()
+    (figure,) = changes_figure(run)
+    rows = figure.spec["data"]["values"]
+    regressed = [each for each in run.judgements if each.outcome is Outcome.REGRESSED]
+    assert [row["outcome"] for row in rows[: len(regressed)]] == ["regressed"] * len(regressed)
+    assert len(rows) == 40
+    compared = [each for each in run.judgements if each.change_ratio and each.baseline_ns]
+    assert f"{len(compared)} cases compared" in figure.summary
+    assert f"{len(compared) - 40} cases with smaller changes not drawn" in figure.summary
+    assert "decode/ffn_swiglu × 2" in figure.summary
+
+
+def test_a_change_beyond_the_axis_lies_at_its_end_with_its_value() -> None:
+    """So that a large one does not press the others flat."""
+    run = synthetic_run()
+    (figure,) = changes_figure(run)
+    first = figure.spec["data"]["values"][0]
+    domain = figure.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert domain[1] < 60.0
+    assert first["change"] == first["high"] == domain[1]
+    assert first["told"].startswith("× 2")
+
+
+def test_the_margin_of_each_case_is_shown() -> None:
+    """It is what the verdict held it against; both ends are drawn, and none where there was none."""
+    run = synthetic_run(n_cases=7)
+    (figure,) = changes_figure(run)
+    row = figure.spec["data"]["values"][0]
+    assert (row["margin"], row["gain"]) == (2.0, -1.9608)
+    silent = replace(run, judgements=tuple(replace(each, margin_ratio=None) for each in run.judgements))
+    (figure,) = changes_figure(silent)
+    assert not any("margin" in row for row in figure.spec["data"]["values"])
+    assert "margin" not in figure.summary
+
+
+def test_a_run_without_baselines_has_no_changes() -> None:
+    """There is nothing to compare with."""
+    run = synthetic_run(n_cases=20)
+    bare = replace(run, judgements=tuple(replace(each, change_ratio=None) for each in run.judgements))
+    assert list(changes_figure(bare)) == []
+
+
+def test_intervals_without_bounds_are_points() -> None:
+    """Too few pairs have none; the summary does not tell of bars."""
+    run = synthetic_run(n_cases=7)
+    bare = tuple(replace(each, lower_ratio=None, upper_ratio=None) for each in run.judgements)
+    (figure,) = changes_figure(replace(run, judgements=bare))
+    assert all(row["low"] == row["change"] == row["high"] for row in figure.spec["data"]["values"])
+    assert "Bars" not in figure.summary
+
+
+def test_a_stored_baseline_has_intervals() -> None:
+    """How sure a change is can be seen, whatever it was compared with."""
+    (figure,) = changes_figure(synthetic_run(n_cases=7, against=None))
+    assert all(row["low"] < row["change"] < row["high"] for row in figure.spec["data"]["values"])
+    assert "Bars are the bounds" in figure.summary
+
+
+def test_names_are_told_apart_where_there_is_room() -> None:
+    """The names for a wide picture are whole; the rows keep their short ones until then."""
+    run = synthetic_run()
+    (figure,) = changes_figure(run)
+    wide, short = figure.spec["usermeta"]["wideNames"], figure.spec["encoding"]["y"]["scale"]["domain"]
+    assert len(set(wide)) == len(wide) == len(short)
+    assert not any("…" in name or "(" in name for name in wide)
+    assert any("…" in name for name in short)

@@ -1,0 +1,52 @@
+"""Phases from run to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from perfsuite.records.observation import NO_OBSERVATION, Observation
+from perfsuite.report.page.charts.runs import runs_figure
+from perfsuite.report.page.charts.shown_run import in_order_of_time, run_label
+from perfsuite.report.run_file import RunFile
+from perfsuite.testing.run_files import synthetic_run
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run beside the one that is reported."""
+
+    run: RunFile
+    observation: Observation = NO_OBSERVATION
+
+
+def at(day: int, ratio: float) -> RunFile:
+    """A run of a day in which every case took the ratio of its usual time."""
+    run = synthetic_run(n_cases=7, started_at=f"2026-02-{day:02}T02:00:00+00:00")
+    slower = [replace(each, measured_ns=round((each.measured_ns or 0) * ratio)) for each in run.judgements]
+    return replace(run, judgements=tuple(slower))
+
+
+def test_runs_are_in_the_order_of_time() -> None:
+    """Changes are against the oldest one, whichever is reported."""
+    (figure,) = runs_figure(at(3, 1.1), [Shown(at(5, 1.2)), Shown(at(1, 1.0))])
+    changes = [each["change"] for each in figure.spec["data"]["values"] if each["phase"] == "prefill"]
+    assert [round(each) for each in changes] == [0, 10, 20]
+    assert figure.spec["encoding"]["x"]["scale"]["domain"] == ["02-01 02:00", "this run", "02-05 02:00"]
+    assert "prefill +20.0 %" in figure.summary
+
+
+def test_runs_of_one_minute_are_told_apart() -> None:
+    """Their labels are numbered."""
+    (figure,) = runs_figure(at(3, 1.0), [Shown(at(1, 1.0)), Shown(at(1, 1.1))])
+    assert figure.spec["encoding"]["x"]["scale"]["domain"] == ["02-01 02:00", "02-01 02:00 (2)", "this run"]
+
+
+def test_a_run_alone_has_no_course() -> None:
+    """Nor has one whose phases no other run measured."""
+    assert not list(runs_figure(at(1, 1.0), []))
+    assert not list(runs_figure(at(1, 1.0), [Shown(synthetic_run(n_cases=0))]))
+
+
+def test_a_run_is_labelled_by_its_time() -> None:
+    """Month, day, hour and minute."""
+    assert [run_label(each) for each in in_order_of_time([at(4, 1.0), at(2, 1.0)])] == ["02-02 02:00", "02-04 02:00"]

@@ -1,0 +1,79 @@
+"""Runs beside the reported one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from perfsuite.records.observation import NO_OBSERVATION
+from perfsuite.records.run_origin import BoardName
+from perfsuite.report.page.other_runs import engine_words, other_runs, run_lines
+from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.run_file import RunFile
+from perfsuite.testing.run_files import synthetic_run
+
+RUN = synthetic_run(n_cases=60)
+
+
+def page_runs(*runs: RunFile) -> list[PageRun]:
+    """Runs as the page takes them."""
+    return [PageRun(run=run, observation=NO_OBSERVATION, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
+
+
+def test_a_run_alone_has_no_lines() -> None:
+    """Where there is no other run, there is nothing to list."""
+    assert run_lines(page_runs(RUN)) == ()
+    assert other_runs(page_runs(RUN)) == ()
+
+
+def test_each_run_has_a_line() -> None:
+    """The reported run comes first, then the others in the order in which they were named."""
+    lines = run_lines(page_runs(RUN, synthetic_run(n_cases=60, seed=1), RUN))
+    assert [line.label for line in lines] == ["this run", "run 2", "run 3"]
+    assert [line.path for line in lines] == ["0/run.json", "1/run.json", "2/run.json"]
+    assert lines[0].verdict.startswith("5 cases regressed")
+    assert lines[0].differences == ()
+
+
+def test_what_makes_runs_incomparable_is_named() -> None:
+    """Another device, workload or field of a fingerprint, and cases that are missing, are differences."""
+    other = replace(
+        RUN,
+        device="board",
+        workload="b/c",
+        fingerprints={"llama": {**RUN.fingerprints["llama"], "threads": "4"}},
+        judgements=RUN.judgements[:-2],
+    )
+    assert run_lines(page_runs(RUN, other))[1].differences == (
+        "device",
+        "workload",
+        "llama threads",
+        "lacks 2 of the cases",
+    )
+
+
+def test_cases_of_other_runs_are_found_by_id() -> None:
+    """Each other run gives its judgement of a case."""
+    (other,) = other_runs(page_runs(RUN, synthetic_run(n_cases=60, seed=1)))
+    assert other.cases.keys() == {each.case_id for each in RUN.judgements}
+
+
+def test_one_engine_is_told_without_its_group() -> None:
+    """Where one thing was measured its group is not named; several are told apart by theirs."""
+    assert engine_words(replace(RUN, subjects={"llama": "llama 0.5"})) == "llama 0.5"
+    assert engine_words(replace(RUN, subjects={"llama": "x", "kernels": "y"})) == "llama: x; kernels: y"
+
+
+def test_another_board_of_the_kind_is_named() -> None:
+    """Boards that were reached over a link are told apart, and machines of a kind are not."""
+    boards = [
+        replace(RUN, origin=replace(RUN.origin, board=BoardName(identity=name, hostname="shelf", is_linked=True)))
+        for name in ("a", "b")
+    ]
+    first, second = run_lines(page_runs(*boards))
+    assert (first.device, second.device) == ("host, board a (shelf)", "host, board b (shelf)")
+    assert second.differences == ("board",)
+    machines = [
+        replace(RUN, origin=replace(RUN.origin, board=BoardName(identity=name, hostname="ci"))) for name in "ab"
+    ]
+    assert run_lines(page_runs(*machines))[1].differences == ()

@@ -1,0 +1,240 @@
+"""The page as HTML."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.judgement import told_judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import BoardName
+from perfsuite.report.page.names import case_anchor
+from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.page.render import render_page, write_page
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.visible import visible
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
+
+#: Elements that have no end tag.
+VOID = {"meta", "link", "input", "br", "img", "wbr"}
+
+#: Elements whose end HTML implies, each with what comes within its parent and ends it by beginning.
+IMPLIED = {
+    "dt": {"dd", "dt"},
+    "dd": {"dd", "dt"},
+    "th": {"th", "td", "tr", "tbody"},
+    "td": {"th", "td", "tr", "tbody"},
+    "tr": {"tr", "tbody"},
+    "thead": {"tbody"},
+    "tbody": {"tbody"},
+}
+
+#: What the page may hold of elements that load or run something.
+SCRIPTS_AND_STYLES = {"script", "style"}
+
+
+class Page(HTMLParser):
+    """What a page holds, as a browser would read it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep an element with its attributes."""
+        while self.open and tag in IMPLIED.get(self.open[-1], ()):
+            self.open.pop()
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close what was opened last, which must be this, or something within it whose end is implied."""
+        while self.open[-1] != tag and self.open[-1] in IMPLIED:
+            self.open.pop()
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep the text, that of scripts apart; where it may be broken it goes on."""
+        if self.open and self.open[-1] == "script":
+            self.scripts.append((self.elements[-1][1], data))
+        elif self.texts and self.elements[-1][0] == "wbr":
+            self.texts[-1] += data
+        elif not (self.open and self.open[-1] in SCRIPTS_AND_STYLES):
+            self.texts.append(data)
+
+    @property
+    def ids(self) -> list[str]:
+        """All ids in their order."""
+        return [str(attributes["id"]) for _, attributes in self.elements if "id" in attributes]
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a kind."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def page_run(run: RunFile) -> PageRun:
+    """A run with what it saw."""
+    return PageRun(run=run, observation=synthetic_observation(run), path=Path("night/run.json"))
+
+
+def page(*runs: RunFile) -> Page:
+    """The page about runs, read again."""
+    return Page(render_page([page_run(run) for run in runs]))
+
+
+RUN = synthetic_run(n_cases=120)
+HOSTILE = synthetic_run(n_cases=80, names=HOSTILE_NAMES)
+
+
+@pytest.fixture(scope="module")
+def usual() -> Page:
+    """The page about an ordinary run."""
+    return page(RUN)
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Page:
+    """The page about a run whose names try to be something else."""
+    return page(HOSTILE)
+
+
+@pytest.mark.parametrize("name", ["usual", "hostile"])
+def test_what_is_opened_is_closed(name: str, request: pytest.FixtureRequest) -> None:
+    """Every element has its end in its place, and no id is there twice."""
+    found = request.getfixturevalue(name)
+    assert found.open == ["html"] or found.open == []
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_names_are_text(hostile: Page) -> None:
+    """Whatever a name holds, it is shown as text, and makes no element and no attribute."""
+    shown = set(hostile.texts)
+    for name in HOSTILE_NAMES:
+        assert visible(f"tokenizer/{name}") in shown or any(visible(name) in text for text in shown)
+    assert {tag for tag, _ in hostile.elements}.isdisjoint({"img", "svg", "iframe", "object", "embed"})
+    handlers = [name for _, attributes in hostile.elements for name in attributes if name.startswith("on")]
+    assert handlers == []
+
+
+def test_json_stays_in_its_element(hostile: Page) -> None:
+    """The data of the charts are read back whole: no name ends their element."""
+    data = {str(attributes["id"]): text for attributes, text in hostile.scripts if "id" in attributes}
+    assert data.keys() == {"figures", "case-figures"}
+    assert all(json.loads(text) is not None for text in data.values())
+
+
+def policy_of(found: Page) -> str:
+    """The content security policy."""
+    return next(str(each["content"]) for each in found.of("meta") if "http-equiv" in each)
+
+
+def test_nothing_is_loaded_and_no_foreign_script_runs(usual: Page) -> None:
+    """The policy forbids every request, and names each script of the page by its digest."""
+    policy = policy_of(usual)
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe-eval" not in policy
+    sources = policy.partition("script-src ")[2]
+    assert "unsafe-inline" not in sources
+    run = [text for attributes, text in usual.scripts if attributes.get("type") != "application/json"]
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run]
+    assert sources.split() == [f"'sha256-{digest}'" for digest in digests]
+    loaded = [each for _, each in usual.elements if each.get("src") or str(each.get("href", "#"))[0] != "#"]
+    assert [each["href"] for each in loaded] == ["data:,"]
+
+
+def test_every_link_leads_to_a_place_of_the_page(hostile: Page) -> None:
+    """Links are to ids that are there, those to cases included."""
+    ids = set(hostile.ids)
+    targets = [str(each["href"])[1:] for each in hostile.of("a")]
+    assert set(targets) <= ids
+    assert {case_anchor(each.case_id) for each in HOSTILE.judgements} <= ids
+
+
+def test_the_page_can_be_read_without_seeing_it(usual: Page) -> None:
+    """It has a language, a title, landmarks, captions, headings of rows and columns, and states of sorting."""
+    assert usual.of("html")[0]["lang"] == "en"
+    assert {"title", "main", "nav", "header", "footer"} <= {tag for tag, _ in usual.elements}
+    assert len(usual.of("caption")) == len(usual.of("table"))
+    assert {each.get("scope") for each in usual.of("th")} == {"row", "col"}
+    sortable = [each for each in usual.of("th") if "aria-sort" in each]
+    assert {each["aria-sort"] for each in sortable} == {"none"}
+    assert "lang" in usual.of("html")[0]
+
+
+def test_what_needs_scripts_waits_for_them(usual: Page) -> None:
+    """Buttons that filter and sort are off until the script has come."""
+    waiting = [each for each in usual.of("button") if "data-outcome" in each]
+    assert waiting
+    assert all("disabled" in each for each in waiting)
+
+
+def text_of(found: Page) -> str:
+    """All text in one line."""
+    return re.sub(r"\s+", " ", " ".join(found.texts))
+
+
+@pytest.mark.parametrize(
+    ("judgements", "expected"),
+    [
+        ((), "Nothing was measured."),
+        ((told_judgement("trace/a", "trace", Outcome.PASS, "balanced"),), "The only case passed."),
+        ((told_judgement("", "", Outcome.NEW, ""),), "Nothing to compare with yet."),
+    ],
+)
+def test_every_run_has_a_page(judgements: Sequence[object], expected: str) -> None:
+    """A run of no case, of one without a time, and of one without a name have a page as well."""
+    bare = replace(RUN, judgements=tuple(judgements), attribution=replace(RUN.attribution, phases=()))  # type: ignore[arg-type]
+    assert expected in text_of(page(bare))
+
+
+def test_other_runs_are_beside_it() -> None:
+    """Several runs have a section of their own, and each case its time in the other ones."""
+    text = text_of(page(RUN, synthetic_run(n_cases=120, seed=1)))
+    assert "Run 2" in text
+    assert "other run" in text
+    assert "other run" not in text_of(page(RUN))
+
+
+def test_half_a_character_can_be_written(tmp_path: Path) -> None:
+    """A name that UTF-8 cannot hold is written out."""
+    odd = replace(RUN, judgements=(replace(RUN.judgements[0], case_id="phase/a\ud800"), *RUN.judgements[1:]))
+    path = write_page([page_run(odd)], tmp_path / "new" / "report.html")
+    assert r"a\ud800" in path.read_text("utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """A folder in the place of the file is told by its path."""
+    with pytest.raises(PerfsuiteError, match=rf"^{re.escape(str(tmp_path))}: cannot be written"):
+        write_page([page_run(RUN)], tmp_path)
+
+
+def test_500_cases_are_small() -> None:
+    """A page of 500 cases is less than 3 MB, with all that draws its charts."""
+    text = render_page([page_run(synthetic_run(n_cases=500))])
+    assert len(text.encode()) < 3_000_000
+
+
+def test_the_device_is_told_as_text() -> None:
+    """What having the device came to stands on the page, and the board's names, whatever they hold."""
+    board = BoardName(identity=HOSTILE_NAMES[0], hostname=HOSTILE_NAMES[1], is_linked=True)
+    origin = replace(HOSTILE.origin, board=board)
+    told = page(replace(HOSTILE, origin=origin, device_notes=("the link was lost & came back", *HOSTILE_NAMES)))
+    assert "the link was lost & came back" in told.texts
+    assert visible(board.text) in told.texts
+    assert {tag for tag, _ in told.elements}.isdisjoint({"img", "svg", "iframe", "object", "embed"})
+    assert not any(attributes.get("id") == "device-notes" for _, attributes in page(HOSTILE).elements)

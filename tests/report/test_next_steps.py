@@ -1,0 +1,199 @@
+"""What to do next after a run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import pytest
+
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import RunOrigin
+from perfsuite.report.ended_run import EndedRun
+from perfsuite.report.next_steps import MAX_STEPS, next_steps
+
+from ..synthetic_judgements import case
+
+ALONE = ("--device=host",)
+IN_PAIRS = ("--device=host", "--against=/old/lib")
+
+
+def steps(found: Sequence[Judgement], *arguments: str, report: str | None = "r/report.html") -> dict[str, str]:
+    """Return what is to be done, with the command of each step."""
+    origin = RunOrigin(arguments=arguments or ALONE)
+    run = EndedRun(judgements=tuple(found), run_path="r/run.json", report_path=report, origin=origin)
+    head, *lines = next_steps(run) or ("what next:",)
+    assert head == "what next:"
+    told: dict[str, str] = {}
+    for line in lines:
+        if line.startswith("     "):
+            told[next(reversed(told))] = line.strip()
+        else:
+            told[line[5:].rstrip(":")] = ""
+    assert len(told) <= MAX_STEPS
+    return told
+
+
+def commands(found: Sequence[Judgement], *arguments: str) -> list[list[str]]:
+    """Return the commands, split into words."""
+    return [shlex.split(command) for command in steps(found, *arguments).values()]
+
+
+def paired(outcome: Outcome, **changes: object) -> Judgement:
+    """A phase that was compared in pairs."""
+    return case("phase/a/b/decode", outcome, n_pairs=20, **changes)
+
+
+def test_a_regression_is_made_sure_of_and_looked_at_and_perhaps_accepted() -> None:
+    """Against stored baselines: in pairs with the old build, the report, and the approval with its reason."""
+    again, look, accept = commands([case("phase/a/b/decode", Outcome.REGRESSED)])
+    assert again == ["pytest", "--device=host", "-k", "[phase/a/b/decode]", "--against=FOLDER"]
+    assert look == ["r/report.html"]
+    assert accept[:5] == ["perfsuite", "baseline", "approve", "r/run.json", "--reason"]
+
+
+def test_baselines_of_another_folder_are_approved_there() -> None:
+    """The approval goes where the run's baselines lie."""
+    *_, accept = commands([case("phase/a/b/decode", Outcome.REGRESSED)], *ALONE, "--baseline-dir=b c")
+    assert accept[-2:] == ["--baseline-dir", "b c"]
+
+
+def test_a_regression_in_pairs_is_no_reference() -> None:
+    """What was compared in pairs is measured again as it was, and nothing can be approved."""
+    told = commands([paired(Outcome.REGRESSED)], *IN_PAIRS)
+    assert told == [["pytest", *IN_PAIRS, "-k", "[phase/a/b/decode]"], ["r/report.html"]]
+
+
+def test_what_was_slowed_down_on_purpose_is_never_kept() -> None:
+    """Neither approval nor record is advised."""
+    found = [case(f"phase/a/b/{each.value}", each) for each in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW)]
+    told = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
+    assert "approve" not in told
+    assert "record" not in told
+
+
+def test_what_is_too_slow_for_the_forecast_is_calibrated() -> None:
+    """The forecast may not know the device; then the case is measured again."""
+    calibrate, again, _ = commands([case("kernel/add/n8/f32", Outcome.SLOW)])
+    assert calibrate == ["perfsuite", "calibrate", "--device=host"]
+    assert again == ["pytest", "--device=host", "-k", "[kernel/add/n8/f32]"]
+
+
+def test_what_is_impossible_is_measured_again() -> None:
+    """A single case is named."""
+    told = steps([case("kernel/add/n8/f32", Outcome.IMPOSSIBLE)])
+    assert next(iter(told)).startswith("kernel/add/n8/f32 came out faster than physics allows")
+
+
+def test_what_is_invalid_says_what_to_free() -> None:
+    """The commonest reason stands in the step."""
+    reason = "waited 50 % of the time; free the machine and run again"
+    busy = [case(f"phase/a/b/{at}", Outcome.INVALID, reason=reason) for at in range(3)]
+    (why,) = steps([*busy, case("phase/a/b/x", Outcome.INVALID, reason="a sample is 0 ns")])
+    assert why == "free the machine for what could not be measured (waited 50 % of the time), then"
+
+
+def test_a_machine_that_was_free_is_not_to_be_freed() -> None:
+    """A lost link has nothing to do with other programs."""
+    (why,) = steps(
+        [case("phase/a/b/x", Outcome.INVALID, reason="the link was lost after 2 of 5 replicates; run again")]
+    )
+    told = "the link was lost after 2 of 5 replicates"
+    assert why == f"mend what stands in the way of what could not be measured ({told}), then"
+
+
+def test_what_is_incomparable_names_the_field() -> None:
+    """The reason says which field differs, and the command records a reference of its own."""
+    told = steps([case("phase/a/b/decode", Outcome.INCOMPARABLE, reason="the baseline was recorded with threads 4")])
+    assert told == {
+        "measure as the baseline was, or keep this as a reference of its own "
+        "(the baseline was recorded with threads 4)": "pytest --device=host --baseline=record"
+    }
+
+
+def test_pairs_that_do_not_decide_say_how_many_more() -> None:
+    """The time of the pairs grows with their number: 20 more than 20 take twice as long."""
+    told = steps([paired(Outcome.INCONCLUSIVE, n_more_pairs=20)], *IN_PAIRS)
+    assert told == {
+        "let about 20 more pairs decide phase/a/b/decode": f"pytest {' '.join(IN_PAIRS)} --perf-budget=180s"
+    }
+
+
+@pytest.mark.parametrize(("budget", "longer"), [("30", "60s"), ("30s", "60s"), ("2m", "240s")])
+def test_the_time_for_pairs_starts_from_what_was_given(budget: str, longer: str) -> None:
+    """However it was written."""
+    (command,) = commands([paired(Outcome.INCONCLUSIVE, n_more_pairs=20)], *IN_PAIRS, f"--perf-budget={budget}")
+    assert command[-1] == f"--perf-budget={longer}"
+
+
+def test_pairs_that_nobody_would_wait_for_are_not_asked() -> None:
+    """A case that needs thousands of pairs does not set the time of the others."""
+    found = [paired(Outcome.INCONCLUSIVE, n_more_pairs=each) for each in (10, 9000)]
+    assert any("about 10 more pairs" in why for why in steps(found, *IN_PAIRS))
+
+
+def test_replicates_that_do_not_decide_are_doubled() -> None:
+    """Those of the run, where it says how many."""
+    (command,) = commands([case("phase/a/b/decode", Outcome.INCONCLUSIVE)], *ALONE, "--perf-replicates=7")
+    assert command == ["pytest", "--device=host", "-k", "[phase/a/b/decode]", "--perf-replicates=14"]
+
+
+def test_what_has_no_times_is_not_decided_by_more_of_them() -> None:
+    """A trace's cases are looked up instead."""
+    told = steps([case("trace/balance/x", Outcome.INCONCLUSIVE, samples_ns=())])
+    assert list(told.values()) == ["r/report.html"]
+
+
+def test_new_cases_are_kept_unless_something_failed() -> None:
+    """They are recorded; not where the run has failures."""
+    new = case("phase/a/b/decode", Outcome.NEW)
+    assert commands([new]) == [["pytest", "--device=host", "--baseline=record"]]
+    assert "record" not in str(steps([new, case("phase/a/b/prefill", Outcome.SLOW)]))
+
+
+def test_an_improvement_is_kept() -> None:
+    """As the new reference; after pairs, by a run without the old side."""
+    (alone,) = commands([case("phase/a/b/decode", Outcome.IMPROVED)])
+    assert alone[:4] == ["perfsuite", "baseline", "approve", "r/run.json"]
+    assert commands([paired(Outcome.IMPROVED)], *IN_PAIRS) == [["pytest", "--device=host", "--baseline=record"]]
+
+
+def test_what_passed_asks_for_nothing() -> None:
+    """Without anything to do there is no list."""
+    assert steps([case("phase/a/b/decode")]) == {}
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_outcome_is_answered_without_a_report(outcome: Outcome) -> None:
+    """Where no page was written, no step points to one."""
+    assert "report.html" not in str(steps([case("phase/a/b/decode", outcome)], report=None))
+
+
+def test_a_name_steers_no_terminal() -> None:
+    """Neither why nor command hold an escape sequence of a case's name."""
+    found = [case("kernel/\x1b[31mred/x", outcome, reason="\x1b[2J") for outcome in Outcome]
+    for judgement in found:
+        assert "\x1b" not in str(list(steps([judgement]).items())).replace("\\x1b", "")
+        assert all(each.isprintable() for line in steps([judgement]).items() for each in "".join(line))
+
+
+def test_steps_come_by_weight() -> None:
+    """As the tables and the verdict's sentence have it: what changed before what could not be measured."""
+    found = [
+        case("phase/a/b/x", Outcome.NEW),
+        case("phase/a/b/y", Outcome.INVALID, reason="busy; free the machine and run again"),
+        case("phase/a/b/z", Outcome.IMPROVED),
+    ]
+    improved, invalid, new = steps(found)
+    assert "got faster" in improved
+    assert "free the machine" in invalid
+    assert "nothing is stored" in new
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REGRESSED, Outcome.IMPROVED, Outcome.INCONCLUSIVE])
+def test_a_run_that_was_not_written_is_in_no_command(outcome: Outcome) -> None:
+    """The steps that need its file are left out."""
+    found = (case("phase/a/b/decode", outcome, samples_ns=()),)
+    run = EndedRun(judgements=found, run_path=None, report_path=None, origin=RunOrigin(arguments=ALONE))
+    assert not [line for line in next_steps(run) if "approve" in line or "see why" in line]

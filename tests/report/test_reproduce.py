@@ -1,0 +1,110 @@
+"""Commands that measure a case again."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from _pytest.mark import KeywordMatcher
+from _pytest.mark.expression import Expression
+
+from perfsuite.plugin.hooks import CASE_KINDS
+from perfsuite.records.judgement import Judgement, told_judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+from perfsuite.report.reproduce import (
+    SUITE_KINDS,
+    parameter_name,
+    reproductions,
+    run_command,
+    selecting_expression,
+    shell_word,
+)
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+ORDINARY = ("phase/a-q8_0/siso/decode", "operator/a/siso/decode/ffn_up", "operator/a/siso/decode/ffn_up-2", "x/[y]")
+IDS = (*ORDINARY, *HOSTILE_NAMES, "not/a and b", "or", "été/Ω")
+
+SOURCE = """
+import pytest
+
+IDS = {ids!r}
+
+@pytest.mark.parametrize("case", IDS, ids=IDS)
+def test_phase(case):
+    pass
+"""
+
+
+def phase(case_id: str, kind: str = "phase", outcome: Outcome = Outcome.PASS, reason: str = "") -> Judgement:
+    """A judgement of which only the name matters."""
+    return told_judgement(case_id, kind, outcome, reason)
+
+
+def selected(items: Sequence[pytest.Item], expression: str) -> list[str]:
+    """The cases that pytest itself would choose."""
+    compiled = Expression.compile(expression)
+    chosen = [item for item in items if compiled.evaluate(KeywordMatcher.from_item(item))]
+    return [item.callspec.params["case"] for item in chosen if isinstance(item, pytest.Function)]
+
+
+def test_pytest_chooses_the_case_by_its_command(pytester: pytest.Pytester) -> None:
+    """Whatever a name holds, ``-k`` takes the expression and finds the case; others only where the note warns."""
+    items = pytester.getitems(SOURCE.format(ids=IDS))
+    run = replace(synthetic_run(n_cases=8), judgements=tuple(map(phase, IDS)))
+    for case_id, found in zip(IDS, reproductions(run), strict=True):
+        assert found.command is not None
+        expression = shlex.split(found.command)[-1]
+        chosen = selected(items, expression)
+        assert case_id in chosen
+        assert len(chosen) == 1 or found.note.startswith("Other cases may be measured as well")
+
+
+@pytest.mark.parametrize("case_id", ORDINARY)
+def test_an_ordinary_case_is_chosen_alone(pytester: pytest.Pytester, case_id: str) -> None:
+    """A name of letters, digits and the usual signs is found in its brackets, and nothing else is."""
+    items = pytester.getitems(SOURCE.format(ids=IDS))
+    run = replace(synthetic_run(n_cases=8), judgements=tuple(map(phase, IDS)))
+    assert selected(items, selecting_expression(parameter_name(case_id))) == [case_id]
+    assert reproductions(run)[IDS.index(case_id)].note == ""
+
+
+def test_the_kinds_are_those_that_have_tests() -> None:
+    """What ``-k`` is offered for is what the suite's own tests have as their parameter."""
+    assert set(CASE_KINDS.values()) == SUITE_KINDS
+
+
+@pytest.mark.parametrize("text", [*HOSTILE_NAMES, "it's", "a\u202e'b\\", "\x7f"])
+def test_a_shell_reads_the_word_that_was_meant(text: str) -> None:
+    """bash gives back exactly the argument, and nothing in it that cannot be seen."""
+    word = shell_word(text)
+    assert word.isprintable() or "\u200d" in word
+    told = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True, timeout=20)
+    assert told.stdout == text.encode()
+
+
+def test_variables_stand_in_front() -> None:
+    """The environment of a run is set for the command, through env where the shell takes no such name."""
+    origin = RunOrigin(arguments=("--device=host", "--model=a b"), environment={"LIB": "/x y"})
+    assert run_command(origin) == "LIB='/x y' pytest --device=host '--model=a b'"
+    odd = replace(origin, environment={"A B": "1"})
+    assert run_command(odd) == "env 'A B=1' pytest --device=host '--model=a b'"
+
+
+def test_a_run_without_arguments_says_so() -> None:
+    """No command is made up for a run that did not keep its own."""
+    run = replace(synthetic_run(n_cases=8), origin=NO_ORIGIN)
+    assert {each.command for each in reproductions(run)} == {None}
+    assert "did not keep its arguments" in reproductions(run)[0].note
+
+
+def test_what_no_test_of_the_suite_measures_takes_the_whole_run() -> None:
+    """A third party's case, and what no case claims, are measured by the command without a choice."""
+    unclaimed = phase("operator/a/b/c", "operator", Outcome.INVALID, "recorded, and no case claims it: unknown")
+    run = replace(synthetic_run(n_cases=8), judgements=(phase("mine/x", "mine"), unclaimed))
+    for found in reproductions(run):
+        assert found.command == run_command(run.origin)
+        assert found.note.endswith("makes the whole run again.")

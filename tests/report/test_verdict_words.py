@@ -1,0 +1,193 @@
+"""The verdict in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution, UniformShift
+from perfsuite.records.judgement import Judgement, told_judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.verdict_words import (
+    Tone,
+    carrier_words,
+    case_words,
+    change_words,
+    counts_words,
+    in_order_of_weight,
+    interval_words,
+    verdict_sentence,
+    verdict_tone,
+)
+from perfsuite.testing.run_files import synthetic_run
+
+DECODE, PREFILL = "phase/a-q8_0/siso/decode", "phase/a-q8_0/siso/prefill"
+
+
+def _case(case_id: str, outcome: Outcome, change_ratio: float | None = None) -> Judgement:
+    return told_judgement(case_id, case_id.partition("/")[0], outcome, "because", change_ratio)
+
+
+def _own(outcome: Outcome, count: int) -> list[Judgement]:
+    return [_case(f"own/{outcome.value}/{number}", outcome) for number in range(count)]
+
+
+def _run(*judgements: Judgement, attribution: Attribution | None = None, is_injected: bool = False) -> RunFile:
+    return replace(
+        synthetic_run(n_cases=7),
+        judgements=judgements,
+        attribution=attribution or Attribution(),
+        is_injected=is_injected,
+    )
+
+
+def _carried(case_id: str, *roles: str, is_significant: bool = True) -> PhaseAttribution:
+    carriers = tuple(
+        Carrier(case_id=role, role=role, lost_ns=9, share_ratio=0.9, is_significant=is_significant) for role in roles
+    )
+    return PhaseAttribution(case_id=case_id, lost_ns=10, carriers=carriers, unexplained_ns=1)
+
+
+SLOWER = (_case(PREFILL, Outcome.REGRESSED, 1.05), _case(DECODE, Outcome.REGRESSED, 1.195))
+
+
+@pytest.mark.parametrize(
+    ("run", "sentence"),
+    [
+        (_run(), "nothing was measured"),
+        (_run(_case(DECODE, Outcome.PASS)), "the only case passed"),
+        (_run(*_own(Outcome.PASS, 3)), "all 3 cases passed"),
+        (_run(*_own(Outcome.NEW, 3)), "nothing to compare with yet; 3 cases have no baseline"),
+        (
+            _run(*_own(Outcome.PASS, 2), *_own(Outcome.NEW, 1)),
+            "no case failed: 2 cases passed; 1 case has no baseline",
+        ),
+        (
+            _run(*_own(Outcome.INVALID, 2), *_own(Outcome.INCOMPARABLE, 1)),
+            "nothing could be judged; 2 cases are invalid; 1 case cannot be compared with its baseline",
+        ),
+        (_run(*_own(Outcome.INCONCLUSIVE, 4)), "nothing could be judged; 4 cases are undecided"),
+        (
+            _run(_case(DECODE, Outcome.IMPROVED, 0.9), *_own(Outcome.PASS, 1)),
+            "1 case improved: decode is 10.0 % faster",
+        ),
+        (
+            _run(*_own(Outcome.IMPOSSIBLE, 1), *_own(Outcome.SLOW, 3)),
+            "1 case is faster than physics allows: impossible 0; "
+            "3 cases are slower than the forecast allows: slow 0, slow 1 and 1 more",
+        ),
+        (
+            _run(*SLOWER),
+            "2 cases regressed: decode is 19.5 % slower and prefill is 5.0 % slower",
+        ),
+        (
+            _run(*SLOWER, attribution=Attribution(phases=(_carried(DECODE, "ffn_swiglu"),))),
+            "2 cases regressed: decode is 19.5 % slower, carried by ffn_swiglu, and prefill is 5.0 % slower",
+        ),
+        (
+            _run(SLOWER[1], attribution=Attribution(phases=(_carried(DECODE, "a", is_significant=False),))),
+            "1 case regressed: decode is 19.5 % slower",
+        ),
+        (
+            _run(*SLOWER, attribution=Attribution(uniform_shift=UniformShift(ratio=1.1, n_cases=9))),
+            "2 cases regressed: everything is 10.0 % slower, which points to frequency, memory, threads or build",
+        ),
+        (
+            _run(_case("operator/a/siso/decode/ffn_up", Outcome.REGRESSED, 4.0)),
+            "1 case regressed: decode ffn_up takes 4 times as long",
+        ),
+        (
+            _run(SLOWER[1], _case(PREFILL, Outcome.IMPROVED, 0.8), *_own(Outcome.INCONCLUSIVE, 2)),
+            "1 case regressed: decode is 19.5 % slower; 1 case improved: prefill is 20.0 % faster; "
+            "2 cases are undecided",
+        ),
+        (_run(SLOWER[1], is_injected=True), "slowed down on purpose: 1 case regressed: decode is 19.5 % slower"),
+    ],
+)
+def test_the_sentence_says_what_matters_most_first(run: RunFile, sentence: str) -> None:
+    """What regressed with its carriers, then what breaks a bound, what improved, and what was not decided."""
+    assert verdict_sentence(run) == sentence
+
+
+def test_an_interrupted_run_says_so() -> None:
+    """What was judged until then is told after the word."""
+    assert verdict_sentence(replace(_run(), is_interrupted=True)) == "interrupted before anything was measured"
+    run = replace(_run(*_own(Outcome.PASS, 2)), is_interrupted=True)
+    assert verdict_sentence(run) == "interrupted: all 2 cases passed"
+
+
+def test_names_go_through_whoever_shows_the_sentence() -> None:
+    """Each name of the run, and nothing else, is handed to what escapes it."""
+    run = _run(*SLOWER, *_own(Outcome.SLOW, 1), attribution=Attribution(phases=(_carried(DECODE, "role"),)))
+    sentence = verdict_sentence(run, named=lambda name: f"<{name}>")
+    assert sentence == (
+        "2 cases regressed: <decode> is 19.5 % slower, carried by <role>, and <prefill> is 5.0 % slower; "
+        "1 case is slower than the forecast allows: <slow 0>"
+    )
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_a_tone_and_words(outcome: Outcome) -> None:
+    """One failing case makes a run bad; one that was not decided makes it unsure; all else is good."""
+    run = _run(*_own(Outcome.PASS, 2), *_own(outcome, 1))
+    expected = Tone.BAD if outcome.fails else Tone.GOOD if outcome.decides else Tone.UNSURE
+    assert verdict_tone(run) is expected
+    assert verdict_sentence(run)
+
+
+def test_a_run_of_nothing_is_unsure() -> None:
+    """Nothing measured is not good."""
+    assert verdict_tone(_run()) is Tone.UNSURE
+
+
+def test_outcomes_are_counted_in_their_order() -> None:
+    """What does not occur is not told."""
+    assert counts_words([*_own(Outcome.PASS, 2), *_own(Outcome.REGRESSED, 1)]) == "1 regressed, 2 pass"
+
+
+def test_cases_are_named_as_short_as_they_can_be() -> None:
+    """A phase by its last part, an operator with its phase, a case of a third party by what it has."""
+    assert case_words(SLOWER[1]) == "decode"
+    assert case_words(_case("operator/a/siso/decode/ffn_up", Outcome.PASS)) == "decode ffn_up"
+    assert case_words(_case("own/mine", Outcome.PASS)) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (1.195, "is 19.5 % slower"),
+        (0.75, "is 25.0 % faster"),
+        (1.0002, "takes as long as before"),
+        (20.6, "takes 20.6 times as long"),
+    ],
+)
+def test_changes_are_told_as_people_say_them(ratio: float, words: str) -> None:
+    """A percentage where that is easy to read, else a factor."""
+    assert change_words(ratio) == words
+
+
+def test_an_interval_needs_both_bounds() -> None:
+    """Without pairs there is none."""
+    assert interval_words(SLOWER[1]) == "-"
+    assert interval_words(replace(SLOWER[1], lower_ratio=1.1, upper_ratio=1.3)) == "+10.0 % to +30.0 %"
+
+
+def test_carriers_are_few_and_sure() -> None:
+    """Two are named, more are counted; of another phase or of a uniform shift there is none."""
+    attribution = Attribution(phases=(_carried(DECODE, "a", "b", "c"),))
+    assert carrier_words(DECODE, attribution) == "carried by a, b and 1 more"
+    assert carrier_words(PREFILL, attribution) == ""
+    assert carrier_words(DECODE, replace(attribution, uniform_shift=UniformShift(ratio=1.1, n_cases=3))) == ""
+
+
+def test_explained_phases_come_first() -> None:
+    """Phases with known carriers, other phases by their change, then the rest by the time lost."""
+    long, short = (
+        replace(_case(f"operator/{name}", Outcome.REGRESSED, 1.5), measured_ns=measured_ns)
+        for name, measured_ns in (("long", 900), ("short", 90))
+    )
+    attribution = Attribution(phases=(_carried(PREFILL, "a"),))
+    ordered = in_order_of_weight([short, long, SLOWER[1], SLOWER[0]], attribution)
+    assert ordered == (SLOWER[0], SLOWER[1], long, short)
