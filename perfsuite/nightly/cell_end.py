@@ -1,0 +1,135 @@
+"""What became of a cell: by the exit code of its pytest and by the run.json that this left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.nightly.cell_log import borrowed_place, broken_reason, log_lines
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_json import RUN_NAME, read_plain_run
+
+#: The report of a cell, beside the files that every run writes.
+JUNIT_NAME = "junit.xml"
+
+#: Of its cases, how many of a cell that counts as measured must be valid.
+LEAST_VALID_RATIO = 0.5
+
+_WORDS = {2: "was interrupted", 3: "pytest or the suite failed", 5: "no case was left to be measured"}
+
+
+class Ending(str, Enum):
+    """How a cell ended."""
+
+    #: Measured, and nothing fails; the cases by outcome say what could be judged.
+    MEASURED = "measured"
+    #: Measured, and a case fails.
+    FAILED = "failed"
+    #: Not measured, or not to the end, or on a board so busy that most cases are not valid.
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellEnd:
+    """How a cell ended, and why."""
+
+    ending: Ending
+    #: Of its pytest; None where that did not end by itself.
+    exit_code: int | None
+    seconds: float
+    #: In one line; "" where all is well.
+    why: str = ""
+    #: By outcome: how many cases there are.
+    n_cases: Mapping[str, int] = field(default_factory=dict)
+    #: labgrid's name of the board of a farm that was borrowed; None where none was.
+    place: str | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the cell was measured, and need not be again."""
+        return self.ending is not Ending.BROKEN
+
+    @property
+    def blames_its_place(self) -> bool:
+        """Whether another board of the farm might have done better: the run broke by itself, with no case measured."""
+        return self.ending is Ending.BROKEN and self.exit_code is not None and not self.n_cases
+
+
+def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) -> CellEnd:
+    """Tell what became of a cell whose pytest has ended.
+
+    Parameters
+    ----------
+    exit_code
+        Of pytest; 128 + N where signal N ended it.
+    stopped
+        Why it was stopped from without; None where it was not.
+    """
+    plain = _plain_run(folder)
+    outcomes = [Outcome(case["outcome"]) for case in plain["cases"]]
+    n_valid = sum(outcome is not Outcome.INVALID for outcome in outcomes)
+    is_valid = bool(outcomes) and n_valid >= LEAST_VALID_RATIO * len(outcomes)
+    is_whole = stopped is None and not plain.get("interrupted") and is_valid
+    ending = Ending.BROKEN
+    if is_whole and exit_code == 0:
+        ending = Ending.MEASURED
+    elif is_whole and exit_code == 1 and _fails(plain, outcomes):
+        ending = Ending.FAILED
+    lines = log_lines(folder)
+    why = ""
+    if ending is Ending.BROKEN:
+        why = stopped or _invalid(len(outcomes), n_valid, is_valid) or _why(lines, exit_code)
+    return CellEnd(
+        ending=ending,
+        exit_code=exit_code if stopped is None else None,
+        seconds=round(seconds, 1),
+        why=why,
+        n_cases=dict(Counter(outcome.value for outcome in outcomes)),
+        place=borrowed_place(lines),
+    )
+
+
+def has_run(folder: Path) -> bool:
+    """Whether a cell's run.json is there and can be read."""
+    try:
+        read_plain_run(folder / RUN_NAME)
+    except PerfsuiteError:
+        return False
+    return True
+
+
+def _plain_run(folder: Path) -> Mapping[str, Any]:
+    try:
+        return read_plain_run(folder / RUN_NAME)
+    except PerfsuiteError:
+        return {"cases": (), "interrupted": True}
+
+
+def _fails(plain: Mapping[str, Any], outcomes: Sequence[Outcome]) -> bool:
+    """Whether exit code 1 is the cases' own: one fails, or is undecided in a run that was asked to be strict.
+
+    What the run was asked for is read from what it says of itself: ``addopts`` may have asked for it.
+    """
+    is_strict = "--perf-strict" in plain.get("arguments", ())
+    return any(outcome.fails or (is_strict and not outcome.decides) for outcome in outcomes)
+
+
+def _invalid(n_cases: int, n_valid: int, is_valid: bool) -> str | None:
+    if is_valid or not n_cases:
+        return None
+    told = f"{n_cases - n_valid} of {n_cases} cases are not valid" if n_valid else "no case is valid"
+    return f"{told}: the board was busy, hot or unstable"
+
+
+def _why(lines: Sequence[str], exit_code: int) -> str:
+    """Say why a cell broke: by the log's line that says so, or else by the exit code."""
+    reason = broken_reason(lines)
+    if exit_code in (0, 1):
+        return f"not all was measured: {reason}" if reason else "not all was measured"
+    words = _WORDS.get(exit_code, f"ended by signal {exit_code - 128}" if exit_code > 128 else "")
+    return ": ".join(filter(None, (words, reason))) or f"exit code {exit_code}"

@@ -1,0 +1,163 @@
+"""The file of a night: which cells it has, and what became of them; written whole after each cell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from perfsuite import __version__
+from perfsuite.errors import PerfsuiteError
+from perfsuite.nightly.cell_end import CellEnd, Ending, cell_end, has_run
+from perfsuite.nightly.exit_file import read_exit
+from perfsuite.nightly.plan import NightPlan
+from perfsuite.records.field_checks import amount, by_name, count, list_of, object_of, one_of, or_none, text
+from perfsuite.records.json_file import write_json
+
+#: What the file is called in the folder of a night.
+STATE_NAME = "night.json"
+
+SCHEMA = 1
+
+Ends = Mapping[str, CellEnd]
+
+_AGAIN = "begin another night without --resume"
+
+_GIT_LIMIT_S = 10.0
+
+_END = object_of(
+    {
+        "ending": one_of([each.value for each in Ending]),
+        "exit_code": or_none(count),
+        "seconds": amount,
+        "why": text,
+        "n_cases": by_name(count),
+        "place": or_none(text),
+    }
+)
+_FIELDS = object_of(
+    {
+        "plan": by_name(list_of(text)),
+        "cells": by_name(_END),
+        "commit": or_none(text),
+        "suite_version": text,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NightOrigin:
+    """What is measured in a night: half of one and half of another is no night."""
+
+    #: Of the working tree; None where it has none.
+    commit: str | None
+    suite_version: str = __version__
+
+
+def origin_here() -> NightOrigin:
+    """Return what a night in this folder measures."""
+    command = ["git", "--no-optional-locks", "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_GIT_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return NightOrigin(commit=None)
+    return NightOrigin(commit=done.stdout.strip() or None)
+
+
+def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) -> None:
+    """Write what is known of a night."""
+    plain = {
+        "schema": SCHEMA,
+        **asdict(origin),
+        "plan": _asked(plan),
+        "cells": {key: {**asdict(end), "ending": end.ending.value} for key, end in ends.items()},
+    }
+    write_json(folder / STATE_NAME, plain, PerfsuiteError)
+
+
+def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, CellEnd]:
+    """Return what became of the cells of a night that is to be gone on with.
+
+    A cell whose pytest ended when the night did, too late to be noted, is there as its folder says; one whose run.json
+    is gone or cannot be read is not there.
+
+    Raises
+    ------
+    PerfsuiteError
+        The file cannot be read, or the night was begun with another plan, at another commit, or by another version.
+    """
+    path = folder / STATE_NAME
+    plain = _read(path)
+    if differing := _difference(plain["plan"], _asked(plan)):
+        raise PerfsuiteError(f"{path}: the plan has changed since the night began: {differing}; {_AGAIN}")
+    _refuse_other_origin(path, NightOrigin(commit=plain["commit"], suite_version=plain["suite_version"]), origin)
+    ends = {cell.key: _end(plain["cells"][cell.key]) for cell in plan.cells if cell.key in plain["cells"]}
+    for cell in plan.cells:
+        known, note = ends.get(cell.key), read_exit(folder / cell.key)
+        if note is not None and (known is None or not known.is_finished):
+            ends[cell.key] = cell_end(folder / cell.key, note.exit_code, note.seconds, None)
+    return {key: end for key, end in ends.items() if not end.is_finished or has_run(folder / key)}
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        plain = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PerfsuiteError(f"{path}: cannot be read ({error}); {_AGAIN}") from error
+    if not isinstance(plain, dict) or plain.get("schema") != SCHEMA or isinstance(plain["schema"], bool):
+        raise PerfsuiteError(f"{path}: is no file of a night of schema {SCHEMA}; {_AGAIN}")
+    if missing := sorted({"plan", "cells", "commit", "suite_version"} - plain.keys()):
+        raise PerfsuiteError(f"{path}: {missing[0]} is missing; {_AGAIN}")
+    if wrong := _FIELDS(plain):
+        raise PerfsuiteError(f"{path}: {wrong.removeprefix('.')}; {_AGAIN}")
+    for key, each in plain["cells"].items():
+        if missing := sorted({"ending", "exit_code", "seconds"} - each.keys()):
+            raise PerfsuiteError(f"{path}: cells[{key!r}].{missing[0]} is missing; {_AGAIN}")
+    return plain
+
+
+def _end(plain: Mapping[str, Any]) -> CellEnd:
+    return CellEnd(
+        ending=Ending(plain["ending"]),
+        exit_code=plain["exit_code"],
+        seconds=plain["seconds"],
+        why=plain.get("why", ""),
+        n_cases=plain.get("n_cases", {}),
+        place=plain.get("place"),
+    )
+
+
+def _refuse_other_origin(path: Path, began: NightOrigin, now: NightOrigin) -> None:
+    if began.commit != now.commit:
+        old, new = ((each or "none")[:12] for each in (began.commit, now.commit))
+        raise PerfsuiteError(
+            f"{path}: the night began at commit {old}, and the working tree is at {new}; "
+            f"check that one out, or {_AGAIN}"
+        )
+    if began.suite_version != now.suite_version:
+        raise PerfsuiteError(
+            f"{path}: the night began with perfsuite {began.suite_version}, and this is {now.suite_version}; "
+            f"install that one, or {_AGAIN}"
+        )
+
+
+def _asked(plan: NightPlan) -> dict[str, list[str]]:
+    """Return what is asked of each cell: what must not change within a night."""
+    return {cell.key: list(cell.words) for cell in plan.cells}
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """Name the first cell that is not as it was."""
+    for key in (*old, *new):
+        if key not in new:
+            return f"{key} is gone"
+        if key not in old:
+            return f"{key} is new"
+        if old[key] != new[key]:
+            return f"{key} was {' '.join(map(str, old[key]))}, is {' '.join(new[key])}"
+    return None

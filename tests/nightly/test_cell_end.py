@@ -1,0 +1,114 @@
+"""What a cell's exit code and files say became of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.nightly.cell_end import CellEnd, Ending, cell_end
+from perfsuite.nightly.cell_log import LOG_NAME
+
+
+def end_of(
+    folder: Path, exit_code: int, *outcomes: str, log: str = "", stopped: str | None = None, **more: object
+) -> CellEnd:
+    """Return the end of a cell that left a run of these outcomes."""
+    cases = [{"id": f"phase/{n}", "outcome": outcome} for n, outcome in enumerate(outcomes)]
+    if outcomes:
+        (folder / "run.json").write_text(json.dumps({"schema": 1, "cases": cases, **more}))
+    (folder / LOG_NAME).write_text(log)
+    return cell_end(folder, exit_code, 1.0, stopped)
+
+
+def test_a_cell_is_measured_where_nothing_fails(tmp_path: Path) -> None:
+    """Exit code 0, with cases; they are counted."""
+    end = end_of(tmp_path, 0, "pass", "new", "new")
+    assert (end.ending, end.why, end.n_cases) == (Ending.MEASURED, "", {"pass": 1, "new": 2})
+
+
+@pytest.mark.parametrize("outcome", ["regressed", "slow", "impossible"])
+def test_a_cell_fails_where_a_case_does(tmp_path: Path, outcome: str) -> None:
+    """Exit code 1, and a case that says why."""
+    assert end_of(tmp_path, 1, "pass", outcome).ending is Ending.FAILED
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "outcomes", "log", "why"),
+    [
+        (0, (), "no tests ran\n", "not all was measured: no tests ran"),
+        (1, ("pass", "invalid"), "1 error\n", "not all was measured: 1 error"),
+        (2, ("pass",), "", "was interrupted"),
+        (3, (), "INTERNALERROR> boom\n", "pytest or the suite failed: boom"),
+        (4, (), "ERROR: ssh board: no route\n\n", "ssh board: no route"),
+        (5, (), "", "no case was left to be measured"),
+        (137, (), "", "ended by signal 9"),
+        (77, (), "", "exit code 77"),
+    ],
+)
+def test_a_cell_that_was_not_measured_is_broken(
+    tmp_path: Path, exit_code: int, outcomes: tuple[str, ...], log: str, why: str
+) -> None:
+    """It tells why, by its log or by its exit code, and never counts as passed or as failed."""
+    end = end_of(tmp_path, exit_code, *outcomes, log=log)
+    assert (end.ending, end.why) == (Ending.BROKEN, why)
+
+
+def test_a_cell_without_a_valid_case_is_broken(tmp_path: Path) -> None:
+    """A board that was busy with something else is tried again, and is never green by silence."""
+    end = end_of(tmp_path, 0, "invalid", "invalid")
+    assert (end.ending, end.why) == (Ending.BROKEN, "no case is valid: the board was busy, hot or unstable")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "ending"),
+    [
+        (("pass", "invalid"), Ending.MEASURED),
+        (("pass", "invalid", "invalid"), Ending.BROKEN),
+        (("pass", *["invalid"] * 99), Ending.BROKEN),
+    ],
+)
+def test_a_cell_is_measured_where_half_of_its_cases_are_valid(
+    tmp_path: Path, outcomes: tuple[str, ...], ending: Ending
+) -> None:
+    """One valid case among many makes no cell green; the row has the numbers."""
+    end = end_of(tmp_path, 0, *outcomes)
+    assert end.ending is ending
+    if ending is Ending.BROKEN:
+        n_invalid = len(outcomes) - 1
+        assert end.why.startswith(f"{n_invalid} of {len(outcomes)} cases are not valid: the board was busy")
+
+
+def test_a_strict_run_fails_by_what_is_undecided(tmp_path: Path) -> None:
+    """The run says that it was asked for --perf-strict, on the command line or by addopts."""
+    assert end_of(tmp_path, 1, "new", arguments=["--perf-strict"]).ending is Ending.FAILED
+    assert end_of(tmp_path, 1, "new", arguments=["--device=host"]).ending is Ending.BROKEN
+    assert (
+        end_of(tmp_path, 1, "pass", arguments=["--perf-strict"], log="1 error\n").why == "not all was measured: 1 error"
+    )
+
+
+def test_a_cell_that_was_stopped_is_broken_whatever_it_left(tmp_path: Path) -> None:
+    """Why it was stopped counts for more than how it ended."""
+    end = end_of(tmp_path, 0, "pass", stopped="took longer than its limit of 2 s")
+    assert (end.ending, end.why, end.exit_code) == (Ending.BROKEN, "took longer than its limit of 2 s", None)
+
+
+def test_an_interrupted_run_is_broken(tmp_path: Path) -> None:
+    """What it holds is not all."""
+    assert end_of(tmp_path, 1, "regressed", interrupted=True).ending is Ending.BROKEN
+
+
+def test_the_board_that_was_borrowed_is_told(tmp_path: Path) -> None:
+    """It stands near the beginning of a log that may be long."""
+    log = "perfsuite: borrowed attic-1 (ssh root@attic:22) as desk/me\n" + "x\n" * 200_000 + "ERROR: lost\n"
+    end = end_of(tmp_path, 4, log=log)
+    assert (end.place, end.why) == ("attic-1", "lost")
+
+
+def test_a_place_is_blamed_where_a_run_broke_on_it_by_itself(tmp_path: Path) -> None:
+    """Not for what was measured and is invalid, and not for a run that was stopped."""
+    assert end_of(tmp_path, 4, log="ERROR: lost\n").blames_its_place
+    assert not end_of(tmp_path, 4, stopped="ended with the night").blames_its_place
+    assert not end_of(tmp_path, 0, "invalid").blames_its_place

@@ -1,0 +1,136 @@
+"""The file of a night."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.nightly.cell_end import CellEnd, Ending
+from perfsuite.nightly.exit_file import ExitNote, write_exit
+from perfsuite.nightly.night_state import STATE_NAME, NightOrigin, read_state, write_state
+
+from .conftest import ORIGIN, cells, plan_of
+
+PLAN = plan_of(*cells("host", "a", "b"))
+ENDS = {"host/a-siso": CellEnd(ending=Ending.FAILED, exit_code=1, seconds=2.5, n_cases={"slow": 1})}
+
+
+RUN = '{"schema": 1, "cases": [{"id": "phase/a", "outcome": "pass"}]}'
+
+
+def write_night(folder: Path) -> None:
+    """Write the state of the night, and the run of its cell."""
+    write_state(folder, PLAN, ENDS, ORIGIN)
+    (folder / "host/a-siso").mkdir(parents=True)
+    (folder / "host/a-siso/run.json").write_text(RUN)
+
+
+def test_a_night_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Each cell that ended is there with all that is known of it."""
+    write_night(tmp_path)
+    assert read_state(tmp_path, PLAN, ORIGIN) == ENDS
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (cells("host", "a"), "host/b-siso is gone"),
+        (cells("host", "a", "b", "c"), "host/c-siso is new"),
+        (cells("host", "a", "b", arguments=("--x",)), "host/a-siso was --device=host --model=a --scenario=siso, is"),
+    ],
+)
+def test_a_changed_plan_is_refused_with_the_first_difference(
+    tmp_path: Path, changed: tuple[object, ...], told: str
+) -> None:
+    """Cells that are gone, new or different are named."""
+    write_night(tmp_path)
+    with pytest.raises(PerfsuiteError, match=told):
+        read_state(tmp_path, plan_of(*changed), ORIGIN)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}', '{"schema": 1, "plan": 1}'])
+def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    """One line says how to begin anew."""
+    (tmp_path / STATE_NAME).write_text(text)
+    with pytest.raises(PerfsuiteError, match="without --resume"):
+        read_state(tmp_path, PLAN, ORIGIN)
+
+
+def test_a_cell_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
+    """An end of an unknown kind is no end."""
+    write_night(tmp_path)
+    path = tmp_path / STATE_NAME
+    path.write_text(path.read_text().replace("failed", "fell"))
+    with pytest.raises(PerfsuiteError, match=r"cells\['host/a-siso'\]\.ending is 'fell', expected one of"):
+        read_state(tmp_path, PLAN, ORIGIN)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"seconds": 2.5', '"seconds": "long"', "seconds is 'long'"),
+        ('"exit_code": 1', '"exit_code": -15', "exit_code is -15"),
+        ('"slow": 1', '"slow": []', "n_cases['slow'] is a list"),
+        ('"place": null', '"place": 7', "place is 7"),
+        ('"exit_code": 1,', "", "exit_code is missing"),
+        ('"cells": {', '"cells": 1, "x": {', "cells is 1, expected an object"),
+        ('"schema": 1', '"schema": true', "is no file of a night"),
+        ('"suite_version": "1",', "", "suite_version is missing"),
+        ('"--model=a"', "7", "plan['host/a-siso'][1] is 7"),
+    ],
+)
+def test_a_damaged_field_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    """It is named with its value and what is expected, and another night is offered."""
+    write_night(tmp_path)
+    path = tmp_path / STATE_NAME
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(PerfsuiteError) as raised:
+        read_state(tmp_path, PLAN, ORIGIN)
+    assert told in str(raised.value)
+    assert "without --resume" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("origin", "told"),
+    [
+        (
+            NightOrigin(commit="1" * 40, suite_version="1"),
+            "began at commit 000000000000, and the working tree is at 111",
+        ),
+        (NightOrigin(commit=None, suite_version="1"), "the working tree is at none; check that one out"),
+        (NightOrigin(commit="0" * 40, suite_version="2"), "began with perfsuite 1, and this is 2; install that one"),
+    ],
+)
+def test_a_night_of_another_commit_or_version_is_refused(tmp_path: Path, origin: NightOrigin, told: str) -> None:
+    """Half a night of one and half of another can be compared with nothing."""
+    write_night(tmp_path)
+    with pytest.raises(PerfsuiteError, match=told):
+        read_state(tmp_path, PLAN, origin)
+
+
+@pytest.mark.parametrize("text", [None, "{"])
+def test_a_cell_whose_run_cannot_be_read_is_not_finished(tmp_path: Path, text: str | None) -> None:
+    """A run that was taken away, or half of one, is measured again."""
+    write_night(tmp_path)
+    path = tmp_path / "host/a-siso/run.json"
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+    assert read_state(tmp_path, PLAN, ORIGIN) == {}
+
+
+def test_a_cell_that_ended_with_its_night_is_not_lost(tmp_path: Path) -> None:
+    """Its keeper left the exit code; one that was noted as broken meanwhile counts as it ended."""
+    write_night(tmp_path)
+    folder = tmp_path / "host/b-siso"
+    folder.mkdir()
+    (folder / "run.json").write_text(RUN)
+    assert list(read_state(tmp_path, PLAN, ORIGIN)) == ["host/a-siso"]
+    write_exit(folder, ExitNote(exit_code=0, seconds=3.0))
+    end = read_state(tmp_path, PLAN, ORIGIN)["host/b-siso"]
+    assert (end.ending, end.exit_code, end.seconds) == (Ending.MEASURED, 0, 3.0)

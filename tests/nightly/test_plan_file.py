@@ -1,0 +1,159 @@
+"""Plans of nights in TOML, and every mistake in them as one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.nightly.plan import NightPlan
+from perfsuite.nightly.plan_file import read_plan
+
+WHOLE = """
+schema = 1
+models = ["smollm2-135m-q8_0", "models/own.gguf"]
+scenarios = ["siso", "liso"]
+arguments = ["--perf-replicates=5"]
+cell_limit = "45m"
+night_limit = "8h"
+wait = "30m"
+history = "history"
+
+[[board]]
+device = "host"
+scenarios = ["siso"]
+
+[[board]]
+name = "attic"
+device = "rubikpi"
+farm = "farm:20408"
+at_once = 2
+models = ["smollm2-135m-q8_0"]
+arguments = ["--threads=4"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the file that the plan names."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/own.gguf").touch()
+
+
+def read(folder: Path, text: str) -> NightPlan:
+    """Read a plan's text."""
+    path = folder / "plan.toml"
+    path.write_text(text)
+    return read_plan(path)
+
+
+def test_a_plan_is_a_matrix(tmp_path: Path) -> None:
+    """Boards times models times scenarios; a board's own lists take the place of the plan's, arguments are added."""
+    (tmp_path / "plan.toml").write_text(WHOLE)
+    plan = read_plan(tmp_path / "plan.toml")
+    assert [cell.key for cell in plan.cells] == [
+        "host/smollm2-135m-q8_0-siso",
+        "host/models_own.gguf-siso",
+        "attic/smollm2-135m-q8_0-siso",
+        "attic/smollm2-135m-q8_0-liso",
+    ]
+    kept = f"--perf-history={tmp_path / 'history'}"
+    assert plan.cells[0].arguments == ("--perf-wait=1800s", kept, "--perf-replicates=5")
+    assert plan.cells[2].arguments[:3] == ("--farm=farm:20408", "--farm-wait=1800s", "--perf-wait=1800s")
+    assert plan.cells[2].arguments[-2:] == ("--perf-replicates=5", "--threads=4")
+    assert (plan.at_once, plan.cell_limit_s, plan.night_limit_s) == ({"host": 1, "attic": 2}, 2700, 28800)
+    assert plan.wait_s == 1800
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("schema = 1", "schema = 2", "schema is '2', expected 1"),
+        ("schema = 1", "schema = true", "schema is 'True', expected 1"),
+        ("schema = 1", "schema = ", "is no TOML"),
+        ("night_limit", "nihgt_limit", "nihgt_limit is unknown; accepted are arguments, board, cell_limit"),
+        ("at_once", "atonce", "board.atonce is unknown"),
+        ('cell_limit = "45m"', "cell_limit = 45", "expected a time from 1s to 30 days"),
+        ('cell_limit = "45m"', 'cell_limit = "0s"', "expected a time from 1s to 30 days"),
+        ('cell_limit = "45m"', 'cell_limit = "45"', "expected a time from 1s to 30 days"),
+        ('wait = "30m"', 'wait = "31d"', "wait is '31d', expected a time from"),
+        ('wait = "30m"', 'wait = "9999999h"', "expected a time from 1s to 30 days"),
+        ('models = ["smollm2-135m-q8_0", "models/own.gguf"]', "", "models is missing"),
+        ("own.gguf", "other.gguf", "models: models/other.gguf: there is no such file"),
+        ('["smollm2-135m-q8_0"]', '["smollm2-135m-q9_0"]', "models: "),
+        ('scenarios = ["siso", "liso"]', 'scenarios = "siso"', "scenarios is 'siso', expected a list of texts"),
+        ('scenarios = ["siso"]', 'scenarios = ["sisi"]', "sisi"),
+        ('"--threads=4"', '"--device=host"', "arguments is '--device=host'"),
+        ('"--threads=4"', '"--perf-wait=1m"', "arguments is '--perf-wait=1m'"),
+        ('"--threads=4"', '"--perf-address=local"', "arguments is '--perf-address=local'"),
+        ('"--threads=4"', '"-n2"', "arguments is '-n2'"),
+        ('"--threads=4"', '"--threads", "4"', "arguments is '4'"),
+        ('"--threads=4"', '"--farm-wait=2h"', "arguments is '--farm-wait=2h'"),
+        ('farm = "farm:20408"', 'farm = "-x"', "--farm=-x"),
+        ('farm = "farm:20408"', "farm = 1", "board.farm is '1'"),
+        ('farm = "farm:20408"', "", "at_once is '2', expected 1 without a farm"),
+        ("at_once = 2", "at_once = 0", "board.at_once is '0'"),
+        ('name = "attic"', 'name = "../attic"', "board.name is '../attic'"),
+        ('name = "attic"', 'name = "host"', "occurs twice"),
+        (
+            'name = "attic"',
+            'name = "night.json"',
+            "board.name is 'night.json', expected at most 100 characters, and none",
+        ),
+        ('name = "attic"', f'name = "{"x" * 101}"', "expected at most 100 characters"),
+        ('device = "rubikpi"', 'device = "hots"', "hots"),
+        ('device = "rubikpi"', 'device = "host"', "board.device is 'host', expected a device that is reached by ssh"),
+        ('device = "rubikpi"', 'device = "pixel8pro"', "it is reached by adb"),
+        ('history = "history"', "history = 1", "history is '1'"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    """It names the file, the value and what is accepted."""
+    assert old in WHOLE
+    with pytest.raises(PerfsuiteError) as raised:
+        read(tmp_path, WHOLE.replace(old, new, 1))
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_plan_needs_a_board(tmp_path: Path) -> None:
+    """Without one there is nothing to run on."""
+    with pytest.raises(PerfsuiteError, match=r"expected one table \[\[board\]\] for each board"):
+        read(tmp_path, 'schema = 1\nmodels = ["a"]\nscenarios = ["siso"]')
+
+
+def test_a_plan_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The file is named."""
+    with pytest.raises(PerfsuiteError, match=r"plan\.toml: cannot be read"):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_a_plan_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody may ever write into a pipe."""
+    os.mkfifo(tmp_path / "plan.toml")
+    with pytest.raises(PerfsuiteError, match=r"plan\.toml: is no file"):
+        read_plan(tmp_path / "plan.toml")
+
+
+def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
+    """Whatever the profiles are called, and whoever logs in; a farm's boards are no lane with anything else."""
+    (tmp_path / "devices").mkdir()
+    for name, address in (("first", "root@Shelf"), ("second", "ci@shelf"), ("third", "attic")):
+        text = f'extends = "generic-ssh"\n[reach]\naddress = "{address}"\n'
+        (tmp_path / f"devices/{name}.toml").write_text(text)
+    boards = "".join(f'[[board]]\ndevice = "{name}"\n' for name in ("first", "second", "third", "host"))
+    farm = '[[board]]\nname = "local"\ndevice = "first"\nfarm = true\n'
+    plan = read(tmp_path, f'schema = 1\nmodels = ["smollm2-135m-q8_0"]\nscenarios = ["siso"]\n{boards}{farm}')
+    lanes = {cell.board: cell.lane for cell in plan.cells}
+    assert lanes["first"] == lanes["second"]
+    assert len(set(lanes.values())) == 4
+    assert [cell.is_of_farm for cell in plan.cells] == [False] * 4 + [True]
+
+
+def test_a_long_wait_is_told_in_plain_digits(tmp_path: Path) -> None:
+    """pytest's option takes no exponent."""
+    plan = read(tmp_path, WHOLE.replace('wait = "30m"', 'wait = "720h"'))
+    assert "--perf-wait=2592000s" in plan.cells[0].arguments
