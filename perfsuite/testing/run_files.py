@@ -1,0 +1,180 @@
+"""Makes up whole runs, for tests of what reads and shows them."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+
+from perfsuite import __version__
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import Commit, RunOrigin
+from perfsuite.report.run_file import RunFile
+from perfsuite.testing.hostile_names import HOSTILE_NAMES
+from perfsuite.testing.run_cases import ARCHITECTURE, WORKLOAD, PlannedCase, planned_cases
+from perfsuite.testing.run_judgements import CHOSEN_CASES, Circumstances, planned_outcome, synthetic_judgement
+from perfsuite.testing.run_observations import synthetic_observation
+
+__all__ = ["CHOSEN_CASES", "HOSTILE_NAMES", "synthetic_observation", "synthetic_run"]
+
+
+def synthetic_run(
+    *,
+    n_cases: int = 500,
+    seed: int = 0,
+    started_at: str = "2026-03-01T02:00:00.000+00:00",
+    change_ratio: float = 1.0,
+    n_regressed: int = 5,
+    names: Sequence[str] = (),
+    against: str | None = "settings ubatch=512",
+) -> RunFile:
+    """Make up a run: the same cases in each, in which about 60 and more have every outcome.
+
+    Parameters
+    ----------
+    n_cases
+        The first of them are the phases, then those with the given names, then the operators.
+    seed
+        Of the samples and of what tells runs apart; two runs of one seed and time are equal.
+    change_ratio
+        By how much the times of `CHOSEN_CASES` and of their baselines are multiplied: a change between two runs that
+        neither of them tells.
+    n_regressed
+        So many cases are slower than their baselines: the first of `CHOSEN_CASES`, then operators.
+    names
+        Of a third party's cases; they are written wherever else a run holds words of somebody's choice, too.
+    against
+        What the engine was compared with in pairs; None leaves it with its stored baseline.
+    """
+    cases = planned_cases(n_cases, names)
+    circumstances = Circumstances(seed=seed, change_ratio=change_ratio, has_pairs=against is not None)
+    judgements = _judgements(cases, n_regressed, circumstances)
+    return RunFile(
+        suite_version=__version__,
+        started_at=started_at,
+        device=_pick(names, 0, "host"),
+        workload=_pick(names, 1, WORKLOAD),
+        subjects={"llama": _pick(names, 2, "llama 0.5.0, ggml 0.25.3"), "kernels": "AMD EPYC (Intel(R) OpenCL)"},
+        fingerprints=_fingerprints(names),
+        ceilings=_CEILINGS,
+        durations_s={"ceilings": 5.2, "llama": 41.6, "kernels": 21.8, "trace": 0.8},
+        operator_share_ratio={"prefill": 0.9932, "decode": 0.9825},
+        n_discarded_replicates={"llama": 1, "kernels": 0},
+        peak_rss_bytes=548_466_688,
+        judgements=judgements,
+        sentinels_ns=_sentinels(seed),
+        covariates=_COVARIATES,
+        against=against and _pick(names, 3, against),
+        attribution=_attribution(judgements, names),
+        origin=_origin(f"{seed}/{started_at}", against, names),
+    )
+
+
+def _judgements(cases: Sequence[PlannedCase], n_regressed: int, circumstances: Circumstances) -> tuple[Judgement, ...]:
+    known = {case.case_id for case in cases}
+    candidates = [*(each for each in CHOSEN_CASES if each in known)]
+    candidates += [case.case_id for case in cases if case.kind == "operator" and case.case_id not in CHOSEN_CASES]
+    regressed = set(candidates[:n_regressed])
+    made, place = [], 0
+    for case in cases:
+        outcome = Outcome.REGRESSED if case.case_id in regressed else planned_outcome(place)
+        place += case.case_id not in CHOSEN_CASES
+        if case.case_id in CHOSEN_CASES and outcome is not Outcome.REGRESSED:
+            outcome = Outcome.PASS
+        made.append(synthetic_judgement(case, outcome, circumstances))
+    return tuple(made)
+
+
+def _attribution(judgements: Sequence[Judgement], names: Sequence[str]) -> Attribution:
+    """Blame the operators that regressed for what their phase lost."""
+    regressed = [each for each in judgements if each.outcome is Outcome.REGRESSED]
+    phases: list[PhaseAttribution] = []
+    for phase in (each for each in regressed if each.kind == "phase"):
+        beginning = f"{phase.case_id.replace('phase/', 'operator/', 1)}/"
+        operators = [each for each in regressed if each.case_id.startswith(beginning)]
+        if operators:
+            phases.append(_blamed(phase, operators, names[10 * len(phases) :]))
+    return Attribution(phases=tuple(phases))
+
+
+def _blamed(phase: Judgement, operators: Sequence[Judgement], names: Sequence[str]) -> PhaseAttribution:
+    lost_ns = phase.lost_ns or 1
+    carriers = tuple(
+        Carrier(
+            case_id=each.case_id,
+            role=_pick(names, 4, each.case_id.rpartition("/")[2]),
+            lost_ns=each.lost_ns or 0,
+            share_ratio=(each.lost_ns or 0) / lost_ns,
+            is_significant=True,
+        )
+        for each in sorted(operators, key=lambda each: -(each.lost_ns or 0))[:5]
+    )
+    unexplained_ns = lost_ns - sum(each.lost_ns for each in carriers)
+    return PhaseAttribution(case_id=phase.case_id, lost_ns=lost_ns, carriers=carriers, unexplained_ns=unexplained_ns)
+
+
+def _origin(identity: str, against: str | None, names: Sequence[str]) -> RunOrigin:
+    digest = hashlib.sha256(identity.encode()).hexdigest()
+    compared = (f"--against={against}",) if against else ()
+    return RunOrigin(
+        run_id=digest[:16],
+        arguments=("--device=host", f"--model={ARCHITECTURE}", *compared, *names[:3]),
+        environment={"LLAMA_CPP_LIB_PATH": _pick(names, 5, "/opt/llama/lib")},
+        commit=Commit(sha=digest[:40], is_dirty=False, branch=_pick(names, 6, "main")),
+    )
+
+
+def _fingerprints(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    machine = {"soc": "AMD EPYC, cpu family 26, model 2", "n_cores": "2", "memory_gib": "32", "machine": "x86_64"}
+    engine = {"engine": "llama 0.5.0, ggml 0.25.3", "model": _pick(names, 7, "synthetic:63c426630df83d22")}
+    device = {"opencl_platform": "Intel(R) OpenCL", "opencl_device": _pick(names, 8, "AMD EPYC")}
+    return {"llama": {**machine, **engine, "threads": "2", "backend": "cpu"}, "kernels": {**machine, **device}}
+
+
+def _sentinels(seed: int) -> dict[str, dict[str, tuple[int, ...]]]:
+    chance = random.Random(f"{seed}/sentinels")
+    usual_ns = {"memory": 880_000, "compute": 187_000}
+    return {
+        group: {
+            name: tuple(round(chance.gauss(time, time * 0.01)) for _ in range(10)) for name, time in usual_ns.items()
+        }
+        for group in ("llama", "kernels")
+    }
+
+
+def _pick(names: Sequence[str], place: int, usual: str) -> str:
+    """Return one of the names, in rotation; what is usual where there are none."""
+    return names[place % len(names)] if names else usual
+
+
+def _bandwidth(working_set_bytes: int, read_bytes_per_s: float) -> Bandwidth:
+    return Bandwidth(
+        working_set_bytes=working_set_bytes,
+        read_bytes_per_s=read_bytes_per_s,
+        copy_bytes_per_s=read_bytes_per_s * 0.97,
+        triad_bytes_per_s=read_bytes_per_s * 1.02,
+    )
+
+
+_CEILINGS = Ceilings(
+    n_threads=2,
+    bandwidths=(_bandwidth(1 << 20, 5.1e11), _bandwidth(16 << 20, 2.4e11), _bandwidth(128 << 20, 5.8e10)),
+    fp32_flops_per_s=5.32e11,
+    int8_flops_per_s=2.14e12,
+    f16_flops_per_s=None,
+    dispatch_ns=123,
+)
+
+_COVARIATES: dict[str, dict[str, float | None]] = {
+    group: {
+        "load_average": 0.04,
+        "cpu_mhz": 2596.1,
+        "temperature_celsius": None,
+        "waiting_ratio": 0.0023,
+        "steal_ratio": 0.0,
+    }
+    for group in ("llama", "kernels")
+}
