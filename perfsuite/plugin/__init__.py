@@ -9,12 +9,10 @@ from perfsuite.plugin.hooks import (
     pytest_ignore_collect,
     pytest_pyfunc_call,
     pytest_report_header,
-    pytest_report_teststatus,
-    pytest_runtest_makereport,
     pytest_runtestloop,
-    pytest_sessionfinish,
-    pytest_terminal_summary,
 )
+from perfsuite.plugin.run_end import pytest_sessionfinish, pytest_terminal_summary
+from perfsuite.plugin.statuses import pytest_report_teststatus, pytest_runtest_makereport
 
 __all__ = [
     "perf",

@@ -10,7 +10,6 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import of_engine
 from perfsuite.plugin.options import RunConfig
 from perfsuite.workload.ggml_types import GGML_TYPES
@@ -30,12 +29,14 @@ def add_against_options(group: pytest.OptionGroup) -> None:
     group.addoption("--against-model", metavar="PATH|NAME", help="compare, in pairs, with another model file")
     group.addoption("--against-args", metavar="NAME=VALUE ..", help=f"compare, in pairs, with settings: {_ACCEPTED}")
     group.addoption(
-        "--perf-budget", metavar="SECONDS", help="time for the pairs of --against, such as 120s or 5m (default 90s)"
+        "--perf-budget", metavar="SECONDS", help="time for the pairs of --against, such as 120s, 5m or 1h (default 90s)"
     )
 
 
-def with_old_side(config: RunConfig, option: object) -> RunConfig:
+def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True) -> RunConfig:
     """Return the run with the old side that the options name, if they name one.
+
+    A build is looked for on the board, unless that is not to be asked, as where cases are only listed.
 
     Raises
     ------
@@ -49,7 +50,8 @@ def with_old_side(config: RunConfig, option: object) -> RunConfig:
     if config.baseline_mode == "record":
         raise pytest.UsageError("--baseline=record: pairs compare two sides and record neither; leave out --against")
     try:
-        old = _old_side(config, named["against"], named["against_model"], named["against_args"])
+        library_dir = named["against"] if asks_board else None
+        old = _old_side(config, library_dir, named["against_model"], named["against_args"])
     except PerfsuiteError as error:
         raise pytest.UsageError(f"--{next(iter(given)).replace('_', '-')}: {error}") from None
     told = ", ".join(f"{_KINDS[name]} {value}" for name, value in given.items())
@@ -59,8 +61,8 @@ def with_old_side(config: RunConfig, option: object) -> RunConfig:
 def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arguments: str | None) -> RunConfig:
     old = config
     if library_dir is not None:
-        engine = find_engine(Path(library_dir))
-        old = replace(old, engine=engine, opencl=old.opencl and of_engine(old.opencl, engine, config.cache_dir))
+        engine = config.board.find_engine(Path(library_dir))
+        old = replace(old, other_engine=engine, opencl=old.opencl and of_engine(old.opencl, engine, config.cache_dir))
     if model is not None:
         weights = resolve(model, cache_dir=config.cache_dir / "models")
         old = replace(old, workload=replace(old.workload, weights=weights))
@@ -79,7 +81,7 @@ def _with_argument(config: RunConfig, argument: str) -> RunConfig:
 
 
 def _threads(config: RunConfig, value: str) -> RunConfig | None:
-    return replace(config, n_threads=int(value)) if _is_count(value) else None
+    return replace(config, asked_threads=int(value)) if _is_count(value) else None
 
 
 def _ubatch(config: RunConfig, value: str) -> RunConfig | None:

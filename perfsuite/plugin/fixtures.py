@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import pytest
 
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.plugin.margins import marker_margin
+from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.replay import ReplayClock
 from perfsuite.plugin.session import PerfSession
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
+from perfsuite.report.exports.case_properties import case_properties, run_properties
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
+#: No latency; what is written must be read again.
+_FOREVER_NS = 2**63
+
 JUDGEMENT_KEY = pytest.StashKey[Judgement]()
+_SUITE_IS_TOLD_KEY = pytest.StashKey[bool]()
 
 
 class Perf:
@@ -60,14 +67,17 @@ class Perf:
     def check(
         self,
         case_id: str,
-        samples_ns: Sequence[int],
+        samples_ns: Sequence[float],
         *,
         floor_ns: int | None = None,
         expected_ns: int | None = None,
         limit_ns: int | None = None,
     ) -> Judgement:
-        """Judge latencies that the test itself measured, ns, one a replicate, against the bounds given."""
-        samples = CaseSamples(case_id=case_id, samples_ns=tuple(samples_ns))
+        """Judge latencies that the test itself measured, ns, one a replicate, against the bounds given.
+
+        Parts of a nanosecond are rounded; what is no time fails the test.
+        """
+        samples = CaseSamples(case_id=case_id, samples_ns=_whole_ns(case_id, samples_ns))
         expectation = Expectation(floor_ns=floor_ns, expected_ns=expected_ns, limit_ns=limit_ns)
         kind = case_id.split("/", 1)[0]
         margin = marker_margin(self._request.node)
@@ -77,9 +87,7 @@ class Perf:
         if JUDGEMENT_KEY in self._request.node.stash:
             pytest.fail("perf judges one case a test; parametrize the test for more", pytrace=False)
         self._request.node.stash[JUDGEMENT_KEY] = judgement
-        self._request.node.user_properties.append(("perf_outcome", judgement.outcome.value))
-        if judgement.measured_ns is not None:
-            self._request.node.user_properties.append(("perf_measured_ns", judgement.measured_ns))
+        self._request.node.user_properties.extend(case_properties(judgement).items())
         if judgement.samples_ns and judgement.outcome is not Outcome.INVALID:
             self._replay(judgement)
         text = f"{judgement.outcome.value}: {judgement.case_id}: {judgement.reason}"
@@ -102,10 +110,27 @@ class Perf:
         benchmark.pedantic(lambda: None, rounds=len(judgement.samples_ns), iterations=1)
 
 
+def _whole_ns(case_id: str, samples_ns: Sequence[float]) -> tuple[int, ...]:
+    for sample_ns in samples_ns:
+        if isinstance(sample_ns, bool) or not isinstance(sample_ns, Real) or not 0 <= sample_ns < _FOREVER_NS:
+            pytest.fail(f"{case_id}: samples_ns has {sample_ns!r}, expected times in ns of 0 or more", pytrace=False)
+    return tuple(round(sample_ns) for sample_ns in samples_ns)
+
+
 @pytest.fixture
 def perf(request: pytest.FixtureRequest) -> Perf:
     """Judge performance cases; needs ``--device``."""
     session = request.config.stash.get(SESSION_KEY, None)
     if session is None:
         pytest.skip("performance cases need --device=NAME, such as --device=host")
+    if not request.config.stash.get(_SUITE_IS_TOLD_KEY, False):
+        request.config.stash[_SUITE_IS_TOLD_KEY] = True
+        _tell_suite(request, session.config)
     return Perf(request, session)
+
+
+def _tell_suite(request: pytest.FixtureRequest, run: RunConfig) -> None:
+    """Let a JUnit report say, once, what its figures are of."""
+    record = request.getfixturevalue("record_testsuite_property")
+    for name, value in run_properties(run.profile.name, run.workload.prefix, run.origin).items():
+        record(name, value)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.expectation.forecast import Expectation, expect, with_forecast
+from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.case_times import case_forecasts
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
-from perfsuite.measure import launch
+from perfsuite.measure.board.naming import board_name
 from perfsuite.measure.calibration_store import find_calibration
-from perfsuite.measure.ceiling_store import best_ceilings
-from perfsuite.measure.plan import ProbePlan
+from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings
 from perfsuite.plugin.options import RunConfig
 from perfsuite.records.events import Phase
-
-_PROBE_BUDGET_MS = 2500
 
 #: Phases that the processor computes on every backend.
 _ON_THE_PROCESSOR = (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
@@ -37,14 +34,13 @@ class Forecasts:
     #: The best that this device has shown in any run: what floors rest on.
     best_ceilings: Ceilings | None = field(default=None)
 
-    def probe(self) -> None:
-        """Measure the ceilings, or once more: the best of every rate counts."""
-        plan = ProbePlan(
-            cache_dir=str(self.config.cache_dir), n_threads=self.config.n_threads, budget_ms=_PROBE_BUDGET_MS
-        )
-        measured = Ceilings.from_plain(launch.run_worker(plan)["ceilings"])
+    def probe(self) -> Ceilings:
+        """Measure the ceilings, or once more, and return them; the best of every rate counts."""
+        board = self.config.board
+        measured = measured_ceilings(board, self.config.n_threads)
         self.ceilings = measured if self.ceilings is None else merge_ceilings((self.ceilings, measured))
-        self.best_ceilings = best_ceilings(self.ceilings, host_fingerprint(), self.config.cache_dir)
+        self.best_ceilings = best_of_board(board, self.ceilings, self.config.cache_dir)
+        return measured
 
     def expectation(self, case: Case) -> Expectation:
         """Forecast a case: by the calibration where it knows the case, else by the ceilings alone.
@@ -84,8 +80,10 @@ class Forecasts:
         return f"calibration of {self.calibrated_at}"
 
 
-def open_forecasts(config: RunConfig) -> Forecasts:
-    """Read the calibration of this device, engine and number of threads, where one is stored.
+def open_forecasts(config: RunConfig, *, asks_board: bool = True) -> Forecasts:
+    """Read the calibration of this device, engine and number of threads, where one is stored here.
+
+    Without asking the board, as where cases are only listed, none is looked for.
 
     Raises
     ------
@@ -93,12 +91,25 @@ def open_forecasts(config: RunConfig) -> Forecasts:
         The stored calibration cannot be read.
     """
     on_cpu = config.backend == "cpu" and config.old is None
-    calibration = (
-        find_calibration(host_fingerprint(), config.engine.build_id, config.n_threads, config.cache_dir)
-        if on_cpu
-        else None
-    )
+    calibration = stored_calibration(config) if on_cpu and asks_board else None
     if calibration is None:
         return Forecasts(config=config, calibrated={})
     calibrated = case_forecasts(config.workload, EngineTimes(calibration))
     return Forecasts(config=config, calibrated=calibrated, calibrated_at=calibration.recorded_at)
+
+
+def stored_calibration(config: RunConfig) -> Calibration | None:
+    """Return the calibration of the very board of a run, its engine and its number of threads; None without one.
+
+    Raises
+    ------
+    MeasurementError
+        It cannot be read.
+    """
+    return find_calibration(
+        config.board.facts().fingerprint,
+        config.engine.build_id,
+        config.n_threads,
+        config.cache_dir,
+        board=board_name(config.board).kept_by,
+    )

@@ -1,35 +1,32 @@
-"""What pytest calls: options, the choice of cases, the measurement before the tests, outcomes, and the summary."""
+"""What pytest calls until the tests have run: options, the choice of cases, the measurement before the tests."""
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
+from perfsuite.errors import LinkError, PerfsuiteError
+from perfsuite.measure.board.naming import board_name
+from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.against import add_against_options, with_old_side
-from perfsuite.plugin.fixtures import JUDGEMENT_KEY, SESSION_KEY, Perf
+from perfsuite.plugin.board_options import is_to_measure
+from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import MARKER_LINE, marker_margin
 from perfsuite.plugin.options import RunConfig, add_options, resolve_config
+from perfsuite.plugin.origin import GROUP
+from perfsuite.plugin.run_signals import end_on_signals
 from perfsuite.plugin.session import PerfSession, open_session
 from perfsuite.plugin.shapes.hunt_options import HuntRequest, refuse_without_device
-from perfsuite.records.outcome import Outcome
-from perfsuite.report.terminal import next_step, summary_text
 
-#: How an outcome shows: category in the summary, letter, word.
-_STATUS = {
-    Outcome.IMPROVED: ("passed", "I", "IMPROVED"),
-    Outcome.NEW: ("new", "N", "NEW"),
-    Outcome.INVALID: ("invalid", "V", "INVALID"),
-    Outcome.INCOMPARABLE: ("incomparable", "C", "INCOMPARABLE"),
-    Outcome.INCONCLUSIVE: ("inconclusive", "U", "INCONCLUSIVE"),
-}
-
-_CASE_KINDS = {
+#: The kind of case that each argument of a case function stands for.
+CASE_KINDS = {
     "phase_case": "phase",
     "operator_case": "operator",
     "kernel_case": "kernel",
@@ -49,17 +46,13 @@ _SHAPES_FILE = "test_shapes.py"
 _STATEMENT = "roofline_statement"
 
 #: The arguments that get cases or statements.
-_PARAMETERS = (*_CASE_KINDS, _STATEMENT)
-
-_MARGIN_KINDS = f"there are {', '.join(_CASE_KINDS.values())}, and the first parts of own ids"
-
-_RUN_PATH_KEY = pytest.StashKey[Path]()
+_PARAMETERS = (*CASE_KINDS, _STATEMENT)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Register the options."""
     add_options(parser)
-    add_against_options(parser.getgroup("perfsuite"))
+    add_against_options(parser.getgroup(GROUP))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,10 +65,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     _refuse_xdist(config)
-    run = with_old_side(resolve_config(config), config.option)
+    if is_to_measure(config.option):
+        end_on_signals(config)
+    run = resolve_config(config)
+    asks_board = run.board.is_local or is_to_measure(config.option)
     try:
+        if is_to_measure(config.option):
+            config.add_cleanup(partial(_let_go, run.board))
+            run.board.open()
+            run = _on_its_board(run)
+        run = with_old_side(run, config.option, asks_board=asks_board)
         run.run_dir.mkdir(parents=True, exist_ok=True)
-        config.stash[SESSION_KEY] = open_session(run)
+        config.stash[SESSION_KEY] = open_session(run, asks_board=asks_board)
     except OSError as error:
         raise pytest.UsageError(f"{run.run_dir}: cannot be written ({error.strerror}); choose --perf-dir") from None
     except PerfsuiteError as error:
@@ -94,12 +95,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     if session is None:
         return []
     run = session.config
-    from perfsuite.device.fingerprint import host_fingerprint
-
-    host = host_fingerprint()
+    if not (run.board.is_local or is_to_measure(config.option)):
+        return [f"perfsuite: device {run.profile.name}, which is not asked; {run.workload.prefix}"]
+    facts = run.board.facts()
+    host = facts.fingerprint
+    where = "" if run.board.is_local else f" (board {facts.identity}, {facts.hostname})"
     return [
-        f"perfsuite: device {run.profile.name}: {host['soc']}, {host['n_cores']} cores, "
-        f"governor {host['governor']}, load {os.getloadavg()[0]:.2f}",
+        f"perfsuite: device {run.profile.name}{where}: {host['soc']}, {host['n_cores']} cores, "
+        f"governor {host['governor']}, load {facts.load_average:.2f}",
+        *(f"perfsuite: {note}" for note in run.board.held().notes),
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
         *([] if run.old else [f"perfsuite: forecasts from {session.forecasts.description}"]),
@@ -118,12 +122,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each case function the cases of its kind."""
     session = metafunc.config.stash.get(SESSION_KEY, None)
-    for argument, kind in _CASE_KINDS.items():
+    for argument, kind in CASE_KINDS.items():
         if argument in metafunc.fixturenames:
             ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
             metafunc.parametrize(argument, ids, ids=ids)
     if _STATEMENT in metafunc.fixturenames:
-        names = [] if session is None else list(session.sweeps.statements())
+        names = [] if session is None else list(session.enumerated.sweeps.statements())
         metafunc.parametrize(_STATEMENT, names, ids=names)
 
 
@@ -172,58 +176,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     return True
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Mark each report with the outcome of its case, so that it shows as such."""
-    report = yield
-    judgement = item.stash.get(JUDGEMENT_KEY, None)
-    if judgement is not None and report.when == "call":
-        report.perf_outcome = judgement.outcome  # type: ignore[attr-defined]
-    return report
+def _on_its_board(run: RunConfig) -> RunConfig:
+    """Return the run with the name of its board, which is known now."""
+    return replace(run, origin=replace(run.origin, board=board_name(run.board)))
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """Show what is new, invalid, incomparable or undecided under a category and a letter of its own."""
-    outcome = getattr(report, "perf_outcome", None)
-    if outcome is None or report.failed:
-        return None
-    return _STATUS.get(outcome)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the run's file and the baselines; a group that could not be measured makes the run fail."""
-    perf = session.config.stash.get(SESSION_KEY, None)
-    if perf is None or session.config.option.collectonly or not perf.has_results:
-        return
+def _let_go(board: Board) -> None:
+    """Give the device back where nothing else has; nobody reads the run's errors any more."""
     try:
-        session.config.stash[_RUN_PATH_KEY] = perf.finish()
+        board.close()
     except PerfsuiteError as error:
-        perf.errors["files"] = str(error)
-    unclaimed = perf.config.strict and any(group.unclaimed for group in perf.groups.values())
-    if (perf.errors or unclaimed) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the tables and what to do next."""
-    perf = config.stash.get(SESSION_KEY, None)
-    if perf is None or not perf.has_results:
-        return
-    judgements = tuple(perf.judgements.values())
-    if not terminalreporter.config.get_verbosity() < 0:
-        terminalreporter.section("performance")
-        text = summary_text(judgements, width=terminalreporter._tw.fullwidth, is_color=terminalreporter.hasmarkup)
-        terminalreporter.write(text)
-    run_path = str(config.stash.get(_RUN_PATH_KEY, "run.json was not written"))
-    for line in next_step(judgements, run_path, perf.attribution()):
-        terminalreporter.write_line(line)
-    for kind in perf.config.margins.unused_kinds(perf.kinds()):
-        terminalreporter.write_line(f"  --perf-margin: no case is of the kind {kind!r}; {_MARGIN_KINDS}")
-    for note in perf.baseline_notes():
-        terminalreporter.write_line(f"  {note}")
-    for error in perf.errors.values():
-        terminalreporter.write_line(f"perfsuite: error: {error}", red=True)
+        print(f"perfsuite: error: {error}", file=sys.stderr, flush=True)
 
 
 def _compared_with(run: RunConfig) -> str:
@@ -243,6 +206,9 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
     }
     try:
         perf.measure(selected, reporter)
+    except LinkError as error:
+        perf.errors["link"] = str(error)
+        pytest.exit("the link to the device was lost")
     except PerfsuiteError as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.cases import Case
-from perfsuite.measure import launch
 from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.kernel_record import KernelRecord
-from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
+from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20
@@ -40,16 +38,17 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
         platform=_platform(config),
         n_repetitions=_REPETITIONS,
         seed=0,
-        log_dir=str(config.run_dir),
-        cache_dir=str(config.cache_dir),
+        log_dir=str(config.log_dir),
+        cache_dir=str(config.board.facts().cache_dir),
         n_threads=config.n_threads,
     )
     replicates = collect_replicates(
         config,
-        lambda: launch.run_worker(plan, extra_environment=environment),
+        lambda: config.board.run(plan, extra_environment=environment),
         others_complaint,
         "OpenCL kernels",
         progress,
+        group="kernels",
     )
     by_case: dict[str, list[KernelRecord]] = defaultdict(list)
     for payload in replicates.payloads:
@@ -58,7 +57,7 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
     return GroupSamples(
         samples={case.case_id: _kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
         fingerprint={
-            **host_fingerprint(),
+            **config.board.facts().fingerprint,
             "opencl_platform": f"{device['platform_name']}, {device['platform_version']}",
             "opencl_device": device["device_name"],
             "opencl_driver": device["driver_version"],
@@ -69,19 +68,20 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
         covariates=replicates.covariates,
         on_processor=device["type"] == "cpu",
         description=f"{device['device_name']} ({device['platform_name']} {device['driver_version']})",
+        observation=Observation(states=replicates.states),
+        broken_off_by=replicates.broken_off_by,
     )
 
 
 def kernel_environment(config: RunConfig) -> Mapping[str, str]:
     """Return the variables with which a child finds the OpenCL runtimes."""
-    return opencl_environment(config.cache_dir, inherited=launch.environment_opencl_vendors())
+    return config.board.facts().opencl_environment
 
 
 def _device(config: RunConfig, environment: Mapping[str, str]) -> dict[str, Any]:
     try:
-        chosen: dict[str, Any] = launch.run_worker(
-            DevicesPlan(platform=_platform(config)), extra_environment=environment
-        )["chosen"]
+        plan = DevicesPlan(platform=_platform(config))
+        chosen: dict[str, Any] = config.board.run(plan, extra_environment=environment)["chosen"]
     except MeasurementError as error:
         if config.opencl_platform:
             raise

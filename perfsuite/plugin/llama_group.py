@@ -9,22 +9,22 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.cases import REST_ROLE, Case
-from perfsuite.measure import launch
 from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.plugin.energy import joules_by_phase
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
-from perfsuite.plugin.replicates import GroupSamples, collect_replicates
+from perfsuite.plugin.replicates import GroupSamples, Replicates, collect_replicates
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
+from perfsuite.trace.observation import EngineObserver
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.graph_agreement import graph_differences
-from perfsuite.workload.weights import materialize
 
 #: Why no sample can be trusted, by phase and role.
 GraphProblems = dict[tuple[Phase | None, str | None], tuple[str, ...]]
@@ -40,10 +40,11 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
     order = random.Random()
     replicates = collect_replicates(
         config,
-        lambda: launch.run_worker(with_drawn_layout(plan, order)),
+        lambda: config.board.run(with_drawn_layout(plan, order)),
         waiting_complaint,
         "llama.cpp",
         progress,
+        group="llama",
     )
     records = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.payloads]
     version = records[0].engine_version if records else "unknown"
@@ -61,8 +62,18 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         sentinels_ns=replicates.sentinels_ns,
         covariates=replicates.covariates,
         operator_share_ratio=operator_shares(reduced),
+        joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",
+        observation=_observation(config, records, replicates),
+        broken_off_by=replicates.broken_off_by,
     )
+
+
+def _observation(config: RunConfig, records: Sequence[EngineRecord], replicates: Replicates) -> Observation:
+    observer = EngineObserver(n_prompt=config.workload.scenario.n_prompt)
+    for record in records:
+        observer.add(record)
+    return replace(observer.observation(), states=replicates.states)
 
 
 def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
@@ -73,7 +84,7 @@ def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
     """
     settings = config.workload.settings
     return {
-        **host_fingerprint(),
+        **config.board.facts().fingerprint,
         "engine": " ".join(engine_version.split()[:4]),
         "model": config.workload.weights.identity,
         "threads": str(config.n_threads),
@@ -89,8 +100,8 @@ def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
     plan = llama_plan(
         config.workload,
         config.engine,
-        gguf_path=materialize(config.workload.weights, cache_dir=config.cache_dir / "models"),
-        cache_dir=config.cache_dir,
+        gguf_path=config.board.place_weights(config.workload.weights),
+        cache_dir=config.board.facts().cache_dir,
         n_threads=config.n_threads,
         opencl=config.opencl,
         n_repetitions=1 if config.prompt_lengths else n_repetitions,

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from perfsuite.expectation.cases import ENGINE_KERNEL, Case
+from perfsuite.measure.board.watching import watched
 from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.plugin.llama_group import REPETITIONS, llama_fingerprint, operator_shares, run_plan, unclaimed_operators
@@ -17,11 +18,13 @@ from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
 from perfsuite.records.events import Phase
+from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.opencl.kernel_samples import KernelPhase, MappedRun, map_run
 from perfsuite.trace.samples import ReplicateSamples, reduce_phases
+from perfsuite.trace.token_latencies import step_latencies, token_latencies
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.learnt_mapping import learnt_mapping
 from perfsuite.verdict.traced_run import TracedRun, traced_run
@@ -38,6 +41,8 @@ class _Replicate:
     samples: ReplicateSamples
     #: By phase and kernel, ns an occurrence.
     kernel_ns: Mapping[tuple[Phase, str], int]
+    #: By tokens in the context, ns a decode step.
+    steps_ns: Mapping[int, int]
     problems: tuple[str, ...]
 
 
@@ -63,10 +68,11 @@ def measure_opencl(
     order = random.Random()
 
     def run() -> dict[str, Any]:
-        traced = traced_run(with_drawn_layout(plan, order), opencl)
-        return {**traced.payload, _REDUCED: _reduced(traced, mapping)}
+        with watched(config.profile.conditions) as told:
+            traced = traced_run(with_drawn_layout(plan, order), opencl)
+        return {**traced.payload, **told(), _REDUCED: _reduced(traced, mapping)}
 
-    replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress)
+    replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
     reduced: list[_Replicate] = [payload[_REDUCED] for payload in replicates.payloads]
     problems = (*replicates.problems, *dict.fromkeys(each for one in reduced for each in one.problems))
     version = reduced[0].engine_version if reduced else "unknown"
@@ -81,6 +87,8 @@ def measure_opencl(
         covariates=replicates.covariates,
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
+        observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
+        broken_off_by=replicates.broken_off_by,
     )
 
 
@@ -92,6 +100,7 @@ def _reduced(traced: TracedRun, mapping: KernelMapping) -> _Replicate:
         engine_version=record.engine_version,
         samples=reduce_phases(record, phases),
         kernel_ns=dict(_kernel_times(mapped)),
+        steps_ns=step_latencies(record),
         problems=mapped.problems,
     )
 

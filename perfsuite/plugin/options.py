@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
-from dataclasses import dataclass
-from datetime import datetime, timezone
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import platformdirs
 import pytest
 
-from perfsuite.device.profile import Profile, find_profile, profile_names
-from perfsuite.device.threads import default_threads
+from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.plugin.board_options import add_board_options, asked_board, is_to_measure
+from perfsuite.plugin.durations import asked_seconds
+from perfsuite.plugin.farm_options import add_farm_options, on_farm_board
 from perfsuite.plugin.margins import KindMargins, Margins, parse_margins, parse_ratio
+from perfsuite.plugin.origin import GROUP, add_origin_options, new_run_id, run_origin
+from perfsuite.plugin.output_options import OutputRequest, add_output_options, asked_outputs
 from perfsuite.plugin.shapes.hunt_options import HuntRequest, add_shape_options, asked_hunts
 from perfsuite.records.events import Phase
+from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import find_scenario, scenario_names
 from perfsuite.workload.weights import resolve
@@ -45,9 +48,11 @@ class RunConfig:
     """Everything that a run was asked for, resolved and checked."""
 
     profile: Profile
+    #: What is measured; plans are made for it, and are run by it.
+    board: Board
     workload: LlamaWorkload
-    engine: Engine
-    n_threads: int
+    #: None leaves it to the board.
+    asked_threads: int | None
     backend: str
     baseline_mode: str
     baseline_dir: Path
@@ -68,6 +73,8 @@ class RunConfig:
     model: str
     sweeps: tuple[str, ...]
     long_sweeps: bool
+    #: Another llama.cpp than the board's own.
+    other_engine: Engine | None = None
     #: Whether the suite's own timings are held against ground truths.
     fidelity: bool = False
     #: Whether what following a run costs is measured.
@@ -84,11 +91,31 @@ class RunConfig:
     old: RunConfig | None = None
     #: The same as it was asked for.
     old_text: str = ""
+    #: Where the run comes from, and what it writes.
+    origin: RunOrigin = NO_ORIGIN
+    outputs: OutputRequest = field(default_factory=OutputRequest)
+    #: When it began, by `time.monotonic`.
+    began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def engine(self) -> Engine:
+        """The llama.cpp that is measured."""
+        return self.other_engine or self.board.facts().engine
+
+    @property
+    def n_threads(self) -> int:
+        """Threads of the engine."""
+        return self.asked_threads or self.board.facts().default_threads
+
+    @property
+    def log_dir(self) -> Path:
+        """Where workers keep logs: beside the run's files, or in the board's own cache."""
+        return self.run_dir if self.board.is_local else self.board.facts().cache_dir / "logs"
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Register options and ini values."""
-    group = parser.getgroup("perfsuite", "performance regression of on-device LLM inference")
+    group = parser.getgroup(GROUP, "performance regression of on-device LLM inference")
     if taken := _NAMED.intersection(_known_options(parser)):
         raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
     _add_named(group)
@@ -111,6 +138,10 @@ def add_options(parser: pytest.Parser) -> None:
     )
     add_shape_options(group)
     group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
+    add_output_options(group)
+    add_origin_options(group)
+    add_board_options(group)
+    add_farm_options(group)
     group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
     group.addoption(
         "--perf-margin",
@@ -140,12 +171,16 @@ def _known_options(parser: pytest.Parser) -> set[str]:
 
 
 def _add_named(group: pytest.OptionGroup) -> None:
-    group.addoption("--device", metavar="NAME", help=f"run the performance cases on: {', '.join(profile_names())}")
+    group.addoption(
+        "--device",
+        metavar="NAME",
+        help="run the performance cases on a device: host, or another of 'perfsuite devices'",
+    )
     group.addoption(
         "--model",
-        default=DEFAULT_MODEL,
         metavar="PATH|NAME",
-        help=f"a GGUF file, or architecture-quantisation from the catalogue (default {DEFAULT_MODEL})",
+        help="a GGUF file, or architecture-quantisation from the catalogue "
+        f"(default: the device's, else {DEFAULT_MODEL})",
     )
     group.addoption(
         "--scenario",
@@ -176,9 +211,21 @@ def resolve_config(config: pytest.Config) -> RunConfig:
         An option's value is not accepted, or what it names is missing or broken.
     """
     try:
-        return _resolve(config)
+        return _on_farm(config, _resolve(config))
     except PerfsuiteError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _on_farm(config: pytest.Config, run: RunConfig) -> RunConfig:
+    """Borrow the board where a farm is asked for, last of all: nothing that is waited for is lost by a mistake."""
+    option = config.option
+    if option.farm is not None and option.perf_address is not None:
+        raise pytest.UsageError(f"--perf-address={option.perf_address}: a farm says where its board is; leave it out")
+    profile = on_farm_board(config, run.profile) if is_to_measure(option) else run.profile
+    if profile is run.profile:
+        return run
+    board = asked_board(option, profile, run.origin.run_id, cache_dir=run.cache_dir)
+    return replace(run, profile=profile, board=board)
 
 
 def _resolve(config: pytest.Config) -> RunConfig:
@@ -187,7 +234,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
     shapes = asked_hunts(option)
     if option.perf_trace and option.backend != "cpu":
         raise pytest.UsageError("--perf-trace: follows the processor's operators; leave out --backend=opencl")
-    profile = find_profile(option.device)
+    profile = find_profile(option.device, folders=own_folders(config.rootpath))
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     lengths = _prompt_lengths(option)
     scenario = find_scenario(option.scenario)
@@ -198,20 +245,23 @@ def _resolve(config: pytest.Config) -> RunConfig:
         raise pytest.UsageError(
             "--baseline=record: a run with --perf-inject is slowed down on purpose, and no reference"
         )
-    weights = resolve(option.model, cache_dir=cache_dir / "models")
-    engine = environment_engine()
+    model = option.model or profile.default_model or DEFAULT_MODEL
+    weights = resolve(model, cache_dir=cache_dir / "models")
+    run_id = new_run_id()
+    board = asked_board(option, profile, run_id, cache_dir=cache_dir)
+    engine = board.find_engine(None) if board.is_local else None
     platform = option.perf_opencl_platform or profile.opencl_platform
-    opencl = _opencl(engine, platform, cache_dir) if option.backend == "opencl" else None
+    opencl = _opencl(engine, platform, cache_dir) if engine and option.backend == "opencl" else None
     workload = llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, opencl))
     return RunConfig(
         profile=profile,
+        board=board,
         workload=workload,
-        engine=engine,
-        n_threads=_threads(option.threads),
+        asked_threads=None if option.threads is None else _positive("--threads", option.threads),
         backend=option.backend,
         baseline_mode=option.baseline,
         baseline_dir=_directory(option.baseline_dir, config.rootpath / "baselines"),
-        run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / _run_id()),
+        run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / run_id),
         cache_dir=cache_dir,
         n_replicates=_positive("--perf-replicates", option.perf_replicates),
         margins=_margins(config, profile),
@@ -220,9 +270,9 @@ def _resolve(config: pytest.Config) -> RunConfig:
         opencl_platform=option.perf_opencl_platform,
         inject_op=None if injected in _INJECTABLE_PHASES else injected,
         inject_phases=(injected,) if injected in _INJECTABLE_PHASES else (),
-        budget_s=_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
+        budget_s=asked_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
-        model=option.model,
+        model=model,
         sweeps=_sweeps(option),
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
@@ -231,6 +281,8 @@ def _resolve(config: pytest.Config) -> RunConfig:
         shapes=shapes,
         opencl=opencl,
         prompt_lengths=lengths,
+        origin=run_origin(config, run_id, engine),
+        outputs=asked_outputs(config),
     )
 
 
@@ -292,18 +344,10 @@ def _directory(given: str | None, default: Path) -> Path:
     return Path(given).absolute() if given else default
 
 
-def _run_id() -> str:
-    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}"
-
-
 def _positive(name: str, value: int) -> int:
     if value < 1:
         raise pytest.UsageError(f"{name}={value}: expected an integer of 1 or more")
     return value
-
-
-def _threads(given: int | None) -> int:
-    return default_threads() if given is None else _positive("--threads", given)
 
 
 def _margins(config: pytest.Config, profile: Profile) -> Margins:
@@ -317,13 +361,6 @@ def _margins(config: pytest.Config, profile: Profile) -> Margins:
 def _session_spread_ratio(config: pytest.Config, profile: Profile) -> float:
     text = config.getini("perf_session_spread") or str(profile.session_spread_ratio)
     return parse_ratio(text, f"perf_session_spread = {text}")
-
-
-def _seconds(name: str, text: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|)", text)
-    if not match or float(match[1]) <= 0:
-        raise pytest.UsageError(f"{name}={text}: expected a time such as 120s or 5m")
-    return float(match[1]) * (60 if match[2] == "m" else 1)
 
 
 def _injection(text: str | None) -> tuple[str | None, float]:

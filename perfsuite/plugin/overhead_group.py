@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from perfsuite.device.governors import governor_set, settable_governors
+from perfsuite.device.lock_owner import STATE_FOLDER
+from perfsuite.device.work_folder import work_folder
 from perfsuite.expectation.cases import Case
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.llama_group import run_plan
@@ -54,13 +54,15 @@ class OverheadExamination:
         """Compare what the given cases name, one comparison after the other."""
         for name, governor in _subjects(case_ids):
             told = f"overhead, {name}{f' under {governor}' if governor else ''}"
-            with tempfile.TemporaryDirectory(prefix="perfsuite-overhead-") as folder, governor_set(governor):
+            kept = self.config.cache_dir / STATE_FOLDER
+            governed = governor_set(governor, folder=kept)
+            with work_folder() as folder, governed:
                 self.found[name, governor] = compare_recorders(
                     self._comparisons[name],
                     self._plan(),
                     self.config.profile,
                     opencl=self.config.opencl,
-                    folder=Path(folder),
+                    folder=folder,
                     n_pairs=N_PAIRS,
                     announce=lambda _, told=told: progress.step(told),  # type: ignore[misc]
                 )

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.expectation.cases import Case
+from perfsuite.plugin.kept_speed import pairs_speed_notes
 from perfsuite.plugin.llama_group import GraphProblems, graph_problems, llama_fingerprint, run_plan
+from perfsuite.plugin.machine_states import StateLog
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
-from perfsuite.plugin.replicates import GroupSamples
+from perfsuite.plugin.replicates import BreakOff, GroupSamples, how_broken_off
+from perfsuite.records.events import EngineRecord
 from perfsuite.records.judgement import Judgement
+from perfsuite.records.observation import Observation
+from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.judge_pairs import judge_pairs
 from perfsuite.verdict.pairs import PairRun, pairs_by_case, weighty_cases
-from perfsuite.verdict.sequential import STANDARD_DESIGN, Pairs, compare_sequentially
+from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +35,67 @@ def measure_pairs(
     config: RunConfig, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
 ) -> PairedGroup:
     """Compare `config` with its old side, and judge each case by the margin of its id."""
+    witness = _Witness(config, progress)
+    run = _pair_run(config, witness)
+    compared = _compared(config, run, cases, margins, progress)
+    problems = (*_too_few(run, compared), *compared.problems)
+    return PairedGroup(
+        group=replace(_group(config, run), observation=witness.observation(), broken_off_by=compared.broken_off_by),
+        judgements=_judgements(config, run, cases, margins, compared.verdicts, problems),
+    )
+
+
+class _Witness:
+    """Keeps what is shown of the pairs: the new side's tokens and operators, and the machine around each pair."""
+
+    def __init__(self, config: RunConfig, progress: ProgressLine) -> None:
+        self._states = StateLog(group="llama", board=config.board, began_s=config.began_s)
+        self._observer = EngineObserver(n_prompt=config.workload.scenario.n_prompt)
+        self._progress = progress
+
+    def announce(self, _: int) -> None:
+        """Look at the machine: a pair is about to start."""
+        self._progress.step("pairs of llama.cpp")
+        self._states.before()
+
+    def witness(self, payload: Mapping[str, Any], record: EngineRecord | None) -> None:
+        """Keep what a pair's new side sent; without a record the pair is left out."""
+        self._states.after(payload, is_valid=record is not None)
+        if record is not None:
+            self._observer.add(record)
+
+    def observation(self) -> Observation:
+        """Return what was kept."""
+        return replace(self._observer.observation(), states=tuple(self._states.states))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compared:
+    """How comparing ended."""
+
+    verdicts: Mapping[str, PairedVerdict]
+    #: What having the device came to.
+    problems: tuple[str, ...] = ()
+    broken_off_by: BreakOff | None = None
+
+
+def _pair_run(config: RunConfig, witness: _Witness) -> PairRun:
     assert config.old is not None
-    run = PairRun(
+    return PairRun(
         plans=(run_plan(config.old), run_plan(config)),
         profile=config.profile,
+        board=config.board,
         budget_s=config.budget_s,
         extra_environment=config.opencl.environment() if config.opencl else {},
-        announce=lambda _: progress.step("pairs of llama.cpp"),
+        announce=witness.announce,
+        witness=witness.witness,
     )
+
+
+def _compared(
+    config: RunConfig, run: PairRun, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
+) -> _Compared:
+    """Take pairs until the cases are decided, or something breaks it off; a worker that fails at once is an error."""
 
     def collect(n_pairs: int) -> Pairs:
         progress.extend_to(n_pairs)
@@ -44,26 +104,56 @@ def measure_pairs(
     def is_worth_it(case_id: str) -> bool:
         return case_id in weighty_cases(cases, run.pairs)
 
-    verdicts = compare_sequentially(collect, margins, may_go_on=run.may_extend, is_worth_it=is_worth_it)
+    verdicts: Mapping[str, PairedVerdict] = {}
+    known: tuple[str, ...] = ()
+    try:
+        known = config.board.held().problems
+        verdicts = compare_sequentially(collect, margins, may_go_on=run.may_extend, is_worth_it=is_worth_it)
+        return _Compared(verdicts=verdicts, problems=config.board.held().problems)
+    except KeyboardInterrupt as error:  # as in `collect_replicates`
+        return _Compared(verdicts=verdicts, problems=known, broken_off_by=error)
+    except LinkError as error:  # a board that is lost has said what it had to say
+        return _Compared(verdicts=verdicts, problems=config.board.held().problems, broken_off_by=error)
+    except MeasurementError as error:
+        if not run.pairs:
+            raise
+        return _Compared(verdicts=verdicts, problems=known, broken_off_by=error)
+
+
+def _judgements(
+    config: RunConfig,
+    run: PairRun,
+    cases: Sequence[Case],
+    margins: Mapping[str, float],
+    verdicts: Mapping[str, PairedVerdict],
+    problems: tuple[str, ...],
+) -> dict[str, Judgement]:
     sides = pairs_by_case(cases, run.pairs)
     wrong = _problems(config, run)
-    return PairedGroup(
-        group=_group(config, run),
-        judgements={
-            case.case_id: judge_pairs(
-                case,
-                sides.get(case.case_id, ((), ())),
-                verdicts.get(case.case_id),
-                margin_ratio=margins[case.case_id],
-                problems=(*_too_few(run), *wrong.get((case.phase, case.role), ())),
-            )
-            for case in cases
-        },
-    )
+    return {
+        case.case_id: judge_pairs(
+            case,
+            sides.get(case.case_id, ((), ())),
+            verdicts.get(case.case_id),
+            margin_ratio=margins[case.case_id],
+            problems=(*problems, *wrong.get((case.phase, case.role), ())),
+        )
+        for case in cases
+    }
 
 
-def _too_few(run: PairRun) -> tuple[str, ...]:
-    """Complain where competition left fewer pairs than the first look needs."""
+def _too_few(run: PairRun, compared: _Compared) -> tuple[str, ...]:
+    """Complain where an interruption or competition left fewer pairs than the first look needs.
+
+    What ended the run once the cases were decided takes no verdict back.
+    """
+    broken_off_by = compared.broken_off_by
+    if isinstance(broken_off_by, MeasurementError):
+        return (str(broken_off_by),)
+    if broken_off_by is not None and compared.verdicts:
+        return ()
+    if broken_off_by is not None:
+        return (f"{how_broken_off(broken_off_by)} after {len(run.pairs)} pairs; run again",)
     if len(run.pairs) >= STANDARD_DESIGN.screen_looks[0]:
         return ()
     seen = f"{run.complaints[-1]} in {len(run.complaints)} of {len(run.complaints) + len(run.pairs)} pairs"
@@ -82,6 +172,7 @@ def _group(config: RunConfig, run: PairRun) -> GroupSamples:
         fingerprint=llama_fingerprint(config, version),
         peak_rss_bytes=run.peak_rss_bytes or None,
         n_discarded=len(run.complaints),
+        notes=pairs_speed_notes(run.pairs),
         description=f"{version}, build {config.engine.build_id}, against {config.old_text}"
         f" (build {config.old.engine.build_id})",
     )

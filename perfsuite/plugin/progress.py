@@ -1,4 +1,7 @@
-"""One live line while measuring, with the time left; a line now and then where the output is not a terminal."""
+"""One live line while measuring, with the time left; a line now and then where the output is not a terminal.
+
+Nothing here runs beside what is measured: there is no thread, and the line is written when a step begins.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,17 @@ import time
 
 import pytest
 
+from perfsuite.report.terminal_text import terminal_text
+
 _QUIET_INTERVAL_S = 15.0
 
 
 class ProgressLine:
-    """Tells how far the measurement is."""
+    """Tells how far the measurement is; nothing with ``-q``."""
 
     def __init__(self, reporter: pytest.TerminalReporter | None, n_steps: int) -> None:
-        self._reporter = reporter
+        is_quiet = reporter is None or reporter.config.get_verbosity() < 0
+        self._reporter = None if is_quiet else reporter
         self._n_steps = n_steps
         self._n_done = 0
         self._started_s = time.monotonic()
@@ -52,8 +58,11 @@ class ProgressLine:
     def _tell(self, text: str) -> None:
         if self._reporter is None:
             return
+        line = f"perfsuite: {terminal_text(text)}"
         if self._is_live:
-            self._reporter.rewrite(f"perfsuite: {text}", erase=True)
+            width = self._reporter._tw.fullwidth - 1
+            shown = line if len(line) <= width else f"{line[: width - 1]}…"  # a second line would stay
+            self._reporter.rewrite(shown, erase=True)
         elif time.monotonic() - self._told_s >= _QUIET_INTERVAL_S:
-            self._reporter.write_line(f"perfsuite: {text}")
+            self._reporter.write_line(line)
             self._told_s = time.monotonic()

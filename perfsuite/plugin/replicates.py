@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from perfsuite.device.covariates import host_covariates
 from perfsuite.device.profile import Profile
+from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.sentinel import SENTINELS, Sentinels
+from perfsuite.plugin.machine_states import StateLog
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
+from perfsuite.records.observation import NO_OBSERVATION, MachineState, Observation
 from perfsuite.records.samples import CaseSamples
 from perfsuite.verdict.compare import MIN_SAMPLES
+
+#: What ends a measurement before its time: somebody, the end of the link, or a worker that fails.
+BreakOff = KeyboardInterrupt | LinkError | MeasurementError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,8 @@ class GroupSamples:
     n_discarded: int = 0
     #: By phase: the share of it that its operators account for.
     operator_share_ratio: Mapping[str, float] = field(default_factory=dict)
+    #: By phase: the energy of a token; None where the phase is too short for the sensor, empty without one.
+    joules_per_token: Mapping[str, float | None] = field(default_factory=dict)
     #: What is run, in words for the header of a report.
     description: str = ""
     #: By sentinel: its time in each replicate, ns.
@@ -38,6 +45,12 @@ class GroupSamples:
     on_processor: bool = True
     #: What may explain the run and does not identify it; None is 'not measured'.
     covariates: Mapping[str, float | None] = field(default_factory=dict)
+    #: What is shown of it beside its samples.
+    observation: Observation = NO_OBSERVATION
+    #: What a reader of the run should know of how it was measured.
+    notes: tuple[str, ...] = ()
+    #: What broke the measurement off before its end.
+    broken_off_by: BreakOff | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +63,9 @@ class Replicates:
     n_discarded: int
     #: The machine's state before the first replicate.
     started_with: Mapping[str, float | None] = field(default_factory=dict)
+    #: The machine around each replicate, those that were left out included.
+    states: tuple[MachineState, ...] = ()
+    broken_off_by: BreakOff | None = None
 
     @property
     def sentinels_ns(self) -> dict[str, tuple[int, ...]]:
@@ -70,7 +86,7 @@ class Replicates:
     @property
     def problems(self) -> tuple[str, ...]:
         """The complaint as the problems of a case."""
-        return (self.complaint,) if self.complaint else ()
+        return tuple(filter(None, (self.complaint,)))
 
     @property
     def peak_rss_bytes(self) -> int | None:
@@ -84,27 +100,61 @@ def collect_replicates(
     complain: Callable[[Contention, Profile], str | None],
     what: str,
     progress: ProgressLine,
+    *,
+    group: str,
 ) -> Replicates:
-    """Run until `n_replicates` were valid, or as many were not."""
-    started_with = host_covariates()
+    """Run until `n_replicates` were valid, or as many were not, or something breaks it off.
+
+    What was measured until a Ctrl-C, the end of the link, or a worker that fails is kept, and the group says so; a
+    worker that fails at once is an error of the group.
+    """
+    states = StateLog(group=group, board=config.board, began_s=config.began_s)
     valid: list[dict[str, Any]] = []
     complaints: list[str] = []
-    while len(valid) < config.n_replicates and len(complaints) < config.n_replicates:
-        progress.step(what)
-        payload = run()
-        complaint = complain(Contention.from_plain(payload["contention"]), config.profile)
-        if complaint is None:
-            valid.append(payload)
-            continue
-        complaints.append(complaint)
-        progress.add_steps(1)
-    if len(valid) >= min(MIN_SAMPLES, config.n_replicates):
-        return Replicates(payloads=tuple(valid), complaint=None, n_discarded=len(complaints), started_with=started_with)
-    seen = f"{complaints[-1]} in {len(complaints)} of {len(complaints) + len(valid)} replicates"
-    complaint = f"{seen}; free the machine and run again"
+    broken_off_by: BreakOff | None = None
+    try:
+        while len(valid) < config.n_replicates and len(complaints) < config.n_replicates:
+            progress.step(what)
+            states.before()
+            payload = run()
+            complaint = complain(Contention.from_plain(payload["contention"]), config.profile)
+            states.after(payload, is_valid=complaint is None)
+            if complaint is None:
+                valid.append(payload)
+            else:
+                complaints.append(complaint)
+                progress.add_steps(1)
+    except (KeyboardInterrupt, LinkError) as error:  # the group says so, and whoever measures groups ends the run
+        broken_off_by = error
+    except MeasurementError as error:
+        if not valid:
+            raise
+        broken_off_by = error
     return Replicates(
-        payloads=tuple(valid), complaint=complaint, n_discarded=len(complaints), started_with=started_with
+        payloads=tuple(valid),
+        complaint=_complaint(len(valid), complaints, config.n_replicates, broken_off_by),
+        n_discarded=len(complaints),
+        started_with=states.started_with,
+        states=tuple(states.states),
+        broken_off_by=broken_off_by,
     )
+
+
+def _complaint(n_valid: int, complaints: Sequence[str], n_wanted: int, broken_off_by: BreakOff | None) -> str | None:
+    """Say why too few replicates are valid; None where there are enough."""
+    if isinstance(broken_off_by, MeasurementError):
+        return str(broken_off_by)
+    if n_valid >= min(MIN_SAMPLES, n_wanted):
+        return None
+    if broken_off_by is not None:
+        return f"{how_broken_off(broken_off_by)} after {n_valid} of {n_wanted} replicates; run again"
+    seen = f"{complaints[-1]} in {len(complaints)} of {len(complaints) + n_valid} replicates"
+    return f"{seen}; free the machine and run again"
+
+
+def how_broken_off(error: BreakOff) -> str:
+    """Say in words what ended a measurement before its time."""
+    return "the link was lost" if isinstance(error, LinkError) else "interrupted"
 
 
 def _known_median(values: Sequence[float | None]) -> float | None:

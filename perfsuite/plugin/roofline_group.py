@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.threads import usable_threads
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind
@@ -68,7 +66,7 @@ def open_sweeps(config: RunConfig) -> Sweeps:
     subject = SweepSubject(
         weights=config.model,
         n_threads=config.n_threads,
-        thread_counts=thread_counts(usable_threads()),
+        thread_counts=thread_counts(config.board.facts().usable_threads),
         is_long=config.long_sweeps,
         cache_dir=config.cache_dir / "models",
     )
@@ -81,7 +79,7 @@ def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) 
         survey=SurveyRequest(
             profile=config.profile,
             n_threads=config.n_threads,
-            thread_counts=thread_counts(usable_threads()),
+            thread_counts=thread_counts(config.board.facts().usable_threads),
             cache_dir=config.cache_dir,
             log_dir=config.run_dir,
             opencl_platform=config.opencl_platform,
@@ -101,7 +99,11 @@ def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) 
     samples = {row.case: CaseSamples(case_id=row.case, samples_ns=row.samples_ns) for row in run.rows}
     for case in sweeps.cases():
         samples.setdefault(case.case_id, CaseSamples(case_id=case.case_id, samples_ns=()))
-    fingerprint = {**host_fingerprint(), "engine": " ".join(run.engine.split()[:4]), "backend": config.backend}
+    fingerprint = {
+        **config.board.facts().fingerprint,
+        "engine": " ".join(run.engine.split()[:4]),
+        "backend": config.backend,
+    }
     return GroupSamples(samples=samples, fingerprint=fingerprint, description=run.engine), run
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from perfsuite import __version__
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.replicates import GroupSamples
+from perfsuite.records.case_groups import OWN_GROUP
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
-from perfsuite.verdict.baseline import OWN_GROUP, BaselineFile, baseline_path, read_baselines, write_baselines
+from perfsuite.verdict.baseline import BaselineFile, baseline_path, read_baselines, write_baselines
 from perfsuite.verdict.compare import BaselineMatch
 from perfsuite.verdict.creep import Creep, find_creep
 from perfsuite.verdict.drift import suspicion
-from perfsuite.verdict.entry import BaselineEntry, StoredSession
+from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_case
 
 #: What was measured, by group.
@@ -41,13 +42,14 @@ class StoredBaselines:
             case_id,
             sentinels_ns=groups[group].sentinels_ns,
             weights=self.config.profile.sentinel_weight_ratio,
+            board=self._board,
         )
 
     def notes(self, groups: Groups, judgements: Judgements) -> tuple[str, ...]:
         """Say what the stored baselines show and no verdict does: slow creep, and a machine that is not as it was."""
         entries = self._entries(groups)
-        crept = [each.text for name, entry in entries.items() for each in self._creep(entry, judgements[name])]
-        suspicions = (suspicion(entry.sessions, groups[name].sentinels_ns) for name, entry in entries.items())
+        crept = [each.text for name, found in entries.items() for each in self._creep(found, judgements[name])]
+        suspicions = (suspicion(found[0].sessions, groups[name].sentinels_ns) for name, found in entries.items())
         return (*crept, *(text for text in suspicions if text))
 
     def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> None:
@@ -64,24 +66,31 @@ class StoredBaselines:
                 covariates=group.covariates,
             )
             stored = read_baselines(self.files[name].path)  # anew: the run took long, and others record too
-            write_baselines(stored.with_session(group.fingerprint, session))
+            write_baselines(stored.with_session(group.fingerprint, session, self._board))
 
-    def _entries(self, groups: Groups) -> dict[str, BaselineEntry]:
-        """Return, by group, what is stored for the fingerprint of this run; nothing where nothing is compared."""
+    @property
+    def _board(self) -> str | None:
+        """The board whose baselines these are; it is known once the device was reached."""
+        return self.config.origin.kept_by
+
+    def _entries(self, groups: Groups) -> dict[str, tuple[BaselineEntry, ...]]:
+        """Return, by group, what this run is compared with; nothing where nothing is compared."""
         if self.config.baseline_mode != "compare" or self.config.old is not None:
             return {}
-        found = {name: self.files[name].find(group.fingerprint) for name, group in groups.items()}
-        return {name: entry for name, entry in found.items() if entry is not None}
+        found = {name: self.files[name].comparable(group.fingerprint, self._board) for name, group in groups.items()}
+        return {name: entries for name, entries in found.items() if entries}
 
-    def _creep(self, entry: BaselineEntry, judged: Sequence[Judgement]) -> Iterator[Creep]:
+    def _creep(self, entries: Sequence[BaselineEntry], judged: Sequence[Judgement]) -> Iterator[Creep]:
         """Find creep among the judged cases of a group, each kind by its own margin."""
-        for kind in dict.fromkeys(each.kind for each in judged):
-            yield from find_creep(
-                entry,
-                [each.case_id for each in judged if each.kind == kind],
-                margin_ratio=self.config.margins.margin_ratio(kind),
-                weights=self.config.profile.sentinel_weight_ratio,
-            )
+        for entry in entries:
+            own = [each for each in judged if entry_with(entries, each.case_id) is entry]
+            for kind in dict.fromkeys(each.kind for each in own):
+                yield from find_creep(
+                    entry,
+                    [each.case_id for each in own if each.kind == kind],
+                    margin_ratio=self.config.margins.margin_ratio(kind),
+                    weights=self.config.profile.sentinel_weight_ratio,
+                )
 
 
 def open_baselines(config: RunConfig) -> StoredBaselines:

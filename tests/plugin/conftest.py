@@ -6,12 +6,18 @@ import random
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import duckdb  # noqa: F401 - as scipy
 import pytest
-import scipy.optimize  # before pytester's runs, which forget modules that NumPy cannot load a second time
+import scipy.optimize  # before pytester's runs, which forget modules that cannot be loaded a second time
 import scipy.stats  # noqa: F401
 
+# What runs of the plugin import on their own they forget again, and what is replaced here would be another copy.
+import perfsuite.plugin.run_outputs
+import perfsuite.report.history
+import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
@@ -28,14 +34,18 @@ from perfsuite.measure.plan import (
     TurnsPlan,
 )
 from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span
+from perfsuite.records.observation import Observation
+from perfsuite.report.run_file import RunFile
 
 from ..synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
 from .fake_opencl import FakeOpenCl, replace_opencl
 
-_QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
-_CONTENDED = {**_QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
+#: The competition in a worker that had none.
+QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
+_CONTENDED = {**QUIET, "waiting_ns": 2 * 10**9, "others_ratio": 0.4}
 
-_CEILINGS = {
+#: What every probe finds.
+CEILINGS = {
     "n_threads": 2,
     "bandwidths": [
         {
@@ -101,7 +111,7 @@ class FakeDevice:
         """Return what a worker would send."""
         self.plans.append(plan)
         answers: dict[type, Callable[[Any], dict[str, Any]]] = {
-            ProbePlan: lambda _: {"ceilings": deepcopy(_CEILINGS), "contention": dict(_QUIET)},
+            ProbePlan: lambda _: {"ceilings": deepcopy(CEILINGS), "contention": dict(QUIET)},
             DevicesPlan: self._devices,
             KernelPlan: self._kernels,
             LlamaPlan: self._llama,
@@ -142,21 +152,21 @@ class FakeDevice:
                 compute_ceiling(1.6e12, kind="int8", n_threads=count),
             )
         ]
-        return {"ceilings": [each.to_plain() for each in found], "contention": dict(_QUIET)}
+        return {"ceilings": [each.to_plain() for each in found], "contention": dict(QUIET)}
 
     def _opencl_ceilings(self, plan: OpenClCeilingsPlan) -> dict[str, Any]:
         if self.opencl_error:
             raise MeasurementError(str(self.opencl_error))
         found = [replace(compute_ceiling(1e11, n_threads=None), processor="A device")]
-        return {"ceilings": [each.to_plain() for each in found], "contention": dict(_QUIET)}
+        return {"ceilings": [each.to_plain() for each in found], "contention": dict(QUIET)}
 
     def _independent(self, plan: IndependentPlan) -> dict[str, Any]:
         rate = independent_rate(n_threads=plan.n_threads, best_per_s=self.numpy_bytes_per_s)
-        return {"rates": [rate.to_plain()], "contention": dict(_QUIET)}
+        return {"rates": [rate.to_plain()], "contention": dict(QUIET)}
 
     def _overhead(self, plan: OverheadPlan) -> dict[str, Any]:
         plain = [1000 + step % 7 for step in range(plan.n_pairs)]
-        return {"plain_ns": plain, "recorded_ns": [value + 1 for value in plain], "contention": dict(_QUIET)}
+        return {"plain_ns": plain, "recorded_ns": [value + 1 for value in plain], "contention": dict(QUIET)}
 
     def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return what a pair of workers would send; a slowdown is one of the new side."""
@@ -172,7 +182,7 @@ class FakeDevice:
         return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
 
     def _contention(self) -> dict[str, Any]:
-        return dict(_CONTENDED if self.contended else _QUIET)
+        return dict(_CONTENDED if self.contended else QUIET)
 
     def _devices(self, _: DevicesPlan) -> dict[str, Any]:
         if self.opencl_error:
@@ -255,22 +265,41 @@ def _shifted(span: Span, shifts: list[tuple[int, int, int]]) -> Span:
     return replace(span, start_ns=span.start_ns + delay_at(span.start_ns), end_ns=span.end_ns + delay_at(span.end_ns))
 
 
+def _empty_page(_: RunFile, __: Observation, run_path: Path) -> Path:
+    page = run_path.parent / "report.html"
+    page.touch()
+    return page
+
+
 @pytest.fixture
-def fake_device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> FakeDevice:
-    """Replace every worker by a `FakeDevice`, and the caches by a temporary folder."""
+def real_outputs() -> None:
+    """Let runs on a fake device write the report and the history that they would write, which takes a while."""
+
+
+@pytest.fixture
+def fake_device(
+    stored_payload: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> FakeDevice:
+    """Replace every worker by a `FakeDevice`, the caches by a temporary folder, and the report by an empty page."""
     device = FakeDevice(payload=stored_payload)
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
     monkeypatch.setattr(
-        "perfsuite.plugin.llama_group.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
     _replace_sweeps(monkeypatch, device, tmp_path)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    if "real_outputs" not in request.fixturenames:
+        monkeypatch.setattr("perfsuite.plugin.run_outputs.write_report", _empty_page)
+        monkeypatch.setattr("perfsuite.plugin.run_outputs.append_history", lambda run, history_dir: history_dir)
     return device
 
 
 @pytest.fixture
-def fake_opencl(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> FakeOpenCl:
+def fake_opencl(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeOpenCl:
     """Replace the engine's OpenCL backend, on a device whose workers are replaced."""
     fake = FakeOpenCl(folder=tmp_path)
     replace_opencl(fake, monkeypatch)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from perfsuite.errors import LinkError
+from perfsuite.measure.board.holding import Held
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
+from perfsuite.records.events import EngineRecord
 
-from .conftest import FakeDevice
+from .conftest import FakeDevice, stretched
 
 MODEL = "smollm2-135m-l2-q8_0"
 
@@ -30,6 +35,11 @@ def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
 def engine() -> Engine:
     """Return the llama.cpp that is installed."""
     return find_engine()
+
+
+def slowed(payload: dict[str, Any], factor: float) -> dict[str, Any]:
+    """What a worker would have sent had everything taken longer."""
+    return {**payload, "engine": stretched(EngineRecord.from_plain(payload["engine"]), {"": factor}).to_plain()}
 
 
 def _plans(device: FakeDevice) -> tuple[TurnsPlan, TurnsPlan]:
@@ -103,6 +113,66 @@ def test_competition_makes_pairs_invalid(pytester: pytest.Pytester, fake_device:
     assert "threads waited 50 %" in cases["decode"]["reason"]
 
 
+def test_a_session_of_two_speeds_is_told(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where both sides slow down from half way on, the ratios stand, and the closing lines and run.json say which."""
+    turns = fake_device.run_in_turns
+
+    def throttled(plans: tuple[TurnsPlan, TurnsPlan], **options: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        factor = 1.25 if len(fake_device.plans) >= 2 * 4 else 1.0
+        old, new = turns(plans, **options)
+        return slowed(old, factor), slowed(new, factor)
+
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", throttled)
+    result = _run(pytester, "--against-args=threads=1")
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+    told = "llama: the old side took up to 24 % longer in pairs 5 to 8 of 8 than in the first 2 (limit 10 %)"
+    result.stdout.fnmatch_lines([f"*{told}*"])
+    notes = json.loads((pytester.path / "run" / "run.json").read_text())["device_notes"]
+    assert [each.startswith(told) for each in notes] == [True]
+
+
+@pytest.mark.parametrize("kind", [LinkError, KeyboardInterrupt])
+def test_what_was_decided_before_the_link_was_lost_stands(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """The last question to the board comes after the last pair; without its answer the pairs say what they said."""
+    answer, asked = LocalBoard.held, []
+
+    def held(board: LocalBoard) -> Held:
+        if len(fake_device.plans) == 16 and not asked:
+            asked.append(board)
+            raise kind("no answer for 60 s")
+        return answer(board)
+
+    monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.held", held)
+    with suppress(KeyboardInterrupt):
+        assert _run(pytester, "--against-args=threads=1").ret != 0
+    assert len(asked) == 1
+    cases = _cases(pytester)
+    assert {(case["outcome"], case["n_pairs"]) for case in cases.values()} == {("pass", 8)}
+
+
+@pytest.mark.parametrize("kind", [LinkError, KeyboardInterrupt])
+def test_a_problem_that_is_known_counts_whatever_breaks_the_pairs_off(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """What a device that was too hot to begin has measured is not to be trusted, also where its end was not heard."""
+    asked = []
+
+    def held(board: LocalBoard) -> Held:
+        if len(fake_device.plans) == 16 and not asked:
+            asked.append(board)
+            raise kind("no answer for 60 s")
+        return Held(notes=(), problems=("too hot to begin",))
+
+    monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.held", held)
+    with suppress(KeyboardInterrupt):
+        assert _run(pytester, "--against-args=threads=1").ret != 0
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
+
+
 def test_settings_are_those_of_the_old_side(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """The old side has the arguments, the new side is what the run would measure anyway."""
     _run(pytester, "--against-args=threads=1 flash_attn=0 type_k=Q8_0 type_v=f32 ubatch=32", "--threads=2")
@@ -138,7 +208,7 @@ def test_an_injected_phase_is_one_of_the_new_side(pytester: pytest.Pytester, fak
         ("--against-args=colour=red", "*colour=red: accepted are*"),
         ("--against=/no/such/place", "*--against: /no/such/place*"),
         ("--against-model=smollm2", "*--against-model: *"),
-        ("--perf-budget=soon", "*--perf-budget=soon: expected a time such as 120s or 5m*"),
+        ("--perf-budget=soon", "*--perf-budget=soon: expected a time such as 120s, 5m or 1h*"),
     ],
 )
 def test_a_mistake_is_one_line(argument: str, message: str, pytester: pytest.Pytester, fake_device: FakeDevice) -> None:

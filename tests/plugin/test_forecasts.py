@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,18 @@ from perfsuite.expectation.timing.case_times import case_forecasts
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibration_store import store_calibration
+from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.launch import environment_engine
+from perfsuite.plugin.forecasts import Forecasts
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
 from ..synthetic_calibration import calibration, composition, lawful_ns, points_of, token_phase
+from ..synthetic_calibration_run import answer
 from .conftest import FakeDevice
 from .fake_opencl import SCENARIO, FakeOpenCl
 
@@ -200,6 +204,26 @@ def test_the_threads_of_the_run_choose_the_calibration(
     result = _run(pytester, "--collect-only", f"--threads={n_threads}")
     result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of *"])
     _run(pytester, "--collect-only").stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
+
+
+@dataclass
+class _Desk:
+    """The configuration of a run on a board at the end of a link."""
+
+    board: LocalBoard
+    cache_dir: Path
+    n_threads: int = 2
+
+
+def test_a_board_at_the_end_of_a_link_has_ceilings_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has shown is kept under its identity, so that another of its kind has another floor."""
+    board = LocalBoard(cache_dir=tmp_path / "board", is_local=False)
+    monkeypatch.setattr(LocalBoard, "run", lambda _, plan: answer(plan))
+    desk: Any = _Desk(board=board, cache_dir=tmp_path / "desk")
+    Forecasts(config=desk, calibrated={}).probe()
+    facts = board.facts()
+    assert stored_ceilings(facts.fingerprint, 2, tmp_path / "desk", board=facts.identity) is not None
+    assert stored_ceilings(facts.fingerprint, 2, tmp_path / "desk") is None
 
 
 def test_a_calibration_that_cannot_be_read_stops_the_run(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.report.run_reader import read_run_file
 
 from .conftest import FakeDevice
 
@@ -37,25 +38,6 @@ def test_the_first_run_is_new_and_passes(pytester: pytest.Pytester, fake_device:
     assert kinds.count("kernel") >= 20
     assert {case["outcome"] for case in cases.values()} == {"new"}
     result.stdout.fnmatch_lines(["perfsuite: device host:*", f"*{len(cases)} new*"])
-
-
-def test_each_group_is_measured_once(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """All cases share two probes, one look at the devices, and the replicates of two groups."""
-    _run(pytester, "--perf-replicates=4")
-    names = [type(plan).__name__ for plan in fake_device.plans]
-    assert {name: names.count(name) for name in set(names)} == {
-        "ProbePlan": 2,
-        "LlamaPlan": 4,
-        "DevicesPlan": 1,
-        "KernelPlan": 4,
-    }
-
-
-def test_only_what_is_selected_is_measured(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """A run of phases alone starts no OpenCL worker."""
-    result = _run(pytester, "-k", "test_phase")
-    assert result.ret == 0
-    assert not any(type(plan).__name__ == "KernelPlan" for plan in fake_device.plans)
 
 
 def test_an_equal_run_passes_against_its_baseline(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -207,7 +189,7 @@ def test_what_no_case_claims_is_invalid(
 
     known = module.operator_cases
     monkeypatch.setattr(
-        "perfsuite.plugin.session.operator_cases",
+        "perfsuite.plugin.enumeration.operator_cases",
         lambda workload: (case for case in known(workload) if case.role != "ffn_up"),
     )
     _run(pytester)
@@ -292,6 +274,27 @@ def test_a_case_of_ten_lines_is_judged(pytester: pytest.Pytester, fake_device: F
     assert "function/sort-10k" in (pytester.path / "baselines" / "host" / "own.json").read_text()
     _run(pytester, str(pytester.path), "-o", "perf_session_spread=0.9")
     assert _cases(pytester)["function/sort-10k"]["baseline_ns"] > 0
+
+
+def test_what_is_no_time_fails_its_test(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Parts of a nanosecond are rounded; text, NaN and less than nothing are told, and the run can be read."""
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def test_parts(perf):
+            perf.check("function/parts", [5.4, 6.6, 7.0])
+
+        @pytest.mark.parametrize("wrong", [float("nan"), -1, "5", True, None])
+        def test_wrong(perf, wrong):
+            perf.check("function/wrong", [wrong, 6, 7])
+        """
+    )
+    result = _run(pytester, str(pytester.path))
+    result.assert_outcomes(failed=5)
+    result.stdout.fnmatch_lines(["function/wrong: samples_ns has nan, expected times in ns of 0 or more"])
+    (judgement,) = read_run_file(pytester.path / "run").judgements
+    assert judgement.samples_ns == (5, 7, 7)
 
 
 def test_a_test_judges_one_case(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:

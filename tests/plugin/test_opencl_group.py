@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perfsuite.device.stability import sampler
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import REST_ROLE, operator_cases
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
+from perfsuite.records.observation_file import read_observation
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.samples import EMBEDDING_ROLE
 
 from ..conftest import STORED_MODEL
 from ..synthetic_opencl_run import GAP_NS, PASS_NS
+from ..sys_trees import plant
 from .conftest import FakeDevice
 from .fake_opencl import SCENARIO, FakeOpenCl
 
@@ -93,6 +97,17 @@ def test_each_replicate_is_a_process_with_a_layout_of_its_own(
     assert (len(fake_opencl.learnt_plans), len(fake_opencl.plans)) == (1, 6)
     assert len({plan.layout_seed for plan in fake_opencl.plans}) == 6
     assert {(plan.n_repetitions, plan.n_gpu_layers, plan.recorder) for plan in fake_opencl.plans} == {(3, 999, "none")}
+
+
+def test_each_replicate_is_sampled_while_it_runs(
+    pytester: pytest.Pytester, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Clock, heat and throttling are those of the device meanwhile, as they are without the layer."""
+    tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
+    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
+    run(pytester)
+    states = read_observation(pytester.path / "run").states
+    assert {(each.least_cpu_mhz, each.most_celsius, each.throttled) for each in states} == {(2064.0, 45.307, False)}
 
 
 def test_runs_tell_their_device(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:

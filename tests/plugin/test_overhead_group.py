@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perfsuite.device.lock_owner import STATE_FOLDER
 from perfsuite.errors import MeasurementError
 from perfsuite.records.events import Phase
 from perfsuite.verdict.overhead import COST_PHASES, Overhead
@@ -61,7 +63,8 @@ def test_each_governor_is_compared_under(
     chosen: list[str | None] = []
 
     @contextmanager
-    def governor_set(name: str | None) -> Iterator[None]:
+    def governor_set(name: str | None, *, folder: Path) -> Iterator[None]:
+        assert folder.name == STATE_FOLDER  # where the next run looks for what a killed one has left
         chosen.append(name)
         yield
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
-from perfsuite.plugin.replicates import Replicates
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.contention import Contention
+from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.progress import ProgressLine
+from perfsuite.plugin.replicates import Replicates, collect_replicates
+from perfsuite.verdict.compare import MIN_SAMPLES
 
 
 def payload(waiting_ns: int | None = 0, sentinels: dict[str, int] | None = None) -> dict[str, Any]:
@@ -37,3 +46,56 @@ def test_covariates_are_of_the_middle_replicate() -> None:
         "waiting_ratio": 0.5,
         "steal_ratio": None,
     }
+
+
+@dataclass
+class FakeRuns:
+    """Gives one payload after the other; where it has none left, somebody presses Ctrl-C."""
+
+    payloads: list[dict[str, Any]]
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the next one."""
+        if not self.payloads:
+            raise KeyboardInterrupt
+        return self.payloads.pop(0)
+
+
+def collected(*payloads: dict[str, Any], n_replicates: int = 10) -> Replicates:
+    """What comes of these payloads; waiting for a tenth of the time or more is a complaint."""
+
+    def complain(contention: Contention, _: object) -> str | None:
+        return "somebody else was at work" if (contention.waiting_ratio or 0.0) >= 0.1 else None
+
+    config = SimpleNamespace(
+        n_replicates=n_replicates, profile=None, board=LocalBoard(cache_dir=Path()), began_s=time.monotonic() - 5.0
+    )
+    runs = FakeRuns(list(payloads))
+    progress = ProgressLine(None, n_replicates)
+    return collect_replicates(cast("RunConfig", config), runs, complain, "a test", progress, group="llama")
+
+
+def test_each_replicate_has_the_state_around_it() -> None:
+    """Valid or not: the load before it, the competition within it, and when it began."""
+    found = collected(payload(0), payload(100), payload(0), n_replicates=2)
+    assert [each.is_valid for each in found.states] == [True, False, True]
+    assert [each.waiting_ratio for each in found.states] == [0.0, 0.5, 0.0]
+    assert all(each.group == "llama" and each.load_average is not None for each in found.states)
+    assert 5.0 <= found.states[0].at_s <= found.states[1].at_s < 60.0
+    assert found.started_with["load_average"] == found.states[0].load_average
+    assert (found.n_discarded, found.complaint, found.broken_off_by) == (1, None, None)
+
+
+def test_what_was_measured_before_an_interruption_counts() -> None:
+    """Where enough replicates were valid by then there is no complaint, but it is known that they are not all."""
+    found = collected(*(payload(0) for _ in range(MIN_SAMPLES)))
+    assert (len(found.payloads), found.complaint) == (MIN_SAMPLES, None)
+    assert isinstance(found.broken_off_by, KeyboardInterrupt)
+
+
+def test_too_few_replicates_before_an_interruption_are_told() -> None:
+    """The reason is the interruption, and no competition."""
+    found = collected(payload(0), payload(100))
+    assert found.complaint == "interrupted after 1 of 10 replicates; run again"
+    assert collected().complaint == "interrupted after 0 of 10 replicates; run again"
+    assert collected().states == ()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.plugin import hooks
+from perfsuite.plugin.options import RunConfig
+from perfsuite.records.run_origin import BoardName
 from perfsuite.verdict.baseline import read_baselines
 
 from .conftest import FakeDevice
@@ -47,7 +51,8 @@ def test_recording_adds_a_session(pytester: pytest.Pytester, fake_device: FakeDe
     assert entry.sessions[0].sentinels_ns == {"memory": (1_000_000,) * 3, "compute": (1_000_000,) * 3}
     assert entry.sessions[0].covariates["waiting_ratio"] == pytest.approx(0.0005, rel=0.01)
     assert set(entry.sessions[0].covariates) == {
-        *("load_average", "cpu_mhz", "temperature_celsius", "waiting_ratio", "steal_ratio")
+        *("load_average", "cpu_mhz", "temperature_celsius", "waiting_ratio", "steal_ratio"),
+        *("throttled", "battery_ratio", "power_watts"),
     }
     assert entry.anchor.cases_ns[DECODE] == entry.sessions[0].median_ns(DECODE)
 
@@ -209,3 +214,71 @@ def test_a_generation_without_a_prompt_has_kernels(pytester: pytest.Pytester, fa
     assert result.ret == 0
     result.stdout.fnmatch_lines([f"*kernel/{MODEL}/p0-g4/decode/kernel_mul_mat*"])
     result.stdout.no_fnmatch_line("*/prefill/*")
+
+
+def test_boards_of_a_kind_are_compared_with_themselves(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a link a board that is 30 % slower passes by its own sessions, and a third one is told to have none."""
+    for board, slowdown in (("fast", 1.0), ("slow", 1.3)):
+        _be_board(monkeypatch, board)
+        fake_device.slowdown[""] = slowdown
+        assert _run(pytester, "--baseline=record").ret == 0
+    assert _run(pytester).ret == 0
+    assert _case(pytester, DECODE)["outcome"] == "pass"
+    _be_board(monkeypatch, "fast")
+    assert _run(pytester).ret == 1
+    assert _case(pytester, DECODE)["outcome"] == "regressed"
+    _be_board(monkeypatch, "third")
+    assert _run(pytester).ret == 0
+    assert _case(pytester, DECODE)["outcome"] == "new"
+    assert _case(pytester, DECODE)["reason"].startswith("no baseline of this board yet, though 2 other boards")
+    assert [(entry.board, len(entry.sessions)) for entry in read_baselines(STORE).entries] == [("fast", 1), ("slow", 1)]
+
+
+def test_creep_is_measured_from_the_boards_own_anchor(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board that is slower than another did not creep, nor is it in another state."""
+    fake_device.sentinels = QUIET
+    for board, slowdown in (("fast", 1.0), ("slow", 1.3)):
+        _be_board(monkeypatch, board)
+        fake_device.slowdown[""] = slowdown
+        fake_device.sentinels = {name: round(time_ns * slowdown) for name, time_ns in QUIET.items()}
+        _run(pytester, "--baseline=record")
+    result = _run(pytester)
+    result.stdout.no_fnmatch_line("*creep:*")
+    result.stdout.no_fnmatch_line("*off the stored sessions*")
+
+
+def test_creep_is_measured_from_the_anchor_of_what_a_board_is_compared_with(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board without sessions is told what crept of those of no board; once it has its own, what crept since them."""
+    few, approve = (
+        "--perf-replicates=3",
+        ["baseline", "approve", "run/run.json", "--reason", "slower, and more accurate"],
+    )
+    _run(pytester, "--baseline=record", few)
+    fake_device.slowdown[""] = 1.3
+    _run(pytester, few)
+    assert main(approve) == 0
+    _be_board(monkeypatch, "slow")
+    creeps = f"  creep: {DECODE} +* % since the anchor of 20*-*-* (1 approval)"
+    _run(pytester, few).stdout.fnmatch_lines([creeps])
+    assert main(approve) == 0
+    _run(pytester, few).stdout.no_fnmatch_line("*creep:*")
+    fake_device.slowdown[""] = 1.7
+    _run(pytester, few)
+    assert main(approve) == 0
+    _run(pytester, few).stdout.fnmatch_lines([f"  creep: {DECODE} +* % since the anchor of 20*-*-* (2 approvals)"])
+
+
+def _be_board(monkeypatch: pytest.MonkeyPatch, identity: str) -> None:
+    """Let the next runs be on a board of this identity, as if it was reached over a link."""
+
+    def on_its_board(run: RunConfig) -> RunConfig:
+        board = BoardName(identity=identity, hostname="shelf", is_linked=True)
+        return replace(run, origin=replace(run.origin, board=board))
+
+    monkeypatch.setattr(hooks, "_on_its_board", on_its_board)

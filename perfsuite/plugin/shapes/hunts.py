@@ -99,14 +99,20 @@ class ShapeHunts:
             self._shares.finish()
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Tell what a hunt has found: the smallest shape that fails, or how many do not and the worst of them."""
+        """Tell what a hunt has found: the smallest shape that fails, or how many do not and the worst of them.
+
+        A hunt that was broken off has not found the smallest one, and passes nothing.
+        """
         hunt = self.begun.get(case_id)
         if hunt is None:
             told = self.reasons.get(self.aims[case_id][0], reason)
             return told_judgement(case_id, HUNT, Outcome.INVALID, told)
         found = hunt.failing
         change_ratio = found.ratio if found is not None and found.property in COMPARED else None
-        return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
+        if case_id in self.ended:
+            return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
+        outcome = Outcome.INVALID if found is None else found.outcome
+        return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id, hunt), change_ratio)
 
     def keep(self) -> None:
         """Add the smallest failing shapes to the device's baselines."""
@@ -201,8 +207,13 @@ class ShapeHunts:
         """Tell what was found by hunts that were interrupted before it was small; it is not kept."""
         for case_id, hunt in self.begun.items():
             if hunt.failing is not None and case_id not in self.ended:
-                again = self.request.command(self.config.profile.name, case_id)
-                yield f"broken off at {_named(hunt.failing)}: {hunt.failing.reason}; hunt again: {again}"
+                yield self._broken_off_reason(case_id, hunt)
+
+    def _broken_off_reason(self, case_id: str, hunt: Hunt) -> str:
+        again = f"hunt again: {self.request.command(self.config.profile.name, case_id)}"
+        if hunt.failing is None:
+            return f"broken off after {len(hunt.judged)} shapes, none of which fails; {again}"
+        return f"broken off at {_named(hunt.failing)}: {hunt.failing.reason}; {again}"
 
     def _subjects(self, case_ids: Collection[str]) -> tuple[Subject, ...]:
         return tuple(dict.fromkeys(self.aims[case_id][0] for case_id in case_ids))

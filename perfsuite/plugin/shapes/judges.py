@@ -7,9 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure import launch
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.shapes.hunt_options import HuntRequest
 from perfsuite.workload.shapes.shape_case import Subject
@@ -103,16 +101,16 @@ class ShapeJudges:
 
         platform = self.config.opencl_platform or self.config.profile.opencl_platform
         plan = DevicesPlan(platform=platform)
-        chosen = launch.run_worker(plan, extra_environment=kernel_environment(self.config))["chosen"]
+        chosen = self.config.board.run(plan, extra_environment=kernel_environment(self.config))["chosen"]
         return bool(chosen["type"] == "cpu")
 
     def _forecasts(self) -> ShapeForecasts | None:
         from perfsuite.expectation.shapes.forecast import ShapeForecasts
         from perfsuite.expectation.timing.engine_times import EngineTimes
-        from perfsuite.measure.calibration_store import find_calibration
+        from perfsuite.plugin.forecasts import stored_calibration
 
         config, profile = self.config, self.config.profile
-        calibration = find_calibration(host_fingerprint(), config.engine.build_id, config.n_threads, config.cache_dir)
+        calibration = stored_calibration(config)
         tolerance_ratio = profile.calibrated_tolerance_ratio.get("operator")
         if calibration is None or tolerance_ratio is None:
             return None

@@ -106,6 +106,7 @@ def test_an_interrupted_hunt_keeps_nothing_and_tells_what_it_had(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    told: Told,
 ) -> None:
     """What was not shrunk to its end is no shape for the baselines, but no finding to forget either."""
     example = Hunt.example
@@ -123,6 +124,29 @@ def test_an_interrupted_hunt_keeps_nothing_and_tells_what_it_had(
     assert "broken off at gemm/m" in out
     assert "; hunt again: pytest --device=host " in out
     assert not (pytester.path / "baselines" / "host" / "shapes").exists()
+    case = told()["shape-hunt/tiled/gemm/padding"]
+    assert case["outcome"] == "regressed"
+    assert case["reason"].startswith("broken off at gemm/m")
+    assert "; hunt again: pytest --device=host " in case["reason"]
+
+
+def test_a_hunt_that_was_broken_off_before_it_found_anything_is_invalid(
+    run: Run, subjects: FakeSubjects, monkeypatch: pytest.MonkeyPatch, told: Told
+) -> None:
+    """It is in the run's file with the shapes that it judged, and passes nothing; hunts to come are not."""
+    example = Hunt.example
+
+    def interrupted(hunt: Hunt, data: DataObject) -> None:
+        if len(hunt.judged) == 3:
+            raise KeyboardInterrupt
+        example(hunt, data)
+
+    monkeypatch.setattr(Hunt, "example", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(*_GEMM, _FROM_2, "-k", "hunt and padding or hunt and growth", "--hypothesis-seed=1")
+    (case,) = told().values()
+    assert case["outcome"] == "invalid"
+    assert case["reason"].startswith("broken off after 3 shapes, none of which fails; hunt again: pytest ")
 
 
 def test_a_finding_in_other_kernels_names_no_sweep_of_the_packages(

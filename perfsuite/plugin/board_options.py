@@ -1,0 +1,89 @@
+"""The device that a run measures: how it is reached, how long it is waited for, and what it cannot do from a desk."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.address import asked_reach
+from perfsuite.device.profile import Profile
+from perfsuite.device.reach import Reach
+from perfsuite.measure.board.claiming import desk_claim
+from perfsuite.measure.board.opening import choose_board
+from perfsuite.measure.board.protocol import Board
+from perfsuite.plugin.durations import asked_seconds
+
+#: Options that measure with more than plans, so that they need to be where the device is.
+_ON_THE_BOARD = {
+    "perf_sweep": "--perf-sweep",
+    "perf_fidelity": "--perf-fidelity",
+    "perf_overhead": "--perf-overhead",
+    "perf_trace": "--perf-trace",
+    "perf_shapes": "--perf-shapes",
+}
+
+#: Options with which pytest tells something and runs no test.
+_MERELY_TELLING = (
+    "cacheshow",
+    "collectonly",
+    "help",
+    "markers",
+    "setupplan",
+    "show_fixtures_per_test",
+    "showfixtures",
+    "version",
+)
+
+
+def add_board_options(group: pytest.OptionGroup) -> None:
+    """Register the options that say how a device is reached."""
+    group.addoption(
+        "--perf-address",
+        metavar="local|ssh:HOST|adb",
+        help="reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL]",
+    )
+    group.addoption(
+        "--perf-wait", metavar="TIME", help="wait for a device that somebody else has, such as 10m (default: do not)"
+    )
+
+
+def is_to_measure(option: argparse.Namespace) -> bool:
+    """Whether a run is to measure: it neither lists cases, fixtures or markers alone, nor prints a help."""
+    return not any(getattr(option, name, None) for name in _MERELY_TELLING)
+
+
+def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, cache_dir: Path) -> Board:
+    """Return the board that the options name; it is not reached yet.
+
+    Raises
+    ------
+    pytest.UsageError
+        An option's value is not accepted, or what is asked for works on the board itself only.
+    DeviceError
+        There is no such address.
+    """
+    reach = asked_reach("--perf-address", option.perf_address, profile.reach)
+    if reach.way != "local":
+        _refuse_over_a_link(option, reach)
+    wait_s = asked_seconds("--perf-wait", option.perf_wait) if option.perf_wait else 0.0
+    purpose = f"pytest --device={profile.name}"
+    claim = desk_claim(profile.name, reach, purpose=purpose, run_id=run_id, wait_s=wait_s)
+    return choose_board(reach, profile.conditions, claim, cache_dir=cache_dir, tell=_tell)
+
+
+def _refuse_over_a_link(option: argparse.Namespace, reach: Reach) -> None:
+    asked = [flag for name, flag in _ON_THE_BOARD.items() if getattr(option, name)]
+    if option.backend != "cpu":
+        asked.append(f"--backend={option.backend}")
+    if asked:
+        raise pytest.UsageError(
+            f"{asked[0]}: does not work over a link yet ({reach.text}); "
+            "run it on the board itself, with --perf-address=local"
+        )
+
+
+def _tell(text: str) -> None:
+    """Say what is waited for; pytest captures nothing while it is configured, nor between tests."""
+    print(f"perfsuite: {text}", flush=True)

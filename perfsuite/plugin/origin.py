@@ -1,0 +1,107 @@
+"""Where a run comes from: its id, the arguments that make it again, the engine that it names, its commit."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from perfsuite.measure.engine import Engine
+from perfsuite.plugin.working_tree import commit_of, named_commit
+from perfsuite.records.run_origin import RunOrigin
+
+#: What the suite's options are called together.
+GROUP = "perfsuite"
+
+#: Options that say where a run is written, or how a board is waited for, and not what is measured. ``--farm`` is not
+#: among them: the board was given back, and may be another's by now, who would not hear of a run at its address.
+_WHERE = frozenset(
+    {"--perf-dir", "--perf-report", "--perf-history", "--perf-wait", "--farm-wait", "--farm-break", "--farm-avoid"}
+)
+
+
+def add_origin_options(group: pytest.OptionGroup) -> None:
+    """Register the option that names a commit."""
+    group.addoption(
+        "--perf-commit",
+        metavar="SHA",
+        help="commit that is measured, such as that of the sources a build was made from (default: of the rootdir)",
+    )
+
+
+def new_run_id() -> str:
+    """Return an id unlike that of any other run: UTC time, process id, and a few random digits."""
+    return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def run_origin(config: pytest.Config, run_id: str, engine: Engine | None) -> RunOrigin:
+    """Describe the run that a configuration asks for; on a board at the end of a link the engine is not known here.
+
+    Raises
+    ------
+    pytest.UsageError
+        ``--perf-commit`` names none.
+    """
+    named: str | None = config.option.perf_commit
+    return RunOrigin(
+        run_id=run_id,
+        arguments=tuple(rerun_arguments(config)),
+        environment={} if engine is None or engine.is_packaged else {"LLAMA_CPP_LIB_PATH": str(engine.library_dir)},
+        commit=commit_of(config.rootpath) if named is None else named_commit(named),
+    )
+
+
+def rerun_arguments(config: pytest.Config) -> Iterator[str]:
+    """Yield the arguments that make pytest measure the same again, from the folder in which it was invoked.
+
+    They are what the options came to, whether the command line, ``addopts`` or a variable named them. What chooses
+    among cases, says where to write, records a baseline or is about the terminal is left out.
+    """
+    if config.option.pyargs:
+        yield "--pyargs"
+    yield from _own_arguments(config)
+    yield from (f"--override-ini={each}" for each in config.option.override_ini or () if each.startswith("perf_"))
+    yield from _plugins(config.invocation_params.args)
+    yield from _places(config)
+    yield from _paths(config)
+
+
+def _own_arguments(config: pytest.Config) -> Iterator[str]:
+    # pytest has no public way to ask for a group's options, as in `options`.
+    for argument in config._parser.getgroup(GROUP).options:
+        name, value = argument.names()[0], getattr(config.option, argument.dest)
+        if name in _WHERE or value == argument.attrs().get("default") or _is_unset(name, value):
+            continue
+        yield name if value is True else f"{name}={value}"
+    if config.option.perf_shapes is not None:
+        yield f"--hypothesis-seed={config.option.hypothesis_seed}"
+
+
+def _is_unset(name: str, value: Any) -> bool:
+    return value is None or value is False or (name, value) == ("--baseline", "record")
+
+
+def _plugins(arguments: Sequence[str | os.PathLike[str]]) -> Iterator[str]:
+    """Yield the plugins that the command line names; those of ``addopts`` are loaded again by themselves."""
+    words = [os.fspath(each) for each in arguments]
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    yield from dict.fromkeys(f"-p{word[2:] or following}" for word, following in pairs if word[:2] == "-p")
+
+
+def _places(config: pytest.Config) -> Iterator[str]:
+    """Yield where pytest was told to read its configuration."""
+    if config.option.inifilename:
+        yield f"--config-file={config.option.inifilename}"
+    if config.option.rootdir:
+        yield f"--rootdir={config.option.rootdir}"
+
+
+def _paths(config: pytest.Config) -> Iterator[str]:
+    """Yield the files and folders that were named, without the choice of a test in them."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return
+    yield from dict.fromkeys(each.split("::")[0] for each in config.args)

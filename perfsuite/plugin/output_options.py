@@ -1,0 +1,59 @@
+"""What a run writes beside ``run.json``: the options that say so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_OFF = "off"
+
+#: What begins the address of something that is no folder.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputRequest:
+    """What was asked for."""
+
+    writes_report: bool = True
+    #: The folder to which the run is appended; None where it is not.
+    history_dir: Path | None = None
+
+
+def add_output_options(group: pytest.OptionGroup) -> None:
+    """Register the options."""
+    group.addoption(
+        "--perf-report", choices=("on", _OFF), default="on", help="write report.html beside run.json (default on)"
+    )
+    group.addoption(
+        "--perf-history",
+        metavar="DIR|off",
+        help="append the run to the history in a folder (default: <rootdir>/.perfsuite/history)",
+    )
+
+
+def asked_outputs(config: pytest.Config) -> OutputRequest:
+    """Return what the options ask for.
+
+    Raises
+    ------
+    pytest.UsageError
+        The history is to lie at an address, which is no folder.
+    """
+    named: str | None = config.option.perf_history
+    default = config.rootpath / ".perfsuite" / "history"
+    return OutputRequest(
+        writes_report=config.option.perf_report == "on",
+        history_dir=None if named == _OFF else _folder(named) if named else default,
+    )
+
+
+def _folder(named: str) -> Path:
+    if _SCHEME.match(named):
+        raise pytest.UsageError(
+            f"--perf-history={named}: is an address, expected a folder of this machine, mounted ones included, or 'off'"
+        )
+    return Path(named).absolute()

@@ -1,0 +1,86 @@
+"""What pytest calls when the tests have run: the run's files, its exit code, and the last screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.plugin.fixtures import SESSION_KEY
+from perfsuite.plugin.hooks import CASE_KINDS
+from perfsuite.report.terminal import next_step, summary_text
+from perfsuite.report.terminal_text import terminal_text
+
+if TYPE_CHECKING:
+    from perfsuite.plugin.run_outputs import WrittenRun
+    from perfsuite.plugin.session import PerfSession
+
+_MARGIN_KINDS = f"there are {', '.join(CASE_KINDS.values())}, and the first parts of own ids"
+
+_WRITTEN_KEY = pytest.StashKey["WrittenRun"]()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the run's files and the baselines; a group that could not be measured makes the run fail."""
+    perf = session.config.stash.get(SESSION_KEY, None)
+    if perf is None or session.config.option.collectonly or not perf.has_results:
+        return
+    _finish(perf, session)
+    unclaimed = perf.config.strict and any(group.unclaimed for group in perf.groups.values())
+    if (perf.errors or unclaimed) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _finish(perf: PerfSession, session: pytest.Session) -> None:
+    from perfsuite.plugin.run_outputs import write_outputs  # brings what only a finished run needs
+
+    perf.let_go()
+    try:
+        perf.finish(is_interrupted=session.exitstatus == pytest.ExitCode.INTERRUPTED)
+    except PerfsuiteError as error:
+        perf.errors["baselines"] = str(error)
+    try:
+        session.config.stash[_WRITTEN_KEY] = write_outputs(perf)
+    except PerfsuiteError as error:
+        perf.errors["files"] = str(error)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the tables and what to do next."""
+    perf = config.stash.get(SESSION_KEY, None)
+    if perf is None or not perf.has_results:
+        return
+    judgements = tuple(perf.judgements.values())
+    if not terminalreporter.config.get_verbosity() < 0:
+        terminalreporter.section("performance")
+        text = summary_text(
+            judgements,
+            width=terminalreporter._tw.fullwidth if terminalreporter.isatty else None,
+            is_color=terminalreporter.hasmarkup,
+            shows_all=config.get_verbosity() > 0,
+        )
+        terminalreporter.write(text)
+    for line in _closing_lines(perf, config.stash.get(_WRITTEN_KEY, None)):
+        terminalreporter.write_line(line)
+    for kind in perf.config.margins.unused_kinds(perf.kinds()):
+        terminalreporter.write_line(f"  --perf-margin: no case is of the kind {kind!r}; {_MARGIN_KINDS}")
+    for note in perf.baseline_notes():
+        terminalreporter.write_line(f"  {terminal_text(note)}")
+    for error in perf.errors.values():
+        terminalreporter.write_line(f"perfsuite: error: {terminal_text(error)}", red=True)
+
+
+def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, ...]:
+    """Return what came out and what to do next, and what could not be written."""
+    report_path = None if written is None or written.report_path is None else str(written.report_path)
+    lines = next_step(
+        tuple(perf.judgements.values()),
+        None if written is None else str(written.run_path),
+        perf.attribution(),
+        report_path,
+        origin=perf.config.origin,
+        is_interrupted=perf.is_interrupted,
+    )
+    complaints = () if written is None else written.complaints
+    return (*lines, *(f"  {terminal_text(complaint)}" for complaint in complaints))

@@ -1,0 +1,338 @@
+"""A run measures the device that it names, one at a time, and says in one line why it cannot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from perfsuite.device.lock import hold_lock, lock_state
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.reach import Reach
+from perfsuite.device.target.opening import open_target
+from perfsuite.errors import DeviceError, LinkError, MeasurementError
+from perfsuite.measure.board.connecting import Connecting
+from perfsuite.measure.board.hello import Hello
+from perfsuite.measure.board.holding import Claim, Held, Seen
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.remote_board import RemoteBoard
+from perfsuite.measure.launch import RUN_ID_NAME
+from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan, TurnsPlan
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.run_reader import read_run_file
+
+from ..conftest import STORED_MODEL
+from .conftest import FakeDevice
+
+if TYPE_CHECKING:
+    from ..board_namespaces import NamespaceBoard
+
+MODEL = f"--model={STORED_MODEL}"
+_CHOOSE = "perfsuite.plugin.board_options.choose_board"
+
+
+#: A device on which other programs may take all that they want: replicates are kept whatever else is tested meanwhile.
+_BUSY = """
+description = "a machine with neighbours"
+extends = "host"
+[judging]
+max_waiting_ratio = 0.999
+max_others_ratio = 0.999
+"""
+
+
+def run(pytester: pytest.Pytester, *arguments: str, device: str = "host") -> pytest.RunResult:
+    """Run the shipped cases."""
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01")
+    return pytester.runpytest_inprocess(f"--device={device}", MODEL, *own, *arguments)
+
+
+def record(pytester: pytest.Pytester) -> RunFile:
+    """Read what the run has left."""
+    return read_run_file(pytester.path / "run")
+
+
+class FaultyBoard(LocalBoard):
+    """This machine, whose runs of one sort of plan fail from some on."""
+
+    def __init__(
+        self,
+        *,
+        fault: Exception | None = None,
+        n_before: int = 0,
+        held: Held | None = None,
+        at: type[Plan] = LlamaPlan,
+    ) -> None:
+        super().__init__(cache_dir=Path(), hold=lambda: seen_as(held or Held()))
+        self._fault, self._left, self._at = fault, n_before, at
+
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run a plan, as long as nothing is wrong."""
+        if isinstance(plan, self._at) and self._fault is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise self._fault
+        return super().run(plan, extra_environment=extra_environment)
+
+
+@contextmanager
+def seen_as(held: Held) -> Iterator[Seen]:
+    """Have a machine that came to something."""
+    yield lambda: held
+
+
+@pytest.mark.parametrize("text", ["", "ssh", "ssh:a b", "ssh:pi:0", "tcp:pi"])
+def test_what_is_no_address_is_refused(pytester: pytest.Pytester, fake_device: FakeDevice, text: str) -> None:
+    """The option is named with what is accepted."""
+    result = run(pytester, f"--perf-address={text}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --perf-address={text}: *accepted are local, ssh:*adb*"])
+
+
+@pytest.mark.parametrize(
+    "flag", ["--perf-trace", "--perf-fidelity", "--perf-overhead", "--perf-sweep=depth", "--perf-shapes=gemm"]
+)
+def test_what_works_on_the_board_alone_says_so(pytester: pytest.Pytester, fake_device: FakeDevice, flag: str) -> None:
+    """One line, before the board is asked for anything, with what to do instead."""
+    result = run(pytester, "--perf-address=ssh:nowhere.invalid", flag)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    name = flag.partition("=")[0]
+    result.stderr.fnmatch_lines([f"ERROR: {name}: does not work over a link yet (ssh nowhere.invalid); *=local"])
+
+
+def test_the_opencl_backend_is_refused_over_a_link(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """As the other options."""
+    result = run(pytester, "--perf-address=adb", "--backend=opencl")
+    result.stderr.fnmatch_lines(["ERROR: --backend=opencl: does not work over a link yet (adb); *"])
+
+
+def test_listing_asks_no_board(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """The cases of a board are known without it, and they are those of this machine."""
+    here = run(pytester, "--collect-only", "-q")
+    there = run(pytester, "--collect-only", "-q", "--perf-address=ssh:nowhere.invalid", "--against=/x")
+    assert (here.ret, there.ret) == (0, 0)
+    listed = {line for line in there.outlines if "test_phase[" in line or "test_operator[" in line}
+    assert listed == {line for line in here.outlines if "test_phase[" in line or "test_operator[" in line}
+    assert listed
+    told = run(pytester, "--collect-only", "--perf-address=ssh:nowhere.invalid")
+    told.stdout.fnmatch_lines(["perfsuite: device host, which is not asked; *"])
+
+
+def test_a_board_that_is_not_there_is_told_first(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A host that there is not is a line before anything is collected, and no run is written."""
+    result = run(pytester, "--perf-address=ssh:nowhere.invalid")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: ssh nowhere.invalid: *"])
+    assert len(result.errlines) <= 2
+    assert not (pytester.path / "run").exists()
+
+
+def test_one_run_at_a_time_has_a_machine(pytester: pytest.Pytester, fake_device: FakeDevice, own_locks: Path) -> None:
+    """A second run on this machine is refused with who has it; it can wait, and goes on when the machine is free."""
+    owner = LockOwner.here(user="ada", host="desk", run_id="another", purpose="pytest --device=host")
+    with hold_lock(owner, folder=own_locks):
+        refused = run(pytester, "-k", "test_phase")
+        waited = run(pytester, "-k", "test_phase", "--perf-wait=1s")
+    assert (refused.ret, waited.ret) == (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.USAGE_ERROR)
+    refused.stderr.fnmatch_lines(["ERROR: host: held by ada from desk (pytest --device=host)*--perf-wait=10m"])
+    waited.stdout.fnmatch_lines(["perfsuite: host: held by ada*waiting for it, 1 s at most"])
+    waited.stderr.fnmatch_lines(["ERROR: host: held by ada*waited 1 s for it"])
+    assert run(pytester, "-k", "test_phase").ret == 0
+    assert list(own_locks.iterdir()) == []
+
+
+def test_a_run_within_a_command_shares_its_machine(
+    pytester: pytest.Pytester, fake_device: FakeDevice, own_locks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that ``perfsuite trace`` follows, and that is pytest, has the device that the command has taken."""
+    owner = LockOwner.here(user="ada", host="desk", run_id="trace-1", purpose="perfsuite trace --device=host")
+    monkeypatch.setenv(RUN_ID_NAME, "trace-1")
+    with hold_lock(owner, folder=own_locks):
+        assert run(pytester, "--perf-replicates=1", "-knothing").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+        assert lock_state(own_locks) is not None
+
+
+def test_a_lost_link_keeps_what_was_measured(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Enough replicates are judged as those of an interrupted run are; one line says why it ended."""
+    run(pytester, "--baseline=record", "-k", "test_phase")
+    board = FaultyBoard(fault=LinkError("ssh pi: the link was lost: no route"), n_before=6)
+    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
+    result = run(pytester, "-k", "test_phase")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["perfsuite: error: ssh pi: the link was lost: no route"])
+    result.stdout.fnmatch_lines(["*the link to the device was lost*"])
+    found = record(pytester)
+    assert found.is_interrupted
+    assert {each.outcome.value for each in found.judgements} == {"pass"}
+    assert {len(each.samples_ns) for each in found.judgements} == {6}
+
+
+def fail_at_pair(device: FakeDevice, monkeypatch: pytest.MonkeyPatch, number: int, fault: Exception) -> None:
+    """Let the pair of that number fail."""
+    in_turns, taken = device.run_in_turns, []
+
+    def take(plans: tuple[TurnsPlan, TurnsPlan], **options: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        taken.append(plans)
+        if len(taken) >= number:
+            raise fault
+        return in_turns(plans, **options)
+
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", take)
+
+
+def test_pairs_before_a_lost_link_are_told(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too few of them decide nothing, and the reason is the link."""
+    fail_at_pair(fake_device, monkeypatch, 3, LinkError("ssh pi: gone"))
+    result = run(pytester, "-k", "test_phase", "--against-args=threads=1")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["perfsuite: error: ssh pi: gone"])
+    reasons = {each.reason for each in record(pytester).judgements}
+    assert any("the link was lost after 2 pairs" in reason for reason in reasons)
+
+
+def test_pairs_before_a_killed_worker_are_told(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in the run's file, invalid with the worker's end as the reason, and the run fails."""
+    why = "the worker for 'turns' was killed by SIGKILL: x"
+    fail_at_pair(fake_device, monkeypatch, 3, MeasurementError(why))
+    result = run(pytester, "-k", "test_phase", "--against-args=threads=1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"perfsuite: error: {why}"])
+    found = record(pytester).judgements
+    assert {(each.outcome.value, len(each.samples_ns)) for each in found} == {("invalid", 2)}
+    assert all(why in each.reason for each in found)
+
+
+def test_ceilings_that_fail_at_the_end_lose_nothing(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All cases are judged by the ceilings of the beginning, and the failure is told."""
+    board = FaultyBoard(fault=MeasurementError("the worker for 'probes' was killed"), n_before=1, at=ProbePlan)
+    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
+    result = run(pytester, "-k", "test_phase")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["perfsuite: error: the worker for 'probes' was killed"])
+    assert {each.outcome.value for each in record(pytester).judgements} == {"new"}
+
+
+def test_what_a_test_times_at_the_desk_is_no_time_of_a_board(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is invalid, and says where to run it; on the board itself it is judged."""
+    pytester.makepyfile("def test_own(perf):\n    perf.check('function/own', [1000] * 5)\n")
+    for is_local, outcome in ((True, "new"), (False, "invalid")):
+        board = FaultyBoard()
+        board.is_local = is_local
+        monkeypatch.setattr(_CHOOSE, lambda *_, board=board, **__: board)
+        run(pytester, "test_what_a_test_times_at_the_desk_is_no_time_of_a_board.py")
+        (judged,) = record(pytester).judgements
+        assert judged.outcome.value == outcome
+        assert ("--perf-address=local" in judged.reason) is not is_local
+
+
+def test_a_worker_that_fails_late_keeps_what_was_measured(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The replicates before it are in the run's file, invalid with the reason, and the run fails."""
+    board = FaultyBoard(fault=MeasurementError("the worker for 'llama' was killed by SIGKILL: x"), n_before=4)
+    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
+    result = run(pytester, "-k", "test_phase")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["perfsuite: error: the worker for 'llama' was killed by SIGKILL: x"])
+    found = record(pytester)
+    assert {(each.outcome.value, len(each.samples_ns)) for each in found.judgements} == {("invalid", 4)}
+
+
+def test_what_is_wrong_with_the_device_makes_cases_invalid(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its problems are the reason of every case, in pairs, too; its notes are told before and after."""
+    held = Held(notes=("the governor cannot be set",), problems=("hotter than it should be",))
+    monkeypatch.setattr(_CHOOSE, lambda *_, **__: FaultyBoard(held=held))
+    for arguments in ((), ("--against-args=threads=1",)):
+        result = run(pytester, "-k", "test_phase", *arguments)
+        result.stdout.fnmatch_lines(["perfsuite: the governor cannot be set", "  the governor cannot be set"])
+        assert record(pytester).device_notes == held.notes
+        assert {each.outcome.value for each in record(pytester).judgements} == {"invalid"}
+        assert all("hotter than it should be" in each.reason for each in record(pytester).judgements)
+
+
+def test_a_device_that_is_not_given_back_well_is_an_error(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be restored is told, and fails the run; what was measured is kept."""
+
+    class Stuck(FaultyBoard):
+        def close(self) -> None:
+            super().close()
+            raise DeviceError("policy0: is still 'performance'")
+
+    monkeypatch.setattr(_CHOOSE, lambda *_, **__: Stuck())
+    result = run(pytester, "-k", "test_phase")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["perfsuite: error: policy0: is still 'performance'"])
+    assert record(pytester).judgements
+
+
+def test_the_agent_gives_the_cases_of_a_local_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same cases are measured by an agent at the end of pipes, and it leaves neither lock nor process."""
+    home, locks = tmp_path / "home", tmp_path / "board-locks"
+    (home / "venv" / "bin").mkdir(parents=True)
+    locks.mkdir()
+    program = home / "venv" / "bin" / "python"
+    program.write_text(f'#!/bin/sh\nexport XDG_CACHE_HOME="{tmp_path}/there"\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+
+    def linked(_: Reach, conditions: Any, claim: Claim, *, cache_dir: Path, tell: Any) -> RemoteBoard:
+        hello = Hello(claim=replace(claim, lock_folder=str(locks)), conditions=conditions)
+        connecting = Connecting(name="pipes", target=open_target(Reach()), home=str(home), hello=hello, tell=tell)
+        return RemoteBoard(connecting=connecting)
+
+    (pytester.path / "devices").mkdir()
+    (pytester.path / "devices" / "busy.toml").write_text(_BUSY)
+    quick = ("--scenario=p16-g4", "--perf-replicates=2", "-k", "test_phase", "--perf-report=off", "--threads=1")
+    run(pytester, *quick, device="busy")
+    here = record(pytester)
+    monkeypatch.setattr(_CHOOSE, linked)
+    result = run(pytester, *quick, device="busy")
+    result.stdout.fnmatch_lines(["perfsuite: device busy (board *"])
+    there = record(pytester)
+    assert [each.case_id for each in there.judgements] == [each.case_id for each in here.judgements]
+    assert there.fingerprints == here.fingerprints
+    assert all(len(each.samples_ns) <= 2 for each in there.judgements)
+    assert list((tmp_path / "there" / "perfsuite" / "models").iterdir())
+    assert list(locks.iterdir()) == []
+
+
+def test_a_board_is_measured_over_ssh(pytester: pytest.Pytester, board: NamespaceBoard) -> None:
+    """From a profile that says how the board is reached to verdicts of its own, and nothing is left there."""
+    reach = board.reach()
+    profile = pytester.path / "devices" / "desk-pi.toml"
+    profile.parent.mkdir()
+    profile.write_text(
+        f'description = "a test board"\n[reach]\nway = "ssh"\naddress = "{reach.address}"\nport = {reach.port}\n'
+        f'identity_file = "{reach.identity_file}"\nknown_hosts_file = "{reach.known_hosts_file}"\n'
+    )
+    quick = ("--scenario=p16-g4", "--perf-replicates=2", "-k", "test_phase", "--perf-report=off")
+    result = run(pytester, *quick, device="desk-pi")
+    result.stdout.fnmatch_lines([f"perfsuite: device desk-pi (board *, {board.hostname})*"])
+    found = record(pytester)
+    assert found.device == "desk-pi"
+    assert found.origin.board is not None
+    assert (found.origin.board.hostname, len(found.origin.board.identity)) == (board.hostname, 16)
+    assert len(found.judgements) == 7
+    assert not board.processes("board.agent")
+    assert board.run("ls", "/run/lock").stdout == ""

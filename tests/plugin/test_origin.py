@@ -1,0 +1,170 @@
+"""The origin of a run: its id, and arguments that make the same measurement again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.plugin.origin import new_run_id, rerun_arguments
+
+from .conftest import FakeDevice
+
+MODEL = "--model=smollm2-135m-l2-q8_0"
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> dict[str, Any]:
+    result = pytester.runpytest_inprocess("--perf-dir=run", "-p", "no:cacheprovider", *arguments)
+    assert result.ret in (0, 1)
+    run: dict[str, Any] = json.loads((pytester.path / "run" / "run.json").read_text())
+    return run
+
+
+def _plans(device: FakeDevice) -> list[LlamaPlan]:
+    """Return the engine's plans so far, without what is drawn for each, and forget them."""
+    plans = [replace(plan, layout_seed=0) for plan in device.plans if isinstance(plan, LlamaPlan)]
+    device.plans.clear()
+    return plans
+
+
+def test_no_two_runs_have_one_id() -> None:
+    """Even of one process in one second; ids of later seconds sort behind earlier ones."""
+    assert len({new_run_id() for _ in range(100)}) == 100
+    assert new_run_id()[8] == "T"
+
+
+def test_the_id_names_the_folder(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Without --perf-dir a run's files lie under its id."""
+    pytester.runpytest_inprocess("--device=host", MODEL, "-p", "no:cacheprovider", "-k", "test_phase")
+    (path,) = (pytester.path / ".perfsuite" / "runs").glob("*/run.json")
+    assert json.loads(path.read_text())["run_id"] == path.parent.name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--device=host", MODEL), ["--device=host", MODEL]),
+        (("--device", "host", MODEL, "--baseline=record"), ["--device=host", MODEL]),
+        (("--device=host", MODEL, "--baseline=off", "--perf-replicates=5"), ["--baseline=off", "--perf-replicates=5"]),
+        (("--device=host", MODEL, "-v", "-x", "-m", "not slow", "--junitxml=j.xml"), ["--device=host", MODEL]),
+        (("--device=host", MODEL, "--perf-report=off", "--perf-history=off"), ["--device=host", MODEL]),
+        (("--device=host", MODEL, "--benchmark-disable", "--perf-strict"), ["--perf-strict"]),
+        (("--device=host", MODEL, "-o", "perf_margin=0.2", "-o", "xfail_strict=1"), ["--override-ini=perf_margin=0.2"]),
+        (("--device=host", MODEL, "--against-args=threads=1 ubatch=64"), ["--against-args=threads=1 ubatch=64"]),
+        (("--device=host", MODEL, "--perf-inject=ffn_up=2", "--perf-commit=0C1E570"), ["--perf-inject=ffn_up=2"]),
+    ],
+)
+def test_arguments_say_what_is_measured(
+    pytester: pytest.Pytester, fake_device: FakeDevice, arguments: tuple[str, ...], told: list[str]
+) -> None:
+    """Each as one word, in full; not which cases are chosen, where it is written, or how it looks."""
+    kept = _run(pytester, *arguments, "-k", "test_phase")["arguments"]
+    assert set(told) <= set(kept)
+    names = {each.partition("=")[0] for each in kept}
+    assert names <= {
+        each.partition("=")[0] for each in (*told, "--device=", MODEL, "-pno:cacheprovider", "--perf-commit")
+    }
+
+
+@pytest.mark.parametrize("farm", ["--farm", "--farm=farm.example.org:20408"])
+def test_a_board_of_a_farm_is_borrowed_again(pytester: pytest.Pytester, farm: str) -> None:
+    """The coordinator is asked again, for the board may be another's by now; how it was waited for is not kept."""
+    given = (farm, "--farm-wait=2m", "--farm-break=attic", "--farm-avoid=cellar")
+    config = pytester.parseconfig("--device=rubikpi", MODEL, *given)
+    kept = list(rerun_arguments(config))
+    assert [each for each in kept if each.startswith("--farm")] == [farm if "=" in farm else "--farm="]
+    assert pytester.parseconfig(*kept).option.farm == config.option.farm
+
+
+def test_what_a_configuration_adds_counts(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Options of addopts are told like those of the command line, which wins."""
+    pytester.makeini(f"[pytest]\naddopts = --device=host --threads=1 --perf-replicates=3 {MODEL}")
+    kept = _run(pytester, "--perf-replicates=4", "-k", "test_phase")["arguments"]
+    assert {"--device=host", "--threads=1", "--perf-replicates=4", MODEL} <= set(kept)
+    assert "--perf-replicates=3" not in kept
+
+
+def test_the_arguments_measure_the_same_again(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """With the id of a case in brackets for -k they run that case alone, by the very same plan."""
+    given = ("--device=host", MODEL, "--threads=1", "--perf-replicates=3", "--scenario=p8-g4", "--perf-margin=0.07")
+    run = _run(pytester, *given, "-k", "decode", "-q")
+    plans = _plans(fake_device)
+    case_id = "operator/smollm2-135m-l2-q8_0/p8-g4/decode/ffn_up"
+    assert case_id in {case["id"] for case in run["cases"]}
+    again = _run(pytester, *run["arguments"], "-k", f"[{case_id}]")
+    assert [case["id"] for case in again["cases"]] == [case_id]
+    assert _plans(fake_device) == plans
+    assert again["arguments"] == run["arguments"]
+
+
+def test_paths_are_kept_without_the_choice_in_them(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A file of one's own is run again as a whole, from which the case's id chooses."""
+    pytester.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.parametrize("name", ["own/a", "own/b"])
+        def test_own(perf, name):
+            perf.check(name, [10, 11, 12, 10, 11])
+        """
+    )
+    run = _run(pytester, "--device=host", MODEL, "test_own.py::test_own[own/a]")
+    assert run["arguments"][-1] == "test_own.py"
+    again = _run(pytester, *run["arguments"], "-k", "[own/b]")
+    assert [case["id"] for case in again["cases"]] == ["own/b"]
+
+
+def test_a_package_is_named_as_such(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """--pyargs stands before an option, so that it is never taken for one with a value."""
+    run = _run(pytester, "--device=host", MODEL, "--pyargs", "perfsuite.cases", "-k", "decode and ffn_up")
+    assert run["arguments"][0] == "--pyargs"
+    assert run["arguments"][-1] == "perfsuite.cases"
+    again = _run(pytester, *run["arguments"], "-k", "decode and ffn_up")
+    assert [case["id"] for case in again["cases"]] == [case["id"] for case in run["cases"]]
+
+
+def test_the_packaged_engine_needs_no_variable(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Whoever measures what llama-cpp-python brings has nothing to set."""
+    assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["environment"] == {}
+
+
+def test_another_engine_is_named(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The folder of a build of one's own is a variable of the command."""
+    packaged = find_engine()
+    library_dir = tmp_path / "llama" / "lib"
+    library_dir.parent.mkdir()
+    shutil.copytree(packaged.library_dir, library_dir)
+    shutil.copytree(packaged.include_dir, tmp_path / "llama" / "include")
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(library_dir))
+    run = _run(pytester, "--device=host", MODEL, "-k", "test_phase")
+    assert run["environment"] == {"LLAMA_CPP_LIB_PATH": str(library_dir)}
+
+
+def test_the_packaged_engine_knows_itself(tmp_path: Path) -> None:
+    """By its folder, whatever was compiled there."""
+    packaged = find_engine()
+    assert packaged.is_packaged
+    assert not Engine(library_dir=tmp_path, include_dir=tmp_path, build_id=packaged.build_id).is_packaged
+
+
+def test_a_commit_that_is_named_stands_for_the_trees(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """The sources of a build may be somewhere else; without either there is no commit."""
+    named = _run(pytester, "--device=host", MODEL, "-k", "test_phase", "--perf-commit=0C1E570")
+    assert named["commit"] == {"sha": "0c1e570", "is_dirty": False, "branch": None}
+    assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["commit"] is None
+
+
+def test_what_is_no_commit_is_one_line(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Nothing is measured."""
+    result = pytester.runpytest_inprocess("--device=host", MODEL, "--perf-commit=main")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --perf-commit=main: expected 7 to 40 hexadecimal digits, *"])
+    assert fake_device.plans == []

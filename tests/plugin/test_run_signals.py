@@ -1,0 +1,126 @@
+"""A run that is told to end keeps what it has measured, and gives the device back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.end_requests import HeardRequests
+from perfsuite.measure.board.holding import NOTHING_HELD, Seen
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.plan import LlamaPlan, Plan
+from perfsuite.plugin.run_signals import RunSignals
+from perfsuite.report.run_reader import read_run_file
+
+from ..conftest import STORED_MODEL
+from .conftest import FakeDevice
+
+_CHOOSE = "perfsuite.plugin.board_options.choose_board"
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class SignalledBoard(LocalBoard):
+    """This machine; in the third run of llama.cpp, and while it is given back, somebody sends a signal."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(cache_dir=Path(), hold=self._held)
+        self.number = number
+        self.events: list[str] = []
+        self._n_runs = 0
+
+    @contextmanager
+    def _held(self) -> Iterator[Seen]:
+        yield lambda: NOTHING_HELD
+        self._send()
+        self.events.append("restored")
+
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Run a plan, but for the third of llama.cpp."""
+        self._n_runs += isinstance(plan, LlamaPlan)
+        if self._n_runs == 3:
+            self._send()
+            self.events.append("went on")
+        return super().run(plan, extra_environment=extra_environment)
+
+    def _send(self) -> None:
+        assert signal.getsignal(self.number) is not signal.SIG_DFL  # it would end the tests
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_a_run_as_an_interrupt_does(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """What was measured before is judged, the device is restored though one more comes, and the code is pytest's 2."""
+    board = SignalledBoard(number)
+    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01", "-k", "test_phase")
+    result = pytester.runpytest_inprocess("--device=host", f"--model={STORED_MODEL}", *own, no_reraise_ctrlc=True)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert board.events == ["restored"]
+    result.stdout.fnmatch_lines([f"*KeyboardInterrupt: {number.name}*"])
+    found = read_run_file(pytester.path / "run")
+    assert found.is_interrupted
+    assert [len(each.samples_ns) for each in found.judgements if each.samples_ns] != []
+    assert [signal.getsignal(each) for each in SIGNALS] == [signal.SIG_DFL] * 2
+
+
+def test_a_run_that_measures_nothing_leaves_signals_alone(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a list of the cases nor a run without a device hears signals."""
+    heard = []
+    monkeypatch.setattr(RunSignals, "hear", lambda _: heard.append(1))
+    pytester.runpytest_inprocess("--device=host", f"--model={STORED_MODEL}", "--collect-only", "-q")
+    pytester.makepyfile("def test_x(): pass")
+    pytester.runpytest_inprocess()
+    assert not heard
+
+
+def test_handlers_of_others_stay() -> None:
+    """What somebody ignores, or handles by themselves, is theirs; all is as before once the run has ended."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        signals = RunSignals()
+        signals.hear()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) == signals._on_signal
+        signals.restore()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_another_thread_than_the_main_one_installs_nothing() -> None:
+    """Python lets only the main thread install handlers, so that a run elsewhere goes without."""
+    found: list[object] = []
+
+    def hear() -> None:
+        RunSignals().hear()
+        found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=hear)
+    thread.start()
+    thread.join()
+    assert found == [signal.SIG_DFL]
+
+
+def test_a_second_signal_of_the_same_request_breaks_nothing_off() -> None:
+    """What comes right behind the first does not raise again; one that comes much later does."""
+    signals = RunSignals()
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        signals._on_signal(signal.SIGTERM, None)
+    signals._on_signal(signal.SIGHUP, None)
+    signals._requests = HeardRequests()
+    with pytest.raises(KeyboardInterrupt):
+        signals._on_signal(signal.SIGTERM, None)
+    signals._requests = HeardRequests()
+    signals.pytest_unconfigure()
+    signals._on_signal(signal.SIGTERM, None)
