@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli import baseline_output as output
-from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile, find_profile
+from perfsuite.cli.baseline_options import add_actions
+from perfsuite.cli.command_help import add_command
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import BaselineError
+from perfsuite.report.run_reader import run_path
 from perfsuite.units import format_count
 from perfsuite.verdict.approval import append_approval, approval_text, approvals_path, approve, checked_reason
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, read_baselines, write_baselines
 from perfsuite.verdict.changes import CaseChange, case_changes
-from perfsuite.verdict.entry import BaselineEntry
+from perfsuite.verdict.entry import BaselineEntry, entry_with
+from perfsuite.verdict.match import absence_text
 from perfsuite.verdict.recorded_run import RecordedGroup, RecordedRun, read_run, require_reference
 
 if TYPE_CHECKING:
@@ -23,58 +28,40 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand and its own subcommands."""
-    parser = commands.add_parser("baseline", help="record, show, compare and approve stored baselines")
+    parser = add_command(
+        commands,
+        "baseline",
+        about="""
+        The times that later runs are compared with lie in files of the repository, one for each device and group of
+        cases, with sessions by fingerprint. 'record' and 'approve' change them and are meant to be reviewed as any
+        other change; 'diff' and 'show' only look. What was slowed down on purpose, or measured in pairs, is never
+        stored.
+        """,
+        examples={
+            "perfsuite baseline record perf-run": "what a run measured becomes a session",
+            "perfsuite baseline diff perf-run --margin=0.03": "a run against what is stored",
+            "perfsuite baseline approve perf-run --reason 'the new kernel pads rows'": "a new reference",
+            "perfsuite baseline show host smollm2-135m-q8_0": "what is stored",
+        },
+        writes="the files of --baseline-dir, of which 'approve' writes a text to review as well",
+        exits={1: "'diff': a case is slower than stored by more than the margin"},
+        see=("docs/how-it-works.md", "docs/comparing.md"),
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    _add_run_actions(actions)
-    _add_store_actions(actions)
-    for action in actions.choices.values():
-        action.add_argument(
-            "--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help="default: baselines"
-        )
-
-
-def _add_run_actions(actions: Commands) -> None:
-    record = actions.add_parser("record", help="add the samples of a run as a session")
-    record.set_defaults(run=_record)
-    diff = actions.add_parser("diff", help="compare a run with what is stored; 1 where a case is beyond the margin")
-    diff.add_argument("--margin", type=float, default=DEFAULT_MARGIN_RATIO, metavar="RATIO", help="default 0.05")
-    diff.add_argument("--json", action="store_true", help="print JSON")
-    diff.set_defaults(run=_diff)
-    accept = actions.add_parser("approve", help="make a run the new reference")
-    accept.add_argument("--reason", required=True, metavar="TEXT", help="what changed and why that is right")
-    accept.set_defaults(run=_approve)
-    for action in (record, diff, accept):
-        action.add_argument("run_path", type=Path, metavar="RUN.json", help="the file that a run with --device wrote")
-
-
-def _add_store_actions(actions: Commands) -> None:
-    show = actions.add_parser("show", help="list sessions and cases with their spreads")
-    show.add_argument("--json", action="store_true", help="print JSON")
-    show.set_defaults(run=_show)
-    anchor = actions.add_parser("anchor", help="pin the anchor to the present reference")
-    anchor.add_argument("--reason", required=True, metavar="TEXT", help="why creep is measured from here on")
-    anchor.set_defaults(run=_anchor)
-    prune = actions.add_parser("prune", help="keep the newest sessions only")
-    prune.add_argument("--keep", type=int, required=True, metavar="N", help="sessions to keep of each case")
-    prune.set_defaults(run=_prune)
-    for action in (show, anchor, prune):
-        action.add_argument("device", metavar="DEVICE", help="device profile, such as host")
-        action.add_argument("name", metavar="MODEL", help="name of the file: a model, 'kernels' or 'own'")
-        action.add_argument(
-            "--where", action="append", default=[], metavar="FIELD=VALUE", help="entries of this fingerprint only"
-        )
+    add_actions(actions)
+    for name, run in _RUNS.items():
+        actions.choices[name].set_defaults(run=run)
 
 
 def _record(options: argparse.Namespace) -> int:
-    run = read_run(options.run_path)
+    run = read_run(run_path(options.run_path))
     require_reference(run)
     changed = []
     for group in run.groups:
         stored = _file_of(options, run, group)
-        entry = stored.find(group.fingerprint)
-        if entry is not None and entry.has_session(run.recorded_at):
+        if any(each.has_session(run.recorded_at) for each in stored.comparable(group.fingerprint, run.board)):
             raise BaselineError(f"{stored.path}: holds the session of {run.recorded_at} already; nothing to record")
-        changed.append((stored.with_session(group.fingerprint, group.session), group))
+        changed.append((stored.with_session(group.fingerprint, group.session, run.board), group))
     for stored, group in changed:
         write_baselines(stored)
         print(f"{stored.path}: {format_count(len(group.session.samples_ns), 'case')} of {run.recorded_at} added")
@@ -85,9 +72,9 @@ def _record(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     if not 0.0 < options.margin < 1.0:
         raise BaselineError(f"--margin={options.margin:g}: expected a ratio between 0 and 1, such as 0.05")
-    run = read_run(options.run_path)
+    run = read_run(run_path(options.run_path))
     profile = find_profile(run.device)
-    changes = [change for group, entry in _stored(options, run) for change in _changes(profile, group, entry)]
+    changes = [change for group, entries in _stored(options, run) for change in _changes(profile, group, entries)]
     if options.json:
         output.print_changes(changes, options.margin)
     else:
@@ -97,13 +84,17 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _approve(options: argparse.Namespace) -> int:
-    reason, run = checked_reason(options.reason), read_run(options.run_path)
+    reason, run = checked_reason(options.reason), read_run(run_path(options.run_path))
     require_reference(run)
     profile, approved_at = find_profile(run.device), _now()
     decided = []
-    for group, entry in _stored(options, run):
-        changes = _changes(profile, group, entry)
-        approved = approve(entry, group.session, changes, reason=reason, approved_at=approved_at)
+    for group, entries in _stored(options, run):
+        changes = _changes(profile, group, entries)
+        own = entries[0]
+        changes = tuple(each if _is_own(each, entries, run) else replace(each, anchor_ratio=None) for each in changes)
+        if own.board != run.board:
+            own = own.for_board(run.board, group.session)
+        approved = approve(own, group.session, changes, reason=reason, approved_at=approved_at)
         text = approval_text(approved, changes, reason=reason, approved_at=approved_at, recorded_at=run.recorded_at)
         decided.append((_file_of(options, run, group).with_entry(approved), text, len(changes)))
     for stored, text, n_cases in decided:
@@ -112,6 +103,12 @@ def _approve(options: argparse.Namespace) -> int:
         print(f"{stored.path}: {format_count(n_cases, 'case')} approved; review {approvals_path(stored.path)}")
     output.show_rejected(run)
     return 0
+
+
+def _is_own(change: CaseChange, entries: Sequence[BaselineEntry], run: RecordedRun) -> bool:
+    """Whether what a case is held against, and so its anchor, is of the run's own board."""
+    entry = entry_with(entries, change.case_id)
+    return entry is not None and entry.board == run.board
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -150,17 +147,16 @@ def _file_of(options: argparse.Namespace, run: RecordedRun, group: RecordedGroup
     return read_baselines(baseline_path(options.baseline_dir, run.device, group.name))
 
 
-def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[RecordedGroup, BaselineEntry]]:
+def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[RecordedGroup, tuple[BaselineEntry, ...]]]:
     """Pair each group of a run with what is stored for it; a group without is told, a run without refused."""
     found, lacking = [], []
     for group in run.groups:
         stored = _file_of(options, run, group)
-        entry = stored.find(group.fingerprint)
-        if entry is None:
-            differences = "; ".join(stored.nearest_differences(group.fingerprint)) or "no entry"
-            lacking.append(f"{stored.path}: nothing comparable is stored ({differences})")
+        entries = stored.comparable(group.fingerprint, run.board)
+        if entries:
+            found.append((group, entries))
         else:
-            found.append((group, entry))
+            lacking.append(f"{stored.path}: nothing comparable is stored ({_why_nothing(stored, group, run.board)})")
     if not found:
         raise BaselineError(f"{'; '.join(lacking) or run.path}; add the run with 'perfsuite baseline record'")
     for line in lacking:
@@ -168,9 +164,16 @@ def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[Recorde
     return found
 
 
-def _changes(profile: Profile, group: RecordedGroup, entry: BaselineEntry) -> tuple[CaseChange, ...]:
+def _why_nothing(stored: BaselineFile, group: RecordedGroup, board: str | None) -> str:
+    others = stored.other_boards(group.fingerprint, board)
+    if others:
+        return absence_text(len(others), board)
+    return "; ".join(stored.nearest_differences(group.fingerprint, board)) or "no entry"
+
+
+def _changes(profile: Profile, group: RecordedGroup, entries: Sequence[BaselineEntry]) -> tuple[CaseChange, ...]:
     return case_changes(
-        entry.without_session(group.session.recorded_at),
+        [entry.without_session(group.session.recorded_at) for entry in entries],
         group.session,
         weights=profile.sentinel_weight_ratio,
         default_spread_ratio=profile.session_spread_ratio,
@@ -186,15 +189,29 @@ def _named_file(options: argparse.Namespace) -> BaselineFile:
 
 
 def _selected(stored: BaselineFile, options: argparse.Namespace) -> tuple[BaselineEntry, ...]:
-    """Return the entries that every --where fits."""
+    """Return the entries that every --where fits, and --board."""
     wanted = [text.partition("=")[::2] for text in options.where]
     fitting = tuple(
-        entry for entry in stored.entries if all(entry.fingerprint.get(field) == value for field, value in wanted)
+        entry
+        for entry in stored.entries
+        if all(entry.fingerprint.get(field) == value for field, value in wanted)
+        and (options.board is None or (entry.board or "").startswith(options.board))
     )
     if not fitting:
-        raise BaselineError(f"{stored.path}: no entry has {', '.join(options.where)}; see 'perfsuite baseline show'")
+        asked = ", ".join([*options.where, *([] if options.board is None else [f"the board {options.board!r}"])])
+        raise BaselineError(f"{stored.path}: no entry has {asked}; see 'perfsuite baseline show'")
     return fitting
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+_RUNS = {
+    "record": _record,
+    "diff": _diff,
+    "approve": _approve,
+    "show": _show,
+    "anchor": _anchor,
+    "prune": _prune,
+}

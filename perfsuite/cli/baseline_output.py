@@ -53,7 +53,7 @@ def print_changes(changes: Sequence[CaseChange], margin_ratio: float) -> None:
 def show_entries(entries: Sequence[BaselineEntry], weights: Mapping[str, float]) -> None:
     """Print each entry: its fingerprint, its sessions, its anchor, its cases."""
     for entry in entries:
-        print(", ".join(f"{field} {value}" for field, value in entry.fingerprint.items()))
+        print(entry.machine_text)
         _show_sessions(entry)
         approvals = format_count(len(entry.approvals), "approval")
         print(f"anchor of {entry.anchor.recorded_at}: {entry.anchor.reason}; {approvals}")
@@ -114,6 +114,7 @@ def _plain_change(change: CaseChange, margin_ratio: float) -> dict[str, Any]:
 def _plain_entry(entry: BaselineEntry, weights: Mapping[str, float]) -> dict[str, Any]:
     return {
         "fingerprint": dict(entry.fingerprint),
+        "board": entry.board,
         "sessions": [_plain_session(session) for session in entry.sessions],
         "anchor": {"recorded_at": entry.anchor.recorded_at, "reason": entry.anchor.reason},
         "approvals": [{"approved_at": each.approved_at, "reason": each.reason} for each in entry.approvals],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,77 +11,111 @@ from typing import TYPE_CHECKING
 import platformdirs
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
-from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import find_profile
-from perfsuite.device.threads import default_threads
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer, add_device, add_threads, effort_group, subject_group
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.address import ACCEPTED, asked_reach
+from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.efficiency import Efficiency, efficiency
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
+from perfsuite.measure.board.naming import board_name
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.calibrate import N_ROUNDS, CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
-from perfsuite.measure.ceiling_store import best_ceilings
-from perfsuite.measure.launch import environment_engine, run_worker
-from perfsuite.measure.plan import ProbePlan
+from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings
 from perfsuite.units import format_change, format_ns
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
-_PROBE_BUDGET_MS = 2500
+_ABOUT = """
+Single ggml operators of the installed llama.cpp are measured, each alone, and what forecasts need of them is stored.
+Forecasts and the cases of 'pytest --device' use it from then on, as long as device, build and number of threads are
+the same; with another build or after a change of the machine, calibrate again. A board is measured over the link, and
+its calibration is kept here, for this very board.
+
+It takes about three minutes on two cores. Let nothing else run: what disturbs it is in every later forecast.
+"""
+
+_EXAMPLES = {
+    "perfsuite calibrate": "this machine, with as many threads as it has physical cores",
+    "perfsuite calibrate --device=rubikpi": "a board, over the link of its profile",
+    "perfsuite calibrate --device=host --threads=1 --type=q8_0": "for runs with one thread, of one type of weights",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "calibrate",
-        help="measure single operators, so that forecasts know this device",
-        description="Measure single ggml operators of the installed llama.cpp and store what forecasts need. It takes "
-        "about three minutes; let nothing else run. Forecasts and the cases of --device use it from then on.",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the calibration, in the cache of the user (the command names the file)",
+        see=("docs/forecasting.md", "perfsuite held-out --help"),
     )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--threads", type=int, help="threads of the engine (default: physical cores)")
-    parser.add_argument("--rounds", type=int, default=N_ROUNDS, help=f"rounds over all operators (default {N_ROUNDS})")
+    subject = subject_group(parser)
+    add_device(subject)
+    text = f"reach the device in this way instead of its profile's: {ACCEPTED.removeprefix('accepted are ')}"
+    subject.add_argument("--address", metavar="local|ssh:HOST|adb", help=text)
+    add_threads(subject)
     types = ", ".join(STANDARD_TYPES)
-    parser.add_argument("--type", action="append", metavar="TYPE", help=f"ggml type of weights (default: {types})")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    subject.add_argument("--type", action="append", metavar="TYPE", help=f"ggml type of weights (default: {types})")
+    effort_group(parser).add_argument(
+        "--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"rounds over all operators (default {N_ROUNDS})"
+    )
+    add_answer(parser)
     parser.set_defaults(run=_calibrate)
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    run = _run(options)
-    started_s = time.monotonic()
-
-    def progress(text: str) -> None:
-        print(f"calibrate: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True)
-
-    progress("ceilings")
-    ceilings = _ceilings(run)
-    calibration = calibrate(run, progress)
-    path = store_calibration(calibration, run.engine.build_id, run.cache_dir)
-    print(f"calibrate: {time.monotonic() - started_s:.0f} s, stored in {path}", file=sys.stderr)
+    profile, types = find_profile(options.device), _types(options)
+    _check(options)
+    reach = asked_reach("--address", options.address, profile.reach)
+    with taken_device(profile, "calibrate", options, reach=reach) as taken:
+        run = _run(options, profile, types, taken.board)
+        with progress("calibrate", options) as told:
+            told.step("ceilings")
+            measured = measured_ceilings(run.board, run.n_threads)
+            calibration = calibrate(run, told.step)
+            taken.refuse_untrusted()
+            ceilings = best_of_board(run.board, measured, run.cache_dir)
+            kept_by = board_name(run.board).kept_by
+            path = store_calibration(calibration, run.engine.build_id, run.cache_dir, board=kept_by)
+            told.remark(f"stored in {path}")
     _tell(calibration, ceilings, as_json=options.json)
     return 0
 
 
-def _run(options: argparse.Namespace) -> CalibrationRun:
-    profile = find_profile(options.device)
+def _check(options: argparse.Namespace) -> None:
     for name in ("rounds", "threads"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
+
+
+def _run(options: argparse.Namespace, profile: Profile, types: tuple[str, ...], board: Board) -> CalibrationRun:
+    facts = board.facts()
     return CalibrationRun(
-        engine=environment_engine(),
+        board=board,
+        engine=facts.engine,
         profile=profile,
-        n_threads=options.threads or default_threads(),
+        n_threads=options.threads or facts.default_threads,
         cache_dir=Path(platformdirs.user_cache_dir("perfsuite")),
-        types=tuple(_weight_type(name) for name in options.type or STANDARD_TYPES),
+        types=types,
         n_rounds=options.rounds,
     )
+
+
+def _types(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(_weight_type(name) for name in options.type or STANDARD_TYPES)
 
 
 def _weight_type(name: str) -> str:
@@ -92,12 +124,6 @@ def _weight_type(name: str) -> str:
         accepted = ", ".join(each.name.lower() for each in GGML_TYPES.values() if each.is_weight)
         raise PerfsuiteError(f"--type={name}: no type of weights; accepted are {accepted}")
     return kind.name.lower()
-
-
-def _ceilings(run: CalibrationRun) -> Ceilings:
-    plan = ProbePlan(cache_dir=str(run.cache_dir), n_threads=run.n_threads, budget_ms=_PROBE_BUDGET_MS)
-    measured = Ceilings.from_plain(run_worker(plan)["ceilings"])
-    return best_ceilings(measured, host_fingerprint(), run.cache_dir)
 
 
 def _tell(calibration: Calibration, ceilings: Ceilings, *, as_json: bool) -> None:

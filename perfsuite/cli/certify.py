@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +12,11 @@ import platformdirs
 from rich.table import Table
 
 from perfsuite import __version__
+from perfsuite.cli.certify_options import add_options
 from perfsuite.cli.commands import show
-from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_profile
+from perfsuite.cli.progress import progress
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import llama_workload, operator_cases, phase_cases
@@ -30,43 +32,22 @@ from perfsuite.workload.weights import materialize, resolve
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
-_DEFAULT_RUNS = 20
 _DEFAULT_BUDGET_S = 90.0
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
-        "certify", help="measure false alarms and power of paired verdicts on this device; resumes where it stopped"
-    )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--scenario", default="siso", help="default siso")
-    parser.add_argument("--threads", type=int, help="threads of the engine (default: usable cores)")
-    parser.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
-    parser.add_argument(
-        "--inject", type=float, action="append", default=[], metavar="RATIO", help="also slow both phases down, by this"
-    )
-    parser.add_argument(
-        "--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help="also slow one operator down"
-    )
-    parser.add_argument("--load", action="store_true", help="also switch on a background load half way")
-    parser.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
-    parser.add_argument("--state", type=Path, metavar="FILE", help="where the runs are kept (default: in the cache)")
-    parser.add_argument("--report-only", action="store_true", help="run nothing, tell what is kept")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_certify)
+    add_options(commands).set_defaults(run=_certify)
 
 
 def _certify(options: argparse.Namespace) -> int:
     setup = _setup(options)
     state = options.state or _state_path(options, setup.plan.engine_build_id)
     trials = list(read_trials(state))
-    for truth in () if options.report_only else _missing(_wanted(options), trials):
-        trial = run_trial(setup, truth)
-        append_trial(state, trial)
-        trials.append(trial)
-        print(f"certify: {len(trials)} runs, {_told(trial)}", file=sys.stderr, flush=True)
+    missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
+    if missing:
+        with taken_device(setup.profile, "certify", options):
+            _measure(missing, state, trials, options)
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
     write_json(state.with_suffix(".json"), plain, MeasurementError)
@@ -77,8 +58,20 @@ def _certify(options: argparse.Namespace) -> int:
     return 0
 
 
+def _measure(missing: Sequence[Truth], state: Path, trials: list[Trial], options: argparse.Namespace) -> None:
+    """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
+    setup = _setup(options)
+    with progress("certify", options) as told:
+        for at, truth in enumerate(missing):
+            told.step("runs", at, len(missing))
+            trial = run_trial(setup, truth)
+            append_trial(state, trial)
+            trials.append(trial)
+            told.remark(f"{len(trials)} runs, {_told(trial)}")
+
+
 def _setup(options: argparse.Namespace) -> TrialSetup:
-    profile = find_profile(options.device)
+    profile = find_local_profile(options.device)
     if options.runs < 1:
         raise PerfsuiteError(f"--runs={options.runs}: expected 1 or more")
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))

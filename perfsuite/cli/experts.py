@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
 from perfsuite.errors import PerfsuiteError
 
@@ -15,15 +16,31 @@ if TYPE_CHECKING:
     from perfsuite.records.engine_trace import EngineTrace
     from perfsuite.report.statistics.experts import ExpertReport
 
-_DESCRIPTION = """Read a recording with the choices of routers (perfsuite trace --trace experts, or --model NAME
---recorder experts) and tell the reuse of experts in each layer, the hits of caches of every size, and, where operators
-were recorded too, how the time of the experts' products and their major faults go with the reuse distance (perfsuite
-trace --model NAME --trace experts,counters --memory-limit BYTES)."""
+_ABOUT = """
+A recording with the choices of routers is read: one of 'perfsuite trace --trace experts', or of 'perfsuite trace
+--model NAME --recorder experts'. Told are the reuse of experts in each layer and the hits of caches of every size;
+where operators were recorded too (--trace experts,counters --memory-limit BYTES), also how the time of the experts'
+products and their major faults go with the reuse distance.
+
+Nothing is run. An architecture without experts has nothing to tell.
+"""
+
+_EXAMPLES = {
+    "perfsuite experts recording": "what a folder of 'perfsuite trace' holds",
+    "perfsuite experts recording --cache=8 --plot=hits.png --json": "the hits of a cache of 8 experts a layer, drawn",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("experts", help="how a model's experts are reused", description=_DESCRIPTION)
+    parser = add_command(
+        commands,
+        "experts",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the picture of --plot, and nothing else",
+        see=("docs/experts.md", "perfsuite trace --help"),
+    )
     parser.add_argument("recording", type=Path, metavar="RUN", help="a folder that 'perfsuite trace' made, or its file")
     parser.add_argument("--cache", type=int, metavar="N", help="tell the hits of a cache of N experts in each layer")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw hits over the cache's size as PNG or SVG")

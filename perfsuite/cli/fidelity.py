@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.fidelity_published import run_published
 from perfsuite.cli.fidelity_tables import show_fidelity
-from perfsuite.device.profile import find_profile
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_backend,
+    add_device,
+    add_model,
+    add_scenario,
+    add_threads,
+    effort_group,
+    subject_group,
+)
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import Profile, find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
@@ -36,59 +47,80 @@ _NS_PER_S = 1_000_000_000
 _MOST_BUDGET_S = 86_400
 
 
+_ABOUT = """
+The suite's own timings are held against ground truths that do not depend on them: phases against an independent tracer,
+sums of operators against phases, and OpenCL kernels against kernel duplication (a kernel that is launched N times takes
+N times as long).
+
+It takes about three minutes; let nothing else run. With --published nothing is measured: what the paper of lm-Meter
+prints is computed again from its latencies.
+"""
+
+_EXAMPLES = {
+    "perfsuite fidelity": "phases, operators and kernels of this machine",
+    "perfsuite fidelity --phases-only --processes=10 --json": "one part, with more processes",
+    "perfsuite fidelity --published": "the published figures",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "fidelity",
-        help="hold the suite's own timings against ground truths that do not depend on them",
-        description="Compare phases with an independent tracer, sums of operators with phases, and OpenCL kernels with "
-        "kernel duplication. The exit code is 1 where a limit is not met or a part could not be measured. It takes "
-        "about three minutes; let nothing else run.",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="logs of what it starts, into .perfsuite/fidelity",
+        exits={1: "a limit is not met, or a part could not be measured"},
+        see=("docs/fidelity.md",),
     )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--scenario", default="siso", metavar="NAME", help="default siso")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    only = parser.add_mutually_exclusive_group()
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    add_scenario(subject, default="siso")
+    add_threads(subject)
+    add_backend(subject)
+    _add_parts(parser.add_argument_group("which parts"))
+    _add_effort(effort_group(parser))
+    answer = add_answer(parser)
+    answer.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
+    parser.set_defaults(run=_fidelity)
+
+
+def _add_parts(group: argparse._ArgumentGroup) -> None:
+    only = group.add_mutually_exclusive_group()
     only.add_argument("--phases-only", action="store_true", help="leave out operators and kernels")
     only.add_argument("--operators-only", action="store_true", help="leave out phases and kernels")
     only.add_argument("--kernels-only", action="store_true", help="leave out phases and operators")
-    parser.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
-    parser.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
-    parser.add_argument(
+    group.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
+    group.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
+
+
+def _add_effort(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
         "--processes",
         type=int,
         default=N_PROCESSES,
         metavar="N",
         help=f"fresh ones of each tracer (default {N_PROCESSES})",
     )
-    parser.add_argument(
-        "--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})"
-    )
-    parser.add_argument(
+    group.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})")
+    group.add_argument(
         "--kernel-budget",
         type=float,
         default=KERNEL_BUDGET_NS / _NS_PER_S,
         metavar="S",
         help=f"time for the rounds of one kernel, s (default {KERNEL_BUDGET_NS / _NS_PER_S:g})",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
-    parser.set_defaults(run=_fidelity)
 
 
 def _fidelity(options: argparse.Namespace) -> int:
     if options.published:
         return run_published(options)
-    request = _request(options)
-    started_s = time.monotonic()
-
-    def announce(text: str) -> None:
-        print(f"fidelity: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True)
-
-    run = record_fidelity(request, announce)
+    profile = find_local_profile(options.device)
+    _check(options)
+    with taken_device(profile, "fidelity", options), progress("fidelity", options) as told:
+        run = record_fidelity(_request(options, profile), told.step)
     _tell(run, as_json=options.json)
     return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
 
@@ -100,9 +132,7 @@ def _tell(run: FidelityRun, *, as_json: bool) -> None:
         show_fidelity(run)
 
 
-def _request(options: argparse.Namespace) -> FidelityRequest:
-    profile = find_profile(options.device)
-    _check(options)
+def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
     cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
     platform = options.opencl_platform or profile.opencl_platform
     weights = resolve(options.model, cache_dir=cache_dir / "models")

@@ -8,11 +8,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.forecast_answer import Answer
 from perfsuite.cli.forecast_calibrated import calibrated_forecast
 from perfsuite.cli.forecast_device import add_device_options, device_rates
 from perfsuite.cli.forecast_json import to_plain
 from perfsuite.cli.forecast_table import print_forecast
+from perfsuite.cli.run_options import answer_group
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.composition import Passes, compose, passes_of
@@ -25,9 +27,20 @@ from perfsuite.workload.variant import find_variant, variant_names
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
-_DESCRIPTION = """Forecast a request: the prefill of a prompt and the decode steps after it. The decode figures are
-means over all steps of the generation; those of the first and the last generated token stand beside them. KV bytes are
-the size of the cache after the prompt, and what a decode step reads and writes of it."""
+_ABOUT = """
+A request is forecast before anyone runs it: the prefill of a prompt (TTFT) and the decode steps after it (TPOT). The
+decode figures are means over all steps of the generation; those of the first and the last generated token stand beside
+them. KV bytes are the size of the cache after the prompt, and what a decode step reads and writes of it.
+
+Nothing is measured. Where the device was calibrated ('perfsuite calibrate'), the forecast has an interval; else it
+rests on peak and bandwidth alone.
+"""
+
+_EXAMPLES = {
+    "perfsuite forecast --architecture=smollm2-135m --prompt=64 --new-tokens=32 --device=host": "on this machine",
+    "perfsuite forecast --architecture=llama-3.2-1b --quantization=q4_0 --prompt=512 --new-tokens=128 "
+    "--tops=2 --bandwidth=60": "on a device of which only two figures are known",
+}
 
 #: Longest prompt and longest generation that are counted in a few seconds and a few hundred megabytes.
 _MOST_PROMPT = 1 << 20
@@ -38,23 +51,23 @@ _VOCABULARY_DIFFERENCE = 128
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
-        "forecast", help="forecast TTFT and TPOT of a request on a device", description=_DESCRIPTION
-    )
-    parser.add_argument(
+    parser = add_command(commands, "forecast", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md",))
+    request = parser.add_argument_group("the request")
+    request.add_argument(
         "--architecture", required=True, metavar="NAME|PATH", help="of the catalogue, a config.json, or a .gguf file"
     )
-    parser.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
-    parser.add_argument("--prompt", type=int, required=True, metavar="N", help="tokens of the prompt")
-    parser.add_argument("--new-tokens", type=int, required=True, metavar="N", help="tokens to generate")
-    parser.add_argument(
+    request.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
+    request.add_argument("--prompt", type=int, required=True, metavar="N", help="tokens of the prompt")
+    request.add_argument("--new-tokens", type=int, required=True, metavar="N", help="tokens to generate")
+    request.add_argument(
         "--conventions", default=Conventions.ENGINE.value, help="engine (default: llama.cpp's graph) or paper (LIFE's)"
     )
     add_device_options(parser)
     _add_optimisations(parser)
-    parser.add_argument("--measured-ttft-s", type=float, metavar="S", help="adds MBU and MFU of the prefill")
-    parser.add_argument("--measured-tpot-s", type=float, metavar="S", help="adds MBU and MFU of decode")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    answer = answer_group(parser)
+    answer.add_argument("--measured-ttft-s", type=float, metavar="S", help="adds MBU and MFU of the prefill")
+    answer.add_argument("--measured-tpot-s", type=float, metavar="S", help="adds MBU and MFU of decode")
+    answer.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_forecast)
 
 

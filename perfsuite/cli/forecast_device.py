@@ -74,7 +74,10 @@ def _profile_figures(name: str) -> tuple[float, float, float]:
         known = ", ".join(profile_names())
         raise DeviceError(f"--device={name}: no such device; known are {known}, or give --tops and --bandwidth instead")
     if name != _HOST:
-        raise DeviceError(f"--device={name}: its profile has no peaks; give --tops and --bandwidth instead")
+        raise DeviceError(
+            f"--device={name}: forecasts stand on measured ceilings, and only those of this machine are looked up; "
+            f"give --tops and --bandwidth ('perfsuite devices show {name}' has the data sheet's)"
+        )
     n_threads = default_threads()
     ceilings = stored_ceilings(host_fingerprint(), n_threads, Path(platformdirs.user_cache_dir("perfsuite")))
     if ceilings is None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +12,13 @@ from typing import TYPE_CHECKING
 import platformdirs
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer, add_device, add_threads, subject_group
+from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import Profile, find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import COVERAGE_RATIO, EngineTimes
@@ -29,32 +31,58 @@ if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
 
+_ABOUT = """
+The time to first token (TTFT, the evaluation of the prompt) and per output token (TPOT) of workloads that no
+calibration ran are forecast, then measured, and the errors are told, with the share of measurements that lies inside
+the interval of its forecast.
+
+It needs the calibration of 'perfsuite calibrate', and does not change it. It takes about five minutes; let nothing
+else run.
+"""
+
+_EXAMPLES = {
+    "perfsuite held-out": "the standard list of workloads",
+    "perfsuite held-out --workload=llama-3.2-1b-q4_0:128 --workload=smollm2-135m-q8_0:64 --json": "two of one's own",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "held-out",
-        help="compare forecasts with measurements that the calibration never saw",
-        description="Forecast the time to first token and per output token of workloads that no calibration ran, "
-        "measure them, and tell the errors. TTFT is the evaluation of the prompt, TPOT that of one token. It takes "
-        "about five minutes; let nothing else run.",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/forecasting.md", "perfsuite calibrate --help"),
     )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--threads", type=int, help="threads of the engine (default: physical cores)")
-    parser.add_argument(
+    subject = subject_group(parser)
+    add_device(subject)
+    add_threads(subject)
+    subject.add_argument(
         "--workload",
         action="append",
         metavar="NAME:PROMPT",
-        help="weights and prompt length, such as llama-3.2-1b-q4_0:128 (default: the standard list)",
+        help="weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_answer(parser)
     parser.set_defaults(run=_held_out)
 
 
 def _held_out(options: argparse.Namespace) -> int:
-    profile = find_profile(options.device)
+    profile = find_local_profile(options.device)
     if options.threads is not None and options.threads < 1:
         raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
     workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
+    with taken_device(profile, "held-out", options):
+        rows = _measured(options, profile, workloads)
+    _tell(rows, as_json=options.json)
+    return 0
+
+
+def _measured(
+    options: argparse.Namespace, profile: Profile, workloads: Sequence[tuple[str, int]]
+) -> tuple[HeldOutRow, ...]:
+    """Compare with the calibration of the device as it is now: with its governor."""
     engine = environment_engine()
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     n_threads = options.threads or default_threads()
@@ -63,20 +91,16 @@ def _held_out(options: argparse.Namespace) -> int:
         raise PerfsuiteError(
             f"--device={options.device}: no calibration with {n_threads} threads is stored; run 'perfsuite calibrate'"
         )
-    started_s = time.monotonic()
-    rows = measure_held_out(
-        EngineTimes(calibration),
-        workloads,
-        engine=engine,
-        profile=profile,
-        n_threads=n_threads,
-        cache_dir=cache_dir,
-        progress=lambda text: print(
-            f"held-out: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True
-        ),
-    )
-    _tell(rows, as_json=options.json)
-    return 0
+    with progress("held-out", options) as told:
+        return measure_held_out(
+            EngineTimes(calibration),
+            workloads,
+            engine=engine,
+            profile=profile,
+            n_threads=n_threads,
+            cache_dir=cache_dir,
+            progress=told.step,
+        )
 
 
 def _workload(text: str) -> tuple[str, int]:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_device,
+    add_model,
+    add_platform,
+    add_scenario,
+    add_threads,
+    subject_group,
+)
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
 
 if TYPE_CHECKING:
@@ -14,23 +26,33 @@ if TYPE_CHECKING:
 _TOP = 8
 
 
+_ABOUT = """
+A model is run on llama.cpp's OpenCL backend under the tracing layer. Told are, by phase, the time of each kernel and
+the operators that it computes, the share of time in which the device is idle, the kernels that grow with the decode
+step, and how well the next steps could be forecast.
+
+'make perf-opencl' makes the backend. To judge kernels against baselines, run them as cases: pytest --device=host
+--backend=opencl -k engine_kernel. 'perfsuite trace --opencl' follows any other program.
+"""
+
+_EXAMPLES = {
+    "perfsuite kernels": "the default device of the profile",
+    "perfsuite kernels --scenario=p64-g32 --top=20 --json": "a longer generation, with all kernels, for a program",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
-        "kernels",
-        help="show the kernels that llama.cpp launches on an OpenCL device, and when the device is idle",
-        description="Run a model on llama.cpp's OpenCL backend under the tracing layer, and show by phase the time of "
-        "each kernel and the operators that it computes, the device's idle share, the kernels that grow with the "
-        "decode step, and how well the next steps could be forecast. 'make perf-opencl' makes the backend.",
-    )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--scenario", default="siso", metavar="NAME", help="default siso")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    parser.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
-    parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"kernels of each phase (default {_TOP})")
-    parser.add_argument("--json", action="store_true", help="print JSON, with all kernels")
+    parser = add_command(commands, "kernels", about=_ABOUT, examples=_EXAMPLES, see=("docs/kernels.md",))
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    add_scenario(subject, default="siso")
+    add_threads(subject)
+    add_platform(subject)
+    subject.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
+    answer = add_answer(parser, json_help="print JSON, with all kernels")
+    answer.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"kernels of each phase (default {_TOP})")
     parser.set_defaults(run=_kernels)
 
 
@@ -44,14 +66,12 @@ def _kernels(options: argparse.Namespace) -> int:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
-    run = opencl_run(options, named_weights(options))
-    traced = traced_view(run.plan, run.backend, run.profile, cache_dir=run.cache_dir, announce=_announce)
+    profile, weights = find_local_profile(options.device), named_weights(options)
+    with taken_device(profile, "kernels", options), progress("kernels", options) as told:
+        run = opencl_run(options, weights)
+        traced = traced_view(run.plan, run.backend, run.profile, cache_dir=run.cache_dir, announce=told.step)
     if options.json:
         print_view(traced, run.workload, run.backend)
     else:
         show_view(traced, run.workload, run.backend, n_top=options.top)
     return 0
-
-
-def _announce(text: str) -> None:
-    print(f"kernels: {text}", file=sys.stderr, flush=True)

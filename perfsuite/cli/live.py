@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import platformdirs
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.live_tables import loss_line, show_cost, show_summary, token_line
 from perfsuite.cli.opencl_options import opencl_backend_of
-from perfsuite.device.profile import find_profile
+from perfsuite.cli.progress import progress, remarks
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_backend,
+    add_device,
+    add_model,
+    add_scenario,
+    add_threads,
+    effort_group,
+    subject_group,
+)
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.launch import WORKER_LIMIT_S, environment_engine
@@ -39,35 +51,66 @@ _DEFAULT_PAIRS = 20
 _LONGEST_LIMIT_S = 86_400.0
 
 
+_ABOUT = """
+Each token of a run is shown as it comes: what it took, where its time went, and what the next ones should take. The run
+is started here, or it is another one that offers its records on a socket.
+
+Nothing is judged and nothing is kept. The records are lines of JSON with --json, as docs/live.md describes them.
+"""
+
+_EXAMPLES = {
+    "perfsuite live": "a short prompt and a long output, on the processor",
+    "perfsuite live --scenario=p64-g128 --json": "every record, for a program",
+    "perfsuite live --socket=run.sock --limit=60": "attach to a run that began elsewhere, or waits to begin",
+    "perfsuite live --cost --pairs=20": "what a subscriber costs a run",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("live", help="show each token of a run as it comes, with a forecast of the next ones")
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--scenario", default="silo", help="default silo")
-    parser.add_argument("--threads", type=int, help="threads of the engine (default: physical cores)")
-    parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    parser.add_argument("--repetitions", type=int, default=1, metavar="N", help="of the scenario (default 1)")
-    parser.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
-    parser.add_argument("--limit", type=float, default=WORKER_LIMIT_S, metavar="S", help="longest wait for a record, s")
-    parser.add_argument("--json", action="store_true", help="print every record as a line of JSON")
-    parser.add_argument("--cost", action="store_true", help="measure what a subscriber costs a run, in pairs")
-    parser.add_argument("--pairs", type=int, metavar="N", help=f"pairs of --cost (default {_DEFAULT_PAIRS})")
+    parser = add_command(
+        commands,
+        "live",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/live.md",),
+    )
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    add_scenario(subject, default="silo")
+    add_threads(subject)
+    add_backend(subject)
+    subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
+    effort = effort_group(parser)
+    effort.add_argument("--repetitions", type=int, default=1, metavar="N", help="of the scenario (default 1)")
+    effort.add_argument(
+        "--limit",
+        type=float,
+        default=WORKER_LIMIT_S,
+        metavar="S",
+        help=f"longest wait for a record, s (default {WORKER_LIMIT_S:g})",
+    )
+    effort.add_argument("--cost", action="store_true", help="measure what a subscriber costs a run, in pairs")
+    effort.add_argument("--pairs", type=int, metavar="N", help=f"pairs of --cost (default {_DEFAULT_PAIRS})")
+    add_answer(parser, json_help="print every record as a line of JSON")
     parser.set_defaults(run=_live)
 
 
 def _live(options: argparse.Namespace) -> int:
     _check(options)
     if options.cost:
-        show_cost(_cost(options), as_json=options.json)
+        with taken_device(find_local_profile(options.device), "live", options):
+            cost = _cost(options)
+        show_cost(cost, as_json=options.json)
         return 0
     watch = LiveWatch()
     take = _taker(watch, as_json=options.json)
     if options.socket is not None:
         _attach(options, take)
     else:
-        _run(options, take)
+        with taken_device(find_local_profile(options.device), "live", options):
+            _run(options, take)
     show_summary(watch, as_json=options.json)
     return 0
 
@@ -94,25 +137,23 @@ def _check(options: argparse.Namespace) -> None:
 def _attach(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:
     """Follow a run that is there already, or that begins within the limit."""
 
-    def announce() -> None:
-        waits = f"nobody offers records there yet; waiting, {options.limit:g} s at most"
-        print(f"live: {options.socket}: {waits}", file=sys.stderr, flush=True)
-
-    for delivery in deliveries(options.socket, limit_s=options.limit, announce_wait=announce):
+    waits = f"{options.socket}: nobody offers records there yet; waiting, {options.limit:g} s at most"
+    told = remarks("live", options)
+    for delivery in deliveries(options.socket, limit_s=options.limit, announce_wait=lambda: told.remark(waits)):
         take(delivery)
 
 
 def _run(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:
     """Start a run; on an OpenCL device under the tracing layer, whose kernels are delivered too."""
     opencl = opencl_backend_of(options)
-    with tempfile.TemporaryDirectory(prefix="perfsuite-opencl-") as logs:
-        environment = opencl.environment(Path(logs)) if opencl else None
+    with work_folder() as logs:
+        environment = opencl.environment(logs) if opencl else None
         run_live(_plan(options, opencl), take, extra_environment=environment, limit_s=options.limit)
 
 
 def _plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -> LlamaPlan:
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    find_profile(options.device)
+    find_local_profile(options.device)
     flash_attn = opencl is None or not opencl.device.is_cpu
     weights = resolve(options.model, cache_dir=cache_dir / "models")
     return llama_plan(
@@ -153,13 +194,11 @@ def _cost(options: argparse.Namespace) -> LiveCostRun:
     def consume(delivery: Delivery) -> None:
         watch.follow(delivery.record, delivery.delay_ns)
 
-    def announce(n_pairs: int) -> None:
-        print(f"live: {format_count(n_pairs, 'pair')}", file=sys.stderr, flush=True)
-
-    return measure_live_cost(
-        _plan(options),
-        profile=find_profile(options.device),
-        n_pairs=options.pairs or _DEFAULT_PAIRS,
-        consume=consume,
-        announce=announce,
-    )
+    with progress("live", options) as told:
+        return measure_live_cost(
+            _plan(options),
+            profile=find_local_profile(options.device),
+            n_pairs=options.pairs or _DEFAULT_PAIRS,
+            consume=consume,
+            announce=lambda n_pairs: told.step(format_count(n_pairs, "pair")),
+        )

@@ -11,6 +11,7 @@ import platformdirs
 from rich.markup import escape
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_action, add_command
 from perfsuite.cli.commands import show
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
@@ -23,16 +24,43 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand and its own subcommands."""
-    parser = commands.add_parser("llama-bench", help="exchange measurements with llama.cpp's llama-bench")
+    parser = add_command(
+        commands,
+        "llama-bench",
+        about="""
+        Prefill and decode of a run become tests in the words of llama-bench, which llama.cpp's own scripts compare; and
+        what llama-bench wrote is listed. Neither runs llama-bench.
+        """,
+        examples={
+            "perfsuite llama-bench export perf-run/run.json --output=bench.json": "a run, for compare-llama-bench.py",
+            "perfsuite llama-bench show bench.json": "what a file of llama-bench holds",
+        },
+        writes="the file of 'export --output', and nothing without it",
+        see=("docs/llama-bench.md",),
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_export(actions)
-    shown = actions.add_parser("show", help="list the tests of a file of llama-bench")
+    shown = add_action(
+        actions,
+        "show",
+        summary="list the tests of a file of llama-bench",
+        examples={"perfsuite llama-bench show bench.jsonl": "written by llama-bench -o jsonl"},
+    )
     shown.add_argument("bench_path", type=Path, metavar="FILE", help="written by llama-bench -o json, jsonl or sql")
     shown.set_defaults(run=_show)
 
 
 def _add_export(actions: Commands) -> None:
-    export = actions.add_parser("export", help="write prefill and decode of a run as tests of llama-bench")
+    export = add_action(
+        actions,
+        "export",
+        summary="write prefill and decode of a run as tests of llama-bench",
+        examples={
+            "perfsuite llama-bench export perf-run/run.json -o sql --output=bench.sql": "for a database",
+            "perfsuite llama-bench export perf-run/run.json --like=bench.json": "beside tests of llama-bench itself",
+        },
+        writes="the file of --output, and nothing without it",
+    )
     export.add_argument("run_path", type=Path, metavar="RUN.json", help="the file that a run with --device wrote")
     export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="as of llama-bench (default json)")
     export.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")

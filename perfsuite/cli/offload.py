@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_device,
+    add_model,
+    add_platform,
+    add_scenario,
+    add_threads,
+    effort_group,
+    subject_group,
+)
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
 
 if TYPE_CHECKING:
@@ -18,34 +31,50 @@ _DEFAULT_ROUNDS = 3
 _DEFAULT_SCENARIO = "p16-g8"
 
 
+_ABOUT = """
+A model is run with different numbers of its layers on llama.cpp's OpenCL backend, in fresh processes that take turns.
+Told are, by number of layers, the speed of prefill and decode in tokens/s, how llama.cpp splits its graph over the
+backends, and which operators stay on the processor because the device refuses them.
+
+'make perf-opencl' makes the backend. Nothing is compared with a baseline.
+"""
+
+_EXAMPLES = {
+    "perfsuite offload": "none of the layers against all",
+    "perfsuite offload --gpu-layers=0,8,16,24,all --rounds=5 --plot=offload.png": "a curve, drawn",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "offload",
-        help="sweep over the number of layers that an OpenCL device computes",
-        description="Run a model with different numbers of its layers on llama.cpp's OpenCL backend, in fresh "
-        "processes that take turns, and show by number of layers the speed of prefill and decode, how llama.cpp splits "
-        "its graph over the backends, and which operators stay on the processor because the device refuses them. "
-        "'make perf-opencl' makes the backend.",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the picture of --plot, and nothing else",
+        see=("docs/offload.md",),
     )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument(
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    add_scenario(subject, default=_DEFAULT_SCENARIO)
+    add_threads(subject)
+    subject.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
+    add_platform(subject)
+    subject.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
+    effort = effort_group(parser)
+    effort.add_argument(
         "--gpu-layers",
         default="0,all",
         metavar="LIST",
         help="numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)",
     )
-    parser.add_argument("--scenario", default=_DEFAULT_SCENARIO, metavar="NAME", help=f"default {_DEFAULT_SCENARIO}")
-    parser.add_argument(
+    effort.add_argument(
         "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"timed processes (default {_DEFAULT_ROUNDS})"
     )
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    parser.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    parser.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    answer = add_answer(parser)
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
     parser.set_defaults(run=_offload)
 
 
@@ -58,12 +87,15 @@ def _offload(options: argparse.Namespace) -> int:
     _check(options)
     weights = named_weights(options)
     layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
-    run = opencl_run(options, weights)
-    sweep = measure_offload(
-        run.plan, run.backend, run.profile, layers=layers, n_rounds=options.rounds, announce=_announce
-    )
-    if options.plot is not None:
-        _draw(sweep, run.workload.prefix, str(run.backend.device), options)
+    profile = find_local_profile(options.device)
+    with taken_device(profile, "offload", options), progress("offload", options) as told:
+        run = opencl_run(options, weights)
+        sweep = measure_offload(
+            run.plan, run.backend, run.profile, layers=layers, n_rounds=options.rounds, announce=told.step
+        )
+        if options.plot is not None:
+            _draw(sweep, run.workload.prefix, str(run.backend.device), options)
+            told.remark(f"{options.plot}: drawn")
     if options.json:
         print_sweep(sweep, run.workload, run.backend)
     else:
@@ -104,8 +136,3 @@ def _draw(sweep: OffloadSweep, name: str, device: str, options: argparse.Namespa
     from perfsuite.report.plots.picture import write_picture
 
     write_picture(offload_chart(sweep, name=name, device=device), options.plot)
-    print(f"{options.plot}: drawn", file=sys.stderr)
-
-
-def _announce(text: str) -> None:
-    print(f"offload: {text}", file=sys.stderr, flush=True)

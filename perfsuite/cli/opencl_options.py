@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import find_local_profile
 from perfsuite.measure.launch import environment_engine
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ def opencl_backend_of(options: argparse.Namespace) -> OpenClBackend | None:
         return None
     from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
 
-    platform = options.opencl_platform or find_profile(options.device).opencl_platform
+    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
     return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import Profile, find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.measure.launch import environment_engine
@@ -53,7 +53,7 @@ def opencl_run(options: argparse.Namespace, weights: Weights) -> OpenClRun:
     """
     from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
 
-    profile, scenario = find_profile(options.device), find_scenario(options.scenario)
+    profile, scenario = find_local_profile(options.device), find_scenario(options.scenario)
     cache_dir, engine = _cache_dir(), environment_engine()
     backend = set_up_opencl(engine, options.opencl_platform or profile.opencl_platform, cache_dir)
     flash_attn = not backend.device.is_cpu if options.flash_attn is None else options.flash_attn == "on"

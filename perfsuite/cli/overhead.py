@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
 from perfsuite.cli.overhead_rows import (
     CONTEXT_RECORDERS,
@@ -20,7 +21,18 @@ from perfsuite.cli.overhead_rows import (
     OverheadRow,
     overhead_rows,
 )
-from perfsuite.device.profile import find_profile
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_backend,
+    add_device,
+    add_model,
+    add_threads,
+    effort_group,
+    subject_group,
+)
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
@@ -35,43 +47,62 @@ if TYPE_CHECKING:
 _LEAST_TURN_PAIRS = 20
 
 
+_COMPARED = "\n".join(f"  {name}: {each.meaning}" for name, each in {**CPU_COMPARISONS, **OPENCL_COMPARISONS}.items())
+
+_ABOUT = f"""
+What a recorder costs a phase is the ratio of its time with the recorder to that without, in pairs that take turns, with
+the bounds of its median at 95 %.
+
+Recorders of the processor's operators are compared within one process; those of eBPF (as root, or with the installed
+helper) turn by turn: 'token' to 'all' say what is recorded, '+perf' that it goes through the perf buffer instead of the
+ring buffer. All else is compared in pairs of processes that take turns:
+{_COMPARED}
+
+It does not say whether what a recorder sees is right: 'perfsuite fidelity' does.
+"""
+
+_EXAMPLES = {
+    "perfsuite overhead": "the recorders of the processor's operators",
+    "perfsuite overhead --recorder=preload --pairs=200 --json": "one of them, in a minute",
+    "perfsuite overhead --backend=opencl --recorder=layer": "the tracing layer of OpenCL",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "overhead",
-        help="measure what the recorders cost, in interleaved pairs",
-        description="Recorders of the processor's operators are compared within one process, those of eBPF (as root, "
-        "or with the installed helper) turn by turn: 'token' to 'all' say what is recorded, '+perf' that it goes "
-        "through the perf buffer instead of the ring buffer. All else is compared in pairs of processes that take "
-        "turns: "
-        + "; ".join(f"{name} is {each.meaning}" for name, each in {**CPU_COMPARISONS, **OPENCL_COMPARISONS}.items())
-        + ".",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/tracing.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--threads", type=int, help="threads of the engine (default: physical cores)")
-    parser.add_argument("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    parser.add_argument(
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    add_threads(subject)
+    add_backend(subject)
+    effort = effort_group(parser)
+    effort.add_argument(
         "--recorder",
         action="append",
         metavar="NAME",
         help=f"on cpu {', '.join(RECORDERS['cpu'])} (default: the first three); "
-        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three)",
+        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three); may be repeated",
     )
-    parser.add_argument(
+    effort.add_argument(
         "--pairs",
         type=int,
         metavar="N",
         help=f"pairs (default: within a process 1000 of decode and 400 of prefill, "
         f"with eBPF {EBPF_PAIRS}, else {PROCESS_PAIRS})",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_answer(parser)
     parser.set_defaults(run=_overhead)
 
 
 def _overhead(options: argparse.Namespace) -> int:
-    find_profile(options.device)
+    profile = find_local_profile(options.device)
     if options.threads is not None and options.threads < 1:
         raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
     if options.opencl_platform is not None and options.backend != "opencl":
@@ -81,7 +112,8 @@ def _overhead(options: argparse.Namespace) -> int:
     if unknown := [name for name in recorders if name not in known]:
         raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {', '.join(known)}")
     _check_pairs(options.pairs, recorders)
-    rows = [row for recorder in recorders for row in overhead_rows(options, recorder)]
+    with taken_device(profile, "overhead", options), progress("overhead", options) as told:
+        rows = [row for recorder in recorders for row in overhead_rows(options, recorder, told)]
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
         return 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +10,9 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from perfsuite.cli.opencl_options import opencl_backend_of
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
+from perfsuite.device.work_folder import work_folder
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.launch import environment_engine, run_worker
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
@@ -24,6 +23,7 @@ from perfsuite.verdict.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS
 from perfsuite.workload.weights import materialize, resolve
 
 if TYPE_CHECKING:
+    from perfsuite.cli.progress import Progress
     from perfsuite.measure.opencl_backend import OpenClBackend
 
 #: Compared within one process, context by context.
@@ -70,8 +70,8 @@ class OverheadRow:
     n_lost: int | None = None
 
 
-def overhead_rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
-    """Measure one recorder as the options say.
+def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
+    """Measure one recorder as the options say, and tell how far it is.
 
     Raises
     ------
@@ -79,33 +79,33 @@ def overhead_rows(options: argparse.Namespace, recorder: str) -> list[OverheadRo
         The recorder cannot be used here, or a worker failed.
     """
     if recorder in EBPF_RECORDERS:
-        return _ebpf_rows(options, recorder)
+        return _ebpf_rows(options, recorder, told)
     if recorder in CONTEXT_RECORDERS:
-        return [_overhead_row(options, recorder, phase) for phase in (Phase.DECODE, Phase.PREFILL)]
+        return [_overhead_row(options, recorder, phase, told) for phase in (Phase.DECODE, Phase.PREFILL)]
     comparison = {**CPU_COMPARISONS, **OPENCL_COMPARISONS}[recorder]
     opencl = opencl_backend_of(options)
-    with tempfile.TemporaryDirectory(prefix="perfsuite-overhead-") as folder:
+    with work_folder() as folder:
         found = compare_recorders(
             comparison,
             _process_plan(options, opencl),
-            find_profile(options.device),
+            find_local_profile(options.device),
             opencl=opencl,
-            folder=Path(folder),
+            folder=folder,
             n_pairs=options.pairs or PROCESS_PAIRS,
-            announce=lambda n_pairs: print(f"overhead: {recorder}, {n_pairs} pairs", file=sys.stderr, flush=True),
+            announce=lambda n_pairs: told.step(f"{recorder}, {n_pairs} pairs"),
         )
     return [_process_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
 
 
-def _ebpf_rows(options: argparse.Namespace, recorder: str) -> list[OverheadRow]:
+def _ebpf_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
     from perfsuite.measure.ebpf_helper import find_helper  # NumPy, which no other recorder needs
     from perfsuite.verdict.ebpf_cost import measure_ebpf_cost
 
     plan = replace(_overhead_plan(options, "none"), n_gen=_EBPF_GEN, n_prompt=_EBPF_PROMPT)
     helper, n_pairs = find_helper(Path(plan.cache_dir)), options.pairs or EBPF_PAIRS
-    print(f"overhead: {recorder}, {n_pairs} pairs", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(prefix="perfsuite-overhead-") as folder:
-        cost = measure_ebpf_cost(recorder, plan, helper, folder=Path(folder), n_pairs=n_pairs)
+    told.step(f"{recorder}, {n_pairs} pairs")
+    with work_folder() as folder:
+        cost = measure_ebpf_cost(recorder, plan, helper, folder=folder, n_pairs=n_pairs)
     return [
         replace(
             _process_row(recorder, phase, ratio),
@@ -148,10 +148,13 @@ def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> 
     )
 
 
-def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase) -> OverheadRow:
+def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase, told: Progress) -> OverheadRow:
     n_pairs = -(-(options.pairs or _OVERHEAD_PAIRS[phase]) // _OVERHEAD_PROCESSES)
     plan = OverheadPlan(llama=_overhead_plan(options, recorder), phase=phase.value, n_pairs=n_pairs)
-    payloads = [run_worker(plan) for _ in range(_OVERHEAD_PROCESSES)]
+    payloads = []
+    for at in range(_OVERHEAD_PROCESSES):
+        told.step(f"{recorder}, {phase.value}, processes of {n_pairs} pairs", at, _OVERHEAD_PROCESSES)
+        payloads.append(run_worker(plan))
     ratio = paired_ratio(
         *([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
 from perfsuite.cli.pictures import PICTURES, Picture
 from perfsuite.errors import PerfsuiteError
@@ -19,7 +20,20 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("plot", help="draw a picture into a PNG or SVG file")
+    parser = add_command(
+        commands,
+        "plot",
+        about="""
+        The pictures are those that need no run: figures of a paper computed again, and the roofs of published devices.
+        What was measured is drawn by the commands that measure, with their --plot, and in a run's report.html.
+        """,
+        examples={
+            "perfsuite plot --list": "which there are",
+            "perfsuite plot life-fig3 -o figure.svg": "one of them, into a file of its own",
+        },
+        writes="a file for each picture",
+        see=("docs/forecasting.md", "docs/roofline.md"),
+    )
     parser.add_argument("pictures", nargs="*", metavar="PICTURE", help="names of pictures; see --list")
     parser.add_argument("--list", action="store_true", help="list the pictures")
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="the file to write (default: PICTURE.png)")

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import datetime, timezone
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from perfsuite import __version__
-from perfsuite.cli.policy_sizes import FORM, grid_sizes, number_list
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.policy_options import add_check, add_measure
+from perfsuite.cli.policy_sizes import grid_sizes, number_list
+from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.shape_options import (
-    add_device_options,
     check_counts,
     check_outputs,
     check_shape_bytes,
     opened_meters,
 )
-from perfsuite.cli.sweep_sizes import size_option
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PolicyError
-from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.units import format_count
+from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
 if TYPE_CHECKING:
@@ -32,64 +35,40 @@ if TYPE_CHECKING:
     from perfsuite.verdict.shapes.policy_question import PolicyQuestion
     from perfsuite.verdict.shapes.policy_rounds import RoundDesign, SubjectMeters
 
-_TILES, _VECTORS = "8,16,32,64", "4,8,16"
-_CHOOSE = ("both", "tiling", "backend")
 
 #: Of two processes that promise an interval says nothing.
 _LEAST_PROCESSES = 6
 
-_DESCRIPTION = (
-    "Measure an operation over a grid of shapes and write a small table that a runtime can load: the best tile and "
-    "vector width of the suite's kernels by size, and from which size on ggml's OpenCL backend beats its processor "
-    "backend, with the gain that this promises over the best single choice. 'check' measures each row anew, at sizes "
-    "that are drawn from its range."
-)
+_ABOUT = """
+An operation is measured over a grid of shapes, and what comes out is a small table that a runtime can load: the best
+tile and vector width of the suite's kernels by size, and from which size on ggml's OpenCL backend beats its processor
+backend, with the gain that this promises over the best single choice. 'check' measures each row anew, at sizes that are
+drawn from its range.
+
+It chooses among what there is, and writes no kernel. Each output is compared with NumPy's first.
+"""
+
+_EXAMPLES = {
+    "perfsuite policy gemv --n=8:2048 --k=576 --type=q8_0 -o policy.json": "measure and write",
+    "perfsuite policy check policy.json": "does what it promises hold?",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand: one action for each operation, and the check."""
-    parser = commands.add_parser(
-        "policy", help="choose tiles and backends by shape, and check the gain", description=_DESCRIPTION
+    parser = add_command(
+        commands,
+        "policy",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the policy to --output, and nothing without it",
+        exits={1: "'check': a promise fails"},
+        see=("docs/policy.md", "perfsuite sweep --help"),
     )
     actions = parser.add_subparsers(required=True, metavar="gemm|bmm|gemv|attention|check")
     for operation in Operation:
-        _add_measure(actions, operation)
-    _add_check(actions)
-
-
-def _add_measure(actions: Commands, operation: Operation) -> None:
-    about = f"measure the policy of {operation.value}"
-    parser = actions.add_parser(operation.value, help=about, allow_abbrev=False)  # --k is not short for --kv-heads
-    add_device_options(parser)
-    parser.add_argument("--type", choices=STORED_TYPES, default="f16", help="how B is stored (default f16)")
-    sizes = parser.add_argument_group("sizes", f"one dimension decides and gets several sizes: {FORM}")
-    for name in operation.dimensions:
-        sizes.add_argument(size_option(name), dest=f"size_{name}", metavar="SIZES")
-    what = parser.add_argument_group("what is chosen")
-    what.add_argument("--choose", choices=_CHOOSE, default="both", help="default both")
-    what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"default {_TILES}")
-    what.add_argument("--vectors", default=_VECTORS, metavar="LIST", help=f"default {_VECTORS}")
-    _add_effort(parser, n_processes=8)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy there")
-    parser.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print the policy as JSON")
-    parser.set_defaults(run=_measure, operation=operation)
-
-
-def _add_check(actions: Commands) -> None:
-    parser = actions.add_parser("check", help="measure what a policy promises; 1 where a promise fails")
-    parser.add_argument("path", type=Path, metavar="POLICY.json", help="what 'perfsuite policy -o' wrote")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    _add_effort(parser, n_processes=6)
-    parser.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print JSON")
-    parser.set_defaults(run=_check)
-
-
-def _add_effort(parser: argparse.ArgumentParser, *, n_processes: int) -> None:
-    parser.add_argument(
-        "--processes", type=int, default=n_processes, metavar="N", help=f"fresh processes (default {n_processes})"
-    )
-    parser.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each (default 4)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the orders of rounds (default 0)")
+        add_measure(actions, operation).set_defaults(run=_measure, operation=operation)
+    add_check(actions).set_defaults(run=_check)
 
 
 def _measure(options: argparse.Namespace) -> int:
@@ -103,10 +82,11 @@ def _measure(options: argparse.Namespace) -> int:
         raise PolicyError(f"--processes={options.processes}: expected {wanted}; one half chooses, one promises")
     questions = _questions(options)
     _check_bytes(questions)
-    policy = _measured(options, questions)
+    with taken_device(find_local_profile(options.device), "policy", options):
+        policy = _measured(options, questions)
     if options.output is not None:  # first, for whoever reads the rest may leave
         write_policy(policy, options.output)
-        print(f"{options.output}: written; 'perfsuite policy check' measures what it promises", file=sys.stderr)
+        remarks("policy", options).remark(f"{options.output}: written; 'perfsuite policy check' measures its promises")
     if options.json:
         print(json.dumps(policy_plain(policy), indent=1, ensure_ascii=False))
     else:
@@ -135,7 +115,6 @@ def _questions(options: argparse.Namespace) -> tuple[PolicyQuestion, ...]:
 
 
 def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]) -> ShapePolicy:
-    from perfsuite.cli.policy_progress import announce, progress_of
     from perfsuite.records.shape_policy import ShapePolicy
     from perfsuite.verdict.shapes.policy import measure_policy
 
@@ -143,9 +122,10 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
     for question in questions:
         with ExitStack() as stack:
             meters = _opened(stack, options, {choice.subject for choice in question.choices})
-            progress = progress_of(question.decides.value)
-            announce(question)
-            found.append(measure_policy(question, meters, design=design, seed=options.seed, progress=progress))
+            told = stack.enter_context(progress("policy", options))
+            told.step(_told(question))
+            rounds = partial(told.step, f"{question.decides.value}, rounds")
+            found.append(measure_policy(question, meters, design=design, seed=options.seed, progress=rounds))
     return ShapePolicy(
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         suite_version=__version__,
@@ -156,6 +136,11 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
     )
 
 
+def _told(question: PolicyQuestion) -> str:
+    counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
+    return f"{question.decides.value}, {counts}, each compared with NumPy first"
+
+
 def _check_bytes(questions: Iterable[PolicyQuestion]) -> None:
     for each in questions:
         check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
@@ -163,7 +148,6 @@ def _check_bytes(questions: Iterable[PolicyQuestion]) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from perfsuite.cli.policy_json import checks_plain
-    from perfsuite.cli.policy_progress import progress_of
     from perfsuite.cli.policy_tables import show_checks
     from perfsuite.records.shape_policy_file import read_policy
     from perfsuite.verdict.shapes.policy_check import Holding, check_table, refuse_other_device
@@ -174,11 +158,14 @@ def _check(options: argparse.Namespace) -> int:
     _check_bytes(question_of(each) for each in policy.tables)
     where = argparse.Namespace(**{**vars(options), "device": policy.device, "threads": policy.n_threads})
     with ExitStack() as stack:
+        stack.enter_context(taken_device(find_local_profile(policy.device), "policy", options))
         meters = _opened(stack, where, {each.subject for each in policy.subjects})
         refuse_other_device(policy, meters)
+        told = stack.enter_context(progress("policy", options))
         checked = [
-            (each, check_table(each, meters, design=design, seed=options.seed, progress=progress_of(each.title)))
+            (each, check_table(each, meters, design=design, seed=options.seed, progress=rounds))
             for each in policy.tables
+            for rounds in [partial(told.step, f"{each.title}, rounds")]
         ]
     if options.json:
         print(json.dumps(checks_plain(checked), indent=1, ensure_ascii=False))

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from perfsuite.cli.commands import show
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.commands import show, tell_picture
+from perfsuite.cli.run_options import add_answer
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole
 from perfsuite.units import format_count
@@ -31,9 +32,19 @@ from perfsuite.workload.prompts import LengthSource, Prompt, prompts_text, read_
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
-_DESCRIPTION = """Choose prompts whose lengths are distributed as those of all: the Kullback-Leibler divergence
-D(subset || whole) of their histograms, four bins an octave, stays below a limit. A file has lines of JSON with a
-prompt, a text or a question, or n_tokens; or a length a line; or CSV with a column n_tokens."""
+_ABOUT = """
+Prompts are chosen whose lengths are distributed as those of all: the Kullback-Leibler divergence D(subset || whole) of
+their histograms, four bins an octave, stays below a limit. A file has lines of JSON with a prompt, a text or a
+question, or n_tokens; or a length a line; or CSV with a column n_tokens.
+
+It looks at lengths alone, not at what a prompt asks. Nothing is measured: 'pytest --device=host --prompts FILE' runs
+what was chosen.
+"""
+
+_EXAMPLES = {
+    "perfsuite prompts questions.jsonl --keep=10% --output=few.jsonl": "a tenth, as long as the whole",
+    "perfsuite prompts lengths.txt --keep=238 --random=1000 --plot=lengths.png": "beside 1000 random subsets",
+}
 
 #: Raised whenever a field of the JSON changes its meaning.
 _SCHEMA = 1
@@ -43,8 +54,13 @@ _MOST_DRAWS = 100_000
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
-        "prompts", help="choose a subset of prompts with the lengths of the whole", description=_DESCRIPTION
+    parser = add_command(
+        commands,
+        "prompts",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the chosen prompts to --output and the picture to --plot, and nothing without them",
+        see=("docs/study.md",),
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="prompts, or their lengths")
     parser.add_argument("--keep", default="10%", metavar="SHARE|N", help="how many, such as 10%% or 238 (default 10%%)")
@@ -52,9 +68,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which of prompts of one length (default 0)")
     parser.add_argument("--model", type=Path, metavar="GGUF", help="count tokens by the file's own tokenizer")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="tell how N random subsets diverge, too")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the chosen ones as lines of JSON")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw both histograms as PNG or SVG")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    answer = add_answer(parser)
+    answer.add_argument("--output", type=Path, metavar="FILE", help="write the chosen ones as lines of JSON")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw both histograms as PNG or SVG")
     parser.set_defaults(run=_prompts)
 
 
@@ -128,7 +144,7 @@ def _draw(lengths: tuple[int, ...], subset: Subset, options: argparse.Namespace)
 
     chart = prompt_chart(lengths, subset, name=", ".join(path.name for path in options.files))
     write_picture(chart, options.plot)
-    print(f"{options.plot}: {chart.title}", file=sys.stderr if options.json else sys.stdout)
+    tell_picture(options, options.plot, chart.title)
 
 
 def _plain(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
 from perfsuite.expectation.paper.reproduction import PAPER_TABLES, ReproducedRow, reproduce
 from perfsuite.expectation.paper.table_row import Inputs
@@ -23,7 +24,20 @@ _LEGEND = """error: the largest of the reproducible cells in a line, most of it 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("reproduce", help="compute the tables of a paper beside what it prints")
+    parser = add_command(
+        commands,
+        "reproduce",
+        about="""
+        Each cell of a paper's tables is computed by the suite's own formulas and printed beside what the paper has,
+        with the error; cells that cannot be reproduced, such as misprints, are marked. Nothing is measured.
+        """,
+        examples={
+            "perfsuite reproduce life": "all tables",
+            "perfsuite reproduce life --table=4 --json": "one, for a program",
+        },
+        exits={1: "a cell is outside of what its rounding allows"},
+        see=("docs/forecasting.md",),
+    )
     parser.add_argument("paper", choices=_PAPERS, help="life: 'Forecasting LLM Inference Performance', Tables 4 to 12")
     parser.add_argument("--table", type=int, metavar="N", help="one table (default: all)")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
-import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,10 +12,14 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.commands import tell_picture
+from perfsuite.cli.progress import progress
 from perfsuite.cli.roofline_bench import placed, read_bench
 from perfsuite.cli.roofline_options import add_options, check_options, sweep_names
 from perfsuite.cli.roofline_published import published_plain, show_published
-from perfsuite.device.profile import find_profile
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import CPU
@@ -29,6 +31,7 @@ from perfsuite.verdict.roofline.checks import all_checks
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
+    from perfsuite.device.profile import Profile
     from perfsuite.expectation.roofline.point import Point
     from perfsuite.expectation.roofline.roofline_run import RooflineRun
     from perfsuite.records.llama_bench import BenchRun
@@ -37,14 +40,32 @@ if TYPE_CHECKING:
 _STORE = Path(".perfsuite") / "rooflines"
 
 
+_ABOUT = """
+A device's ceilings are measured (peak of arithmetic, bandwidth of each level of memory, cost of a launch), and the
+phases and operators of a workload are placed under them; with --sweep, series of workloads. Each finding of lm-Meter
+that a sweep can show is checked on it.
+
+What was measured is kept, so that it can be shown, drawn or compared again with --from and --again. Let nothing else
+run while it measures.
+"""
+
+_EXAMPLES = {
+    "perfsuite roofline --plot=roofline.png": "ceilings, phases and operators, drawn",
+    "perfsuite roofline --sweep=depth,precision": "two series of workloads",
+    "perfsuite roofline --from=kept.json --json": "a kept run again, for a program",
+}
+
+
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "roofline",
-        help="ceilings of a device, and where phases and operators stand under them",
-        description="Measure a device's ceilings and place the phases and operators of a workload under them; with "
-        "--sweep, series of workloads. What was measured is kept in .perfsuite/rooflines. The exit code is 1 where a "
-        "check does not hold. Let nothing else run.",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the run, into .perfsuite/rooflines or to --output, and the pictures of --plot",
+        exits={1: "a check does not hold"},
+        see=("docs/roofline.md",),
     )
     add_options(parser)
     parser.set_defaults(run=_roofline)
@@ -89,16 +110,13 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
     from perfsuite.verdict.roofline.recording import record_roofline
     from perfsuite.verdict.roofline.stored_run import write_roofline
 
-    request = _request(options)
+    profile = find_local_profile(options.device)
     path = options.output or _STORE / f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S}-{os.getpid()}.json"
     _check_output(path)
-    started_s = time.monotonic()
-    run = record_roofline(
-        request,
-        lambda text: print(f"roofline: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True),
-    )
-    write_roofline(run, path)
-    print(f"roofline: {time.monotonic() - started_s:.0f} s, kept in {path}", file=sys.stderr)
+    with taken_device(profile, "roofline", options), progress("roofline", options) as told:
+        run = record_roofline(_request(options, profile), told.step)
+        write_roofline(run, path)
+        told.remark(f"kept in {path}")
     return run
 
 
@@ -112,12 +130,12 @@ def _check_output(path: Path) -> None:
         raise PerfsuiteError(f"{path}: cannot be written; name a file in a folder that is yours")
 
 
-def _request(options: argparse.Namespace) -> RooflineRequest:
+def _request(options: argparse.Namespace, profile: Profile) -> RooflineRequest:
     from perfsuite.measure.device_survey import SurveyRequest
     from perfsuite.verdict.roofline.measurement import Bench
     from perfsuite.verdict.roofline.recording import RooflineRequest
 
-    profile, cache_dir = find_profile(options.device), Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     n_threads = options.threads or default_threads()
     names = sweep_names(options.sweep or ())
     counts = thread_counts(usable_threads())
@@ -159,4 +177,4 @@ def _tell(run: RooflineRun, benched: Sequence[Point], earlier: RooflineRun | Non
         show_agreement(earlier, run)
     if options.plot is not None:
         for path, title in draw_roofline(run, options.plot):
-            print(f"{path}: {title}", file=sys.stderr if options.json else sys.stdout)
+            tell_picture(options, path, title)

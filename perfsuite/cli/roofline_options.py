@@ -6,10 +6,17 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_device,
+    add_model,
+    add_platform,
+    add_threads,
+    effort_group,
+    subject_group,
+)
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.sweeps import SWEEPS
-
-_DEFAULT_WEIGHTS = "smollm2-135m-q8_0"
 
 #: What says how to measure, and so nothing to a run that is stored.
 _MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
@@ -17,28 +24,32 @@ _MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add every option."""
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument(
-        "--model", default=_DEFAULT_WEIGHTS, metavar="PATH|NAME", help=f"GGUF or name (default {_DEFAULT_WEIGHTS})"
-    )
-    parser.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    subject.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
     known = ", ".join((*SWEEPS, "all"))
-    parser.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
-    parser.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    parser.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    parser.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
-    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
-    parser.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
-    parser.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
-    parser.add_argument(
+    subject.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
+    subject.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
+    add_threads(subject)
+    add_platform(subject)
+    effort = effort_group(parser)
+    effort.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
+    effort.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
+    _add_sources(parser.add_argument_group("what is known already"))
+    answer = add_answer(parser)
+    answer.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
+
+
+def _add_sources(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
+    group.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
+    group.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
+    group.add_argument(
         "--llama-bench-model", metavar="PATH|NAME", help="what llama-bench ran, where its file does not tell"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--published", action="store_true", help="show the devices that papers published instead")
+    group.add_argument("--published", action="store_true", help="show the devices that papers published instead")
 
 
 def check_options(options: argparse.Namespace) -> None:

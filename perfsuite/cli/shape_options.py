@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from perfsuite.cli.run_options import add_device, add_platform
 from perfsuite.cli.sweep_sizes import SizeRange, size_option, size_range
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape
@@ -34,7 +36,8 @@ _MOST_BYTES = 2 << 30
 
 #: Each dimension once, in the order of the help.
 _DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
-_MEANS = {
+#: What each of them is, and of which operations.
+MEANS = {
     "b": "products side by side, such as heads (bmm)",
     "m": "tokens (gemm, bmm)",
     "n": "rows of the weights or keys (gemm, bmm, gemv)",
@@ -48,8 +51,8 @@ _MEANS = {
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add what says on what it is measured."""
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    add_device(parser)
+    add_platform(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads of ggml-cpu (default: physical cores)")
 
 
@@ -75,7 +78,7 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
     """Add the sizes of all operations; `asked_sizes` refuses those that an operation does not have."""
     group = parser.add_argument_group("sizes", "each N, or FIRST:LAST or FIRST:LAST:STEP for one that is swept")
     for name in _DIMENSIONS:
-        group.add_argument(size_option(name), dest=f"size_{name}", metavar="N", help=_MEANS[name])
+        group.add_argument(size_option(name), dest=f"size_{name}", metavar="N", help=MEANS[name])
 
 
 def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
@@ -163,14 +166,14 @@ def opened_meters(options: argparse.Namespace, subject: Subject) -> Iterator[Sha
     """Open the meters of a subject on the device that the options choose; nothing is left running afterwards."""
     from perfsuite.measure.shapes.meters import open_meters  # what measures is slow to import
 
-    platform = options.opencl_platform or find_profile(options.device).opencl_platform
+    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     with (
-        tempfile.TemporaryDirectory(prefix="perfsuite-shapes-") as log_dir,
+        work_folder() as log_dir,
         open_meters(
             subject,
             cache_dir=cache_dir,
-            log_dir=Path(log_dir),
+            log_dir=log_dir,
             n_threads=options.threads or default_threads(),
             platform=platform,
         ) as meters,

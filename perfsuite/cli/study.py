@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +11,15 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.commands import tell_picture
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer
 from perfsuite.cli.study_json import study_plain
 from perfsuite.cli.study_latencies import known_latencies
 from perfsuite.cli.study_tables import show_plan, show_study
-from perfsuite.device.profile import find_profile
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.measure.launch import environment_engine
@@ -33,22 +36,36 @@ if TYPE_CHECKING:
     from perfsuite.expectation.roofline.sweeps import SweepPoint
     from perfsuite.verdict.study.token_latency import TokenLatency
 
-_DESCRIPTION = """Measure what an input and an output token take on each model of a plan, and set it against accuracies
-of lm-evaluation-harness: a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q. Let
-nothing else run."""
+_ABOUT = """
+What an input and an output token take is measured on each file of a plan, and set against accuracies that
+lm-evaluation-harness has written: a table, the Pareto frontier with its knee, and the Harmonic Quantization score H_Q.
+
+The accuracies are read, not computed. A plan of N files takes about a minute each; let nothing else run.
+"""
+
+_EXAMPLES = {
+    "perfsuite study plan.toml --dry-run": "check the plan, tell what it measures",
+    "perfsuite study plan.toml --output=study.json --plot=study.png": "measure, keep and draw",
+    "perfsuite study plan.toml --from=study.json --json": "again with other scores, without measuring what is known",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
-        "study", help="latency of a token against accuracy, over a suite of models", description=_DESCRIPTION
+    parser = add_command(
+        commands,
+        "study",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the study to --output and its picture to --plot, and nothing without them",
+        see=("docs/study.md",),
     )
     parser.add_argument("plan", type=Path, metavar="PLAN", help="a TOML file; docs/study.md describes it")
     parser.add_argument("--dry-run", action="store_true", help="check everything, tell what would be measured")
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="latencies of an earlier study's JSON")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the study as JSON")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy against latency as PNG or SVG")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    answer = add_answer(parser)
+    answer.add_argument("--output", type=Path, metavar="FILE", help="write the study as JSON")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw accuracy against latency as PNG or SVG")
     parser.set_defaults(run=_study)
 
 
@@ -69,7 +86,7 @@ def _study(options: argparse.Namespace) -> int:
     if options.dry_run:
         show_plan({run.name: known.get(run.name) for run in plan.runs}, len(points), plan.n_processes)
         return 0
-    measured, engine = _measured(plan, points) if points else ({}, "")
+    measured, engine = _measured(plan, points, options) if points else ({}, "")
     latencies = {run.name: (known | measured)[run.name] for run in plan.runs}
     _tell(join(plan, scores, latencies), latencies, engine, options)
     return 0
@@ -79,19 +96,18 @@ def _unknown(plan: StudyPlan, known: Mapping[str, TokenLatency]) -> StudyPlan:
     return replace(plan, runs=tuple(run for run in plan.runs if run.name not in known))
 
 
-def _measured(plan: StudyPlan, points: tuple[SweepPoint, ...]) -> tuple[dict[str, TokenLatency], str]:
-    started_s = time.monotonic()
-    latencies, engine = measure_latencies(
-        plan,
-        points,
-        Bench(
-            engine=environment_engine(),
-            profile=find_profile(plan.device),
-            cache_dir=_cache_dir(),
-            n_processes=plan.n_processes,
-        ),
-        lambda text: print(f"study: {time.monotonic() - started_s:.0f} s, {text}", file=sys.stderr, flush=True),
+def _measured(
+    plan: StudyPlan, points: tuple[SweepPoint, ...], options: argparse.Namespace
+) -> tuple[dict[str, TokenLatency], str]:
+    profile = find_local_profile(plan.device)
+    bench = Bench(
+        engine=environment_engine(),
+        profile=profile,
+        cache_dir=_cache_dir(),
+        n_processes=plan.n_processes,
     )
+    with taken_device(profile, "study", options), progress("study", options) as told:
+        latencies, engine = measure_latencies(plan, points, bench, told.step)
     return dict(latencies), engine
 
 
@@ -109,7 +125,7 @@ def _tell(study: Study, latencies: Mapping[str, TokenLatency], engine: str, opti
 
         chart = study_chart(study)
         write_picture(chart, options.plot)
-        print(f"{options.plot}: {chart.title}", file=sys.stderr if options.json else sys.stdout)
+        tell_picture(options, options.plot, chart.title)
     if options.json:
         print(json.dumps(plain, indent=1))
     else:

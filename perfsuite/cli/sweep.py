@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command, add_quiet
+from perfsuite.cli.progress import progress, remarks
+from perfsuite.cli.run_options import answer_group, effort_group
 from perfsuite.cli.shape_options import (
     add_device_options,
     add_size_options,
@@ -17,7 +19,8 @@ from perfsuite.cli.shape_options import (
     opened_meters,
 )
 from perfsuite.cli.sweep_sizes import DEFAULTS_TOLD
-from perfsuite.device.profile import find_profile
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import ShapeError
 from perfsuite.workload.shapes.operation import Operation
 
@@ -29,35 +32,53 @@ if TYPE_CHECKING:
 _DEFAULT_ROUNDS = 15
 _STANDARD_OUT = "-"
 
-_DESCRIPTION = """Measure an operation at each size of a range, in rounds of drawn orders, and compare it with padding
-to whole tiles: the steps are found from the times alone and held against the multiples of the tile, and the rank
-correlation (Spearman) is that of measured and expected efficiency. C[b, m, n] = sum over k of A[b, m, k] B[b, n, k]; B
-are the weights or keys. Exit code 1: a size is wrong, or could not be measured."""
+_ABOUT = f"""
+An operation is measured at each size of a range, in rounds of drawn orders, and compared with padding to whole tiles:
+the steps are found from the times alone and held against the multiples of the tile, and the rank correlation (Spearman)
+is that of measured and expected efficiency. C[b, m, n] = sum over k of A[b, m, k] B[b, n, k]; B are the weights or
+keys.
+
+{DEFAULTS_TOLD}
+
+It judges no regression: 'pytest --device=host --perf-shapes=gemv' hunts for shapes that break what should hold.
+"""
+
+_EXAMPLES = {
+    "perfsuite sweep bmm --n=1:512 --m=1 --k=128 --tile=64 --plot=sweep.png": "the steps of a tile of 64, drawn",
+    "perfsuite sweep gemv --n=8:2048:8 --subject=ggml-cpu --type=q8_0 --csv=sweep.csv": "ggml's own operator",
+    "perfsuite sweep gemm --n=1:512 --expected-only --json": "what the model expects, without measuring",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "sweep",
-        help="measure an operation at each size of a range, against the tiling model",
-        description=_DESCRIPTION,
-        epilog=DEFAULTS_TOLD,
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the files of --json, --csv and --plot, and nothing without them",
+        exits={1: "a size is wrong, or could not be measured"},
+        see=("docs/sweeps.md", "perfsuite policy --help"),
     )
-    parser.add_argument("operation", choices=[each.value for each in Operation])
+    parser.add_argument("operation", choices=[each.value for each in Operation], help="what is computed")
     add_device_options(parser)
     add_subject_options(parser)
     add_size_options(parser)
-    parser.add_argument(
+    effort = effort_group(parser)
+    effort.add_argument(
         "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"samples a size (default {_DEFAULT_ROUNDS})"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="draws the orders of the rounds (default 0)")
-    parser.add_argument("--no-verify", action="store_true", help="do not compare the outputs with NumPy's")
-    parser.add_argument("--expected-only", action="store_true", help="measure nothing, tell the model alone")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
-    parser.add_argument(
+    effort.add_argument("--seed", type=int, default=0, metavar="N", help="draws the orders of the rounds (default 0)")
+    effort.add_argument("--no-verify", action="store_true", help="do not compare the outputs with NumPy's")
+    effort.add_argument("--expected-only", action="store_true", help="measure nothing, tell the model alone")
+    answer = answer_group(parser)
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
+    answer.add_argument(
         "--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help="write JSON; - or no file: print it alone"
     )
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a row a size")
+    answer.add_argument("--csv", type=Path, metavar="FILE", help="write a row a size")
+    add_quiet(answer)
     parser.set_defaults(run=_sweep)
 
 
@@ -81,7 +102,7 @@ def _checked(options: argparse.Namespace) -> SweepRequest:
     from perfsuite.cli.sweep_cases import check_bytes, sweep_request
 
     check_counts(options, "threads", "rounds")
-    find_profile(options.device)
+    find_local_profile(options.device)
     if options.plot is not None:
         from perfsuite.report.plots.formats import format_of  # what draws is slow to import
 
@@ -104,11 +125,14 @@ def _expected(request: SweepRequest) -> ShapeSweep:
 
 def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
     from perfsuite.cli.sweep_cases import check_bytes
-    from perfsuite.cli.sweep_progress import progress
     from perfsuite.verdict.shapes.sweep import measure_sweep
     from perfsuite.verdict.shapes.sweep_analysis import analysed_sweep
 
-    with opened_meters(options, request.subject) as meters, progress("sweep") as told:
+    with (
+        taken_device(find_local_profile(options.device), "sweep", options),
+        opened_meters(options, request.subject) as meters,
+        progress("sweep", options) as told,
+    ):
         meter = meters.resident()
         setting = request.setting(meter.description.n_compute_units)
         check_bytes(setting, verifies=not options.no_verify)
@@ -118,7 +142,7 @@ def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
             n_rounds=options.rounds,
             seed=options.seed,
             verifies=not options.no_verify,
-            told=told,
+            told=told.step,
         )
         return analysed_sweep(setting, swept, meter.description, n_rounds=options.rounds)
 
@@ -129,7 +153,7 @@ def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
         from perfsuite.report.shape_sweep_chart import shape_sweep_chart
 
         write_picture(shape_sweep_chart(sweep), options.plot)
-        print(f"{options.plot}: drawn", file=sys.stderr)
+        remarks("sweep", options).remark(f"{options.plot}: drawn")
     if options.csv is not None:
         from perfsuite.report.shape_sweep_csv import write_sweep_csv
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.units import format_bytes
 from perfsuite.workload.catalog import find
 
@@ -15,11 +16,25 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("synthesize", help="write a GGUF file of true shapes and random weights")
+    parser = add_command(
+        commands,
+        "synthesize",
+        about="""
+        The file has the tensors of an architecture of the catalogue, in their shapes and with a quantisation, and
+        random values in them: an engine takes as long with it as with the real one, and what it generates says nothing.
+        It has no tokenizer. 'pytest --device=host --model=NAME' makes such a file by itself where it needs one.
+        """,
+        examples={
+            "perfsuite synthesize smollm2-135m -o smollm2.gguf": "139 MB, with the usual Q8_0",
+            "perfsuite synthesize llama-3.2-1b --quant=q4_0 --layers=2 -o small.gguf": "two layers only",
+        },
+        writes="the file of --output",
+        see=("perfsuite architectures --help",),
+    )
     parser.add_argument("architecture", help="a name of the catalogue; see 'perfsuite architectures'")
     parser.add_argument("--quant", default="q8_0", help="weight quantisation (default q8_0)")
-    parser.add_argument("--layers", type=int, help="another depth than the architecture's own")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="the file to write")
+    parser.add_argument("--layers", type=int, metavar="N", help="another depth than the architecture's own")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write")
     parser.set_defaults(run=_synthesize)
 
 

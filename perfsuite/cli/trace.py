@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.run_options import add_answer, add_device, add_model, add_platform, add_scenario, add_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
 
 _TOP = 10
+
+#: A followed program ends as it does without being followed.
+_OF_PROGRAM = {0: "done; with a program to follow: its own exit code, whatever that is"}
 
 #: What may stand where a program would: a module of its own, which gets the words behind it.
 _WORDS = ("view", "agree", "check", "install-helper")
@@ -28,34 +33,56 @@ _USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
        perfsuite trace check
        sudo perfsuite trace install-helper"""
 
-_DESCRIPTION = (
-    "Follow a llama.cpp program that was not changed for it, from outside (eBPF), or one of the suite's own runs with "
-    "any recorder, and keep what was seen as a trace. 'view' shows it, 'agree' compares the recorders with each other, "
-    "'check' says what eBPF lacks here, and 'install-helper' installs the one program that needs privileges."
-)
+_ABOUT = """
+A llama.cpp program that was not changed for it is followed from outside (eBPF), or one of the suite's own runs with any
+recorder, and what was seen is kept as a trace. 'view' shows it, 'agree' compares the recorders with each other, 'check'
+says what eBPF lacks here, and 'install-helper' installs the one program that needs privileges; each has a --help of its
+own.
+
+eBPF follows processes of one's own that use llama.cpp as shared libraries of the build that the headers are of. Nothing
+is judged: 'pytest --device=host --perf-trace' judges what a trace shows.
+"""
+
+_EXAMPLES = {
+    "perfsuite trace --model=smollm2-135m-q8_0": "a run of the suite's own, without privileges",
+    "perfsuite trace --trace=operator,counters -- llama-cli -m model.gguf -p Hello": "a program, from outside",
+    "perfsuite trace --pid=4711 --duration=10": "a process that runs already, for 10 s",
+    "perfsuite trace --opencl -- clpeak": "every OpenCL command of any program",
+    "perfsuite trace view statistics recording": "look at what was recorded",
+    "sudo perfsuite trace install-helper": "once, for eBPF without root",
+}
 
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser(
-        "trace", help="record what a program does, and look at it", usage=_USAGE, description=_DESCRIPTION
+    parser = add_command(
+        commands,
+        "trace",
+        usage=_USAGE,
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the trace, into .perfsuite/traces/TIME or --output",
+        exits={
+            1: "'agree': the recorders saw different operators; 'check': something is missing",
+            **_OF_PROGRAM,
+        },
+        see=("docs/tracing.md", "docs/trace-views.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
     whom = parser.add_argument_group("whom to follow")
     whom.add_argument("--pid", type=int, metavar="N", help="a process that runs llama.cpp")
-    whom.add_argument("--model", metavar="PATH|NAME", help="a run of the suite's own")
+    add_model(whom, default=None)
     whom.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program and its arguments")
     _add_recording(parser.add_argument_group("what to record"))
     own = parser.add_argument_group("a run of the suite's own")
-    own.add_argument("--device", default="host", help="device profile (default host)")
-    own.add_argument("--scenario", default="siso", metavar="NAME", help="default siso")
-    own.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    own.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+    add_device(own)
+    add_scenario(own, default="siso")
+    add_threads(own)
+    add_platform(own)
     own.add_argument(
         "--memory-limit", metavar="BYTES", help="let the run have no more memory, such as 900M: experts are paged then"
     )
-    told = parser.add_argument_group("what is told")
+    told = add_answer(parser, json_help="print JSON, after the program's own output")
     told.add_argument("--output", metavar="DIR", help="keep the trace there (default: .perfsuite/traces/<time>)")
-    told.add_argument("--json", action="store_true", help="print JSON, after the program's own output")
     told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
     parser.set_defaults(run=_trace)
 

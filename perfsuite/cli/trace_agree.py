@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables, plain_agreement
+from perfsuite.cli.command_help import word_parser
 from perfsuite.cli.commands import show
+from perfsuite.cli.progress import remarks
+from perfsuite.cli.run_options import add_answer, add_device, add_model, add_scenario, add_threads, subject_group
+from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_run import ebpf_of, own_plan
+from perfsuite.device.profile import find_local_profile
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.verdict.recorder_agreement import recorder_agreement
+from perfsuite.verdict.recorder_agreement import RecorderAgreement, recorder_agreement
 from perfsuite.verdict.recorder_traces import traced_by_both
 
 
@@ -28,12 +32,8 @@ def run(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if options.threads is not None and options.threads < 1:
         raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
-    plan = own_plan(options)
-    ebpf = ebpf_of(options, plan)
-    print(f"trace: {Path(plan.gguf_path).stem}, {options.scenario}, both recorders", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(prefix="perfsuite-trace-") as folder:
-        callback, outside = traced_by_both(plan, "callback", ebpf, Path(folder))
-    found = recorder_agreement(outside.trace, callback.trace)
+    with taken_device(find_local_profile(options.device), "trace", options):
+        found = _agreement(options)
     if options.json:
         print(json.dumps(plain_agreement(found), indent=1))
     else:
@@ -44,18 +44,33 @@ def run(arguments: Sequence[str]) -> int:
     return 0 if found.is_same else 1
 
 
+def _agreement(options: argparse.Namespace) -> RecorderAgreement:
+    plan = own_plan(options)
+    ebpf = ebpf_of(options, plan)
+    remarks("trace", options).step(f"{Path(plan.gguf_path).stem}, {options.scenario}, both recorders")
+    with work_folder() as folder:
+        callback, outside = traced_by_both(plan, "callback", ebpf, folder)
+    return recorder_agreement(outside.trace, callback.trace)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="perfsuite trace agree",
-        description="Run a model once under the callback recorder and the eBPF recorder, and compare operators, their "
-        "order, their number and their times.",
+    parser = word_parser(
+        "perfsuite trace agree",
+        summary="compare the eBPF recorder with the callback recorder",
+        about="A model is run once under each, and operators, their order, their number and their times are compared.",
+        examples={"perfsuite trace agree": "the default model", "perfsuite trace agree --scenario=lilo --json": "long"},
+        exits={1: "the recorders saw different operators"},
     )
-    parser.add_argument("--device", default="host", help="device profile (default host)")
-    parser.add_argument("--model", default="smollm2-135m-q8_0", metavar="PATH|NAME")
-    parser.add_argument("--scenario", default="siso", metavar="NAME", help="default siso")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    parser.add_argument("--trace", default="operator,ends", metavar="LEVELS", help="of eBPF (default operator,ends)")
-    parser.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of eBPF's events (default ring)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    subject = subject_group(parser)
+    add_device(subject)
+    add_model(subject)
+    add_scenario(subject, default="siso")
+    add_threads(subject)
+    recorder = parser.add_argument_group("the eBPF recorder")
+    recorder.add_argument(
+        "--trace", default="operator,ends", metavar="LEVELS", help="by commas (default operator,ends)"
+    )
+    recorder.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of events (default ring)")
+    add_answer(parser)
     parser.set_defaults(trace_floor=None, counters=None)
     return parser

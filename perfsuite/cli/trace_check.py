@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import platformdirs
 
+from perfsuite.cli.command_help import word_parser
 from perfsuite.measure.counters import known_counters, usual_counters
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 
 
 def run(arguments: Sequence[str]) -> int:
     """Say what is missing, with the exit code 1, or which helper is used."""
-    argparse.ArgumentParser(
-        prog="perfsuite trace check", description="Load the eBPF programs and set a probe, as a recording would."
+    word_parser(
+        "perfsuite trace check",
+        summary="say whether the eBPF recorder works here",
+        about="The eBPF programs are loaded and a probe is set, as a recording would; nothing is recorded. Told is the "
+        "one thing that is missing, or which helper is used and which counters the machine may have.",
+        examples={"perfsuite trace check": "on this machine"},
+        exits={1: "something is missing"},
     ).parse_args(arguments)
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     if obstacle := ebpf_obstacle(cache_dir):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
+from perfsuite.cli.command_help import word_parser
 from perfsuite.measure.ebpf_install import install_helper
 
 
@@ -16,10 +16,13 @@ def run(arguments: Sequence[str]) -> int:
     PerfsuiteError
         This is not root, the helper does not build, or its folder is none for it.
     """
-    argparse.ArgumentParser(
-        prog="perfsuite trace install-helper",
-        description="Compile the helper of the eBPF recorder, and install it as root's with CAP_BPF and CAP_PERFMON "
-        "as file capabilities: any user may then trace processes of their own.",
+    word_parser(
+        "perfsuite trace install-helper",
+        summary="install the one program of the suite that has privileges",
+        about="The helper of the eBPF recorder is compiled and installed as root's, with CAP_BPF and CAP_PERFMON as "
+        "file capabilities: any user may then trace processes of their own, and nobody else's.",
+        examples={"sudo perfsuite trace install-helper": "once"},
+        writes="the helper; the command says where",
     ).parse_args(arguments)
     installed = install_helper()
     for note in installed.notes:

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,9 @@ from typing import Any
 import platformdirs
 
 from perfsuite.cli.commands import show
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import find_local_profile
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.launch import environment_opencl_layers
 from perfsuite.measure.opencl_layer import find_opencl_layers, layer_environment
@@ -49,10 +51,12 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
         An option is unusable, the program cannot be started, or the layer does not build.
     """
     _refuse_unusable(options, program)
-    with _log_folder(options.output) as folder:
+    profile = find_local_profile(options.device)
+    with taken_device(profile, "trace", options) as taken, _log_folder(options.output) as folder:
         layer = find_opencl_layers(Path(platformdirs.user_cache_dir("perfsuite"))).tracing
         sys.stdout.flush()
-        exit_code = run_traced(program, layer_environment(layer, folder, inherited=environment_opencl_layers()))
+        environment = layer_environment(layer, folder, inherited=environment_opencl_layers())
+        exit_code = run_traced(program, {**taken.environment, **environment})
         summaries, unreadable = _read(folder, options.top)
     plain = _plain(program, exit_code, summaries, unreadable)
     _tell(options, summaries, plain)
@@ -75,8 +79,8 @@ def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> Non
 def _log_folder(named: str | None) -> Iterator[Path]:
     """Give the folder where the logs go: the user's own, which must hold no other run's, or one that goes away."""
     if named is None:
-        with tempfile.TemporaryDirectory(prefix="perfsuite-trace-", ignore_cleanup_errors=True) as folder:
-            yield Path(folder)
+        with work_folder() as folder:
+            yield folder
         return
     output = Path(named)
     try:

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from perfsuite.cli.progress import Progress, remarks
+from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_told import recording_folder, tell
+from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine_process import await_engine, is_alive
@@ -40,11 +43,16 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
     PerfsuiteError
         eBPF cannot be used here, the program cannot be started, or it uses another build than the headers say.
     """
-    request = follow_request(options)
+    request, told = follow_request(options), remarks("trace", options)
     find_helper(request.cache_dir)  # before the program runs for nothing
-    with recording_folder(options.output) as folder:
+    profile = find_local_profile(options.device)
+    with taken_device(profile, "trace", options) as taken, recording_folder(options.output) as folder:
         sys.stdout.flush()
-        exit_code = run_traced(program, {}, lambda pid: _followed_once_loaded(pid, request, folder, program))
+        exit_code = run_traced(
+            program,
+            taken.environment,
+            lambda pid: _followed_once_loaded(pid, request, folder, program, told),
+        )
         if not (folder / LOG_NAME).exists():
             raise MeasurementError(
                 f"{program[0]}: ended without having llama.cpp as shared libraries; a program that starts another one "
@@ -55,7 +63,9 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
 
 
 @contextmanager
-def _followed_once_loaded(pid: int, request: FollowRequest, folder: Path, program: Sequence[str]) -> Iterator[None]:
+def _followed_once_loaded(
+    pid: int, request: FollowRequest, folder: Path, program: Sequence[str], told: Progress
+) -> Iterator[None]:
     """Stop the program while the probes are set, so that nothing that it does with llama.cpp is missed."""
     if not await_engine(pid):
         yield
@@ -63,10 +73,10 @@ def _followed_once_loaded(pid: int, request: FollowRequest, folder: Path, progra
     os.kill(pid, signal.SIGSTOP)
     try:
         with followed(pid, request, folder, program) as recording:
-            n_told = tell_notes(recording)
+            n_told = tell_notes(recording, told)
             os.kill(pid, signal.SIGCONT)
             yield
-        tell_notes(recording, n_told)
+        tell_notes(recording, told, n_told)
     except PerfsuiteError as error:
         print(f"trace: process {pid} runs on and is not followed: {error}", file=sys.stderr, flush=True)
         raise
@@ -78,30 +88,32 @@ def _followed_once_loaded(pid: int, request: FollowRequest, folder: Path, progra
 def trace_pid(options: argparse.Namespace) -> int:
     """Follow a process until it ends, the duration is over, or Ctrl-C.
 
+    The device is for whoever has started the process to take.
+
     Raises
     ------
     PerfsuiteError
         eBPF cannot be used here, or the process is another user's, or has no llama.cpp as it was built here.
     """
-    request = follow_request(options)
+    request, told = follow_request(options), remarks("trace", options)
     if not await_engine(options.pid, limit_s=_LOAD_LIMIT_S):
         raise MeasurementError(f"process {options.pid}: is not there, or has ended")
     with recording_folder(options.output) as folder:
         with followed(options.pid, request, folder) as recording:
-            n_told = tell_notes(recording)
-            print(f"trace: process {options.pid} is followed; Ctrl-C ends that", file=sys.stderr, flush=True)
+            n_told = tell_notes(recording, told)
+            told.remark(f"process {options.pid} is followed; Ctrl-C ends that")
             with suppress(KeyboardInterrupt):
                 _await_end(options.pid, recording, options.duration)
-        tell_notes(recording, n_told)
+        tell_notes(recording, told, n_told)
         tell(options, finish_recording(folder), folder)
     return 0
 
 
-def tell_notes(recording: EbpfRecording, n_told: int = 0) -> int:
+def tell_notes(recording: EbpfRecording, told: Progress, n_told: int = 0) -> int:
     """Say what the recorder leaves out, such as counters that the machine lacks; return how many notes are told now."""
     notes = recording.notes()
     for note in notes[n_told:]:
-        print(f"trace: {note}", file=sys.stderr)
+        told.remark(note)
     return len(notes)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,8 +11,10 @@ from pathlib import Path
 
 import platformdirs
 
+from perfsuite.cli.progress import Progress, remarks
+from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_told import recording_folder, tell
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
@@ -39,15 +40,21 @@ def trace_run(options: argparse.Namespace) -> int:
     PerfsuiteError
         The model, the scenario or the recorder cannot be had, or the worker failed.
     """
+    with taken_device(find_local_profile(options.device), "trace", options):
+        return _traced(options)
+
+
+def _traced(options: argparse.Namespace) -> int:
     recorder = options.recorder or ("ebpf" if options.trace else "preload")
     opencl = _opencl(options) if recorder == "opencl" else None
     plan = own_plan(options, opencl)
     ebpf = ebpf_of(options, plan) if recorder == "ebpf" else None
-    observe = _memory_limit(options.memory_limit, plan)
+    told = remarks("trace", options)
+    observe = _memory_limit(options.memory_limit, plan, told)
     with recording_folder(options.output) as folder:
         name = Path(plan.gguf_path).stem
-        print(f"trace: {name}, {options.scenario}, recorder {recorder}", file=sys.stderr, flush=True)
-        tell(options, _record(recorder, plan, folder, ebpf, opencl, observe), folder)
+        told.step(f"{name}, {options.scenario}, recorder {recorder}")
+        tell(options, _record(recorder, plan, folder, ebpf, opencl, observe, told), folder)
     return 0
 
 
@@ -58,20 +65,21 @@ def _record(
     ebpf: EbpfPlan | None,
     opencl: OpenClBackend | None,
     observe: Observe | None,
+    told: Progress,
 ) -> EngineTrace:
     if ebpf is not None:
         traced = traced_by_ebpf(plan, ebpf, folder, observe=observe)
         for note in traced.payload["ebpf_notes"]:
-            print(f"trace: {note}", file=sys.stderr)
+            told.remark(note)
         return traced.trace
     if opencl is not None:
         from perfsuite.verdict.opencl_trace_run import traced_by_opencl
 
-        return traced_by_opencl(plan, opencl, folder, announce=lambda text: print(f"trace: {text}", file=sys.stderr))
+        return traced_by_opencl(plan, opencl, folder, announce=told.remark)
     return traced_by_engine(plan, recorder, folder, observe=observe).trace
 
 
-def _memory_limit(text: str | None, plan: LlamaPlan) -> Observe | None:
+def _memory_limit(text: str | None, plan: LlamaPlan, told: Progress) -> Observe | None:
     """Return what limits the worker's memory; the weights leave the page cache first, so that they count as its own."""
     if text is None:
         return None
@@ -93,7 +101,7 @@ def _memory_limit(text: str | None, plan: LlamaPlan) -> Observe | None:
                     "copies count in full (q4_0 on x86), those that it maps do not (q8_0)"
                 ) from None
             if group.n_refaults is not None:
-                print(f"trace: {format_count(group.n_refaults, 'page')} of files were read again", file=sys.stderr)
+                told.remark(f"{format_count(group.n_refaults, 'page')} of files were read again")
 
     return limited
 
@@ -113,7 +121,7 @@ def own_plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -
     PerfsuiteError
         There is no such device, model or scenario.
     """
-    find_profile(options.device)
+    find_local_profile(options.device)
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     weights = resolve(options.model, cache_dir=cache_dir / "models")
     flash_attn = opencl is None or not opencl.device.is_cpu
@@ -149,5 +157,5 @@ def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
 def _opencl(options: argparse.Namespace) -> OpenClBackend:
     from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
 
-    platform = options.opencl_platform or find_profile(options.device).opencl_platform
+    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
     return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))

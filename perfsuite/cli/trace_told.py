@@ -47,7 +47,8 @@ def tell(options: argparse.Namespace, trace: EngineTrace, folder: Path) -> None:
         return
     for line in summary_lines(summary):
         print(line)
-    print(f"look at it: perfsuite trace view statistics {shlex.quote(str(folder))} (or graph, or timeline)")
+    if not options.quiet:
+        print(f"look at it: perfsuite trace view statistics {shlex.quote(str(folder))} (or graph, or timeline)")
 
 
 def _plain(summary: TraceSummary, folder: Path) -> dict[str, Any]:

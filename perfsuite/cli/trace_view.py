@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.commands import show
+from perfsuite.cli.progress import remarks
+from perfsuite.cli.trace_view_options import view_parser
 from perfsuite.errors import PerfsuiteError
 from perfsuite.trace.recording import read_recording
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from perfsuite.records.engine_trace import EngineTrace
     from perfsuite.report.graph.view import GraphView
 
-_TOP = 10
-_RUN_HELP = "a folder that 'perfsuite trace' made, or a trace's file"
 
 #: What writes a timeline, by the end of the file's name.
 _PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
@@ -41,46 +40,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="perfsuite trace view", description="Look at what was recorded.")
-    views = parser.add_subparsers(required=True, metavar="graph|timeline|statistics")
-    _add_graph(
-        _view(views, "graph", _graph, "operators in the order of execution, and what waits for what", n_runs="+")
-    )
-    timeline = _view(views, "timeline", _timeline, "everything on one clock", n_runs=1)
-    timeline.add_argument(
-        "--output", type=Path, metavar="FILE", help="write it there: .json for Chrome's format, .pftrace for Perfetto's"
-    )
-    statistics = _view(views, "statistics", _statistics, "across tokens, operators, threads, experts", n_runs=1)
-    statistics.add_argument(
-        "--against", type=Path, metavar="RUN", help="the same work on a device: where is it faster?"
-    )
-    statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size there, as PNG or SVG")
-    return parser
-
-
-def _view(
-    views: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    view: Callable[[argparse.Namespace], int],
-    shows: str,
-    *,
-    n_runs: int | str,
-) -> argparse.ArgumentParser:
-    parser = views.add_parser(name, help=shows)
-    parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help=_RUN_HELP)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
-    parser.set_defaults(view=view)
-    return parser
-
-
-def _add_graph(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--graph", metavar="NAME|N", help="decode, prefill or a number (default: the commonest decode)")
-    parser.add_argument("--metric", default="time", metavar="NAME", help="of colours: time, bandwidth, or a counter")
-    parser.add_argument(
-        "--layers", metavar="LIST", help="layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
-    )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="draw it there: .dot, .svg or .png")
+    return view_parser({"graph": _graph, "timeline": _timeline, "statistics": _statistics})
 
 
 def _graph(options: argparse.Namespace) -> int:
@@ -146,7 +106,9 @@ def _timeline(options: argparse.Namespace) -> int:
         print(line)
     _print(timeline_tables(summary, options.top))
     if options.output is None:
-        print("--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing", file=sys.stderr)
+        remarks("trace", options).remark(
+            "--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing"
+        )
     return 0
 
 

@@ -346,9 +346,9 @@ def test_another_fingerprint_is_told(write_run: WriteRun, refused: Refused, acti
         ("{", "is not JSON"),
         ("[]", "no run.json of schema 1"),
         ('{"schema": 2, "entries": []}', "no run.json of schema 1"),
-        ('{"schema": 1, "fingerprint": {}}', "cannot be used (KeyError"),
-        ('{"schema": 1, "fingerprint": {}, "cases": [5]}', "cannot be used (TypeError"),
-        ('{"schema": 1, "fingerprint": {}, "cases": [{"id": "a", "outcome": "odd"}]}', "cannot be used (ValueError"),
+        ('{"schema": 1, "fingerprint": {}, "cases": []}', "cannot be used (KeyError"),
+        ('{"schema": 1, "fingerprint": {}, "cases": [5]}', "cases[0] is 5, expected an object"),
+        ('{"schema": 1, "fingerprint": {}, "cases": [{"id": "a", "outcome": "odd"}]}', "cases['a'].outcome is 'odd'"),
     ],
 )
 def test_what_is_no_run_is_one_line(tmp_path: Path, refused: Refused, content: str | None, message: str) -> None:
@@ -403,3 +403,95 @@ def test_an_older_file_is_read_and_extended(write_run: WriteRun) -> None:
     (entry,) = read_baselines(STORE).entries
     assert [len(each.samples_ns) for each in entry.sessions] == [1, 2]
     assert entry.anchor.cases_ns == {DECODE: 1_000_000, PREFILL: 1_002_000}
+
+
+@pytest.mark.parametrize("action", ["record", "diff", "approve"])
+def test_a_run_is_named_by_its_folder_too(action: str, write_run: WriteRun, capsys: Streams, tmp_path: Path) -> None:
+    """As the other commands have it."""
+    run("record", write_run())
+    folder = tmp_path / "perf-run"
+    folder.mkdir()
+    write_run().rename(folder / "run.json")
+    assert run(action, folder, *(["--reason", REASON] if action == "approve" else [])) == 0
+    capsys.readouterr()
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path, refused: Refused) -> None:
+    """The line names the file that it lacks."""
+    assert f"{tmp_path / 'run.json'}: cannot be read" in refused(["baseline", "diff", str(tmp_path)])
+
+
+def of_board(identity: str) -> dict[str, Any]:
+    """A board that was reached over a link, as run.json has it."""
+    return {"identity": identity, "hostname": "shelf", "is_linked": True}
+
+
+def test_boards_of_a_kind_are_recorded_apart(write_run: WriteRun, capsys: Streams) -> None:
+    """A board that is 8 % slower is compared with itself, and each is shown and pruned by itself."""
+    for _ in range(3):
+        run("record", write_run(1.08, board=of_board("slow")))
+    run("record", write_run(1.0, board=of_board("fast")))
+    changes = differences(capsys, write_run(1.08, board=of_board("slow")))
+    assert changes[DECODE]["change_ratio"] == pytest.approx(1.0)
+    assert run("show", "host", "a-q8_0") == 0
+    assert "soc A, threads 2, board slow\n" in capsys.readouterr().out
+    assert [shown(capsys, "--board", name)["board"] for name in ("slow", "fa")] == ["slow", "fast"]
+    run("prune", "host", "a-q8_0", "--keep", "2")
+    assert [len(entry.sessions) for entry in read_baselines(STORE).entries] == [2, 1]
+
+
+def test_a_board_without_sessions_is_told(write_run: WriteRun, refused: Refused) -> None:
+    """Those of other boards are no reference, and of none is asked for in vain."""
+    run("record", write_run(board=of_board("slow")))
+    line = refused(["baseline", "diff", str(write_run(board=of_board("fast")))])
+    assert "(no baseline of this board yet, though 1 other board of its kind has one)" in line
+    assert "no entry has the board 'third'" in refused(["baseline", "show", "host", "a-q8_0", "--board", "third"])
+
+
+def test_a_run_is_approved_for_its_own_board(write_run: WriteRun, capsys: Streams) -> None:
+    """A board that was compared with sessions of no board has its own from then on; the others keep theirs."""
+    run("record", write_run(1.0))
+    run("record", write_run(1.0, board=of_board("other")))
+    path = write_run(1.2, board=of_board("slow"))
+    assert differences(capsys, path)[DECODE]["change_ratio"] == pytest.approx(1.2, rel=0.01)
+    assert run("approve", path, "--reason", REASON) == 0
+    shared, other, slow = read_baselines(STORE).entries
+    assert (shared.board, other.board, slow.board) == (None, "other", "slow")
+    assert [each.reference_ns(DECODE) for each in (shared, other, slow)] == [1_002_000, 1_002_000, 1_202_400]
+    assert [len(each.approvals) for each in (shared, other, slow)] == [0, 0, 1]
+    told = STORE.with_name("a-q8_0.approvals.md").read_text()
+    assert "on soc A, threads 2, board slow." in told
+    assert f"| `{DECODE}` | 1.00 ms | 1.20 ms | +20.0 % | - |" in told
+    assert differences(capsys, write_run(1.2, board=of_board("slow")))[DECODE]["change_ratio"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("action", ["record", "approve"])
+def test_a_boards_anchor_is_its_own_first_session(write_run: WriteRun, capsys: Streams, action: str) -> None:
+    """Whichever command stores it: a board that differs from those before it has not crept, and creeps from there."""
+    run("record", write_run(1.0))
+    path = write_run(1.3, board=of_board("slow"))
+    reason = ["--reason", REASON]
+    assert run(action, path, *(reason if action == "approve" else [])) == 0
+    shared, slow = read_baselines(STORE).entries
+    assert (shared.anchor.cases_ns[DECODE], slow.anchor.cases_ns[DECODE]) == (1_002_000, 1_302_600)
+    assert slow.anchor.recorded_at == "2025-01-02T00:00:00+00:00"
+    assert run("approve", write_run(1.43, board=of_board("slow")), *reason) == 0
+    assert shown(capsys, "--board", "slow")["cases"][0]["since_anchor_ratio"] == pytest.approx(1.1, rel=1e-3)
+
+
+def test_a_case_that_a_board_has_not_yet_of_its_own_has_not_crept(write_run: WriteRun) -> None:
+    """It was held against the entry without a board, whose anchor is another machine's."""
+    run("record", write_run(1.0))
+    run("record", write_run(1.2, cases=(DECODE,), board=of_board("slow")))
+    assert run("approve", write_run(1.3, board=of_board("slow")), "--reason", REASON) == 0
+    told = STORE.with_name("a-q8_0.approvals.md").read_text()
+    since = {line.split("`")[1]: line.split("|")[-2].strip() for line in told.splitlines() if line.startswith("| `")}
+    assert (since[DECODE], since[PREFILL]) == ("+8.3 %", "-")
+
+
+def test_a_run_on_the_machine_itself_is_of_no_board(write_run: WriteRun) -> None:
+    """CI machines that have another identity each night are one entry."""
+    for night in "ab":
+        run("record", write_run(board={"identity": night, "hostname": "ci", "is_linked": False}))
+    (entry,) = read_baselines(STORE).entries
+    assert (entry.board, len(entry.sessions)) == (None, 2)

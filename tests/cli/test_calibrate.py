@@ -53,12 +53,12 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[CalibrationRun
         progress("round 1 of 1: 600 operators")
         return calibration(*COMPOSITIONS, fingerprint=host_fingerprint(), n_threads=run.n_threads)
 
-    def probed(plan: Plan) -> dict[str, Any]:
+    def probed(plan: Plan, **_: object) -> dict[str, Any]:
         assert isinstance(plan, ProbePlan)
         return {"ceilings": {**CEILINGS, "n_threads": plan.n_threads}}
 
     monkeypatch.setattr("perfsuite.cli.calibrate.calibrate", measured)
-    monkeypatch.setattr("perfsuite.cli.calibrate.run_worker", probed)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", probed)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return asked
 
@@ -102,7 +102,7 @@ def test_people_read_efficiencies_and_what_the_engine_adds(capsys: Streams) -> N
     assert "decode: operators within the engine take +10.0 % against alone" in out
     architectures, processes = "± 30.0 % from one architecture to the next", "± 0.0 % from one process to the next"
     assert out.count(f"; with a factor for each kind {architectures}, {processes}\n") == 2
-    assert [line.split(", ", 1)[1] for line in err.splitlines()][:2] == ["ceilings", "round 1 of 1: 600 operators"]
+    assert err.splitlines()[:2] == ["calibrate: ceilings", "calibrate: round 1 of 1: 600 operators"]
 
 
 @pytest.mark.usefixtures("runs")

@@ -76,7 +76,8 @@ def test_a_host_without_ceilings_says_how_to_get_them(cache: Path, refused: Refu
 
 
 def test_a_profile_without_peaks_asks_for_figures(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device elsewhere has no probes here, and its profile has no peaks."""
+    """A device elsewhere was not measured here, and what its data sheet says is no ceiling."""
     monkeypatch.setattr(forecast_device, "profile_names", lambda: ("board", "host"))
     told = refused([*ARGUMENTS, "--device", "board"])
-    assert "--device=board: its profile has no peaks; give --tops and --bandwidth instead" in told
+    assert "--device=board: forecasts stand on measured ceilings" in told
+    assert "give --tops and --bandwidth ('perfsuite devices show board' has the data sheet's)" in told

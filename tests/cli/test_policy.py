@@ -54,7 +54,8 @@ def test_a_policy_is_measured_written_and_told(tmp_path: Path, capsys: Streams) 
     assert 21 <= backend.rows[0].most <= 55
     assert "tile8-vector4 throughout, n 1 to 144" in out
     assert f"{path}: written" in err
-    assert "policy: backend, round 18 of 18" in err
+    assert "policy: backend, 2 choices at 11 sizes, each compared with NumPy first" in err
+    assert "policy: backend, rounds (18/18)" in err
 
 
 def test_only_what_is_asked_for_is_opened(opened: list[tuple[Subject, int | None]], capsys: Streams) -> None:

@@ -106,7 +106,7 @@ def test_a_run_is_measured_kept_and_shown(capsys: Streams, recorder: Recorder, t
     assert out.startswith("Ceilings of host")
     (path,) = kept(tmp_path)
     assert read_roofline(path) == RUN
-    assert "s, everything" in err
+    assert "roofline: everything\n" in err
     assert f"kept in {path.relative_to(tmp_path)}" in err
 
 

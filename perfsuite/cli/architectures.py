@@ -1,4 +1,4 @@
-"""``perfsuite architectures``: list the catalogue."""
+"""``perfsuite architectures``: list the catalogue of architectures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from perfsuite.cli.command_help import add_command
 from perfsuite.cli.commands import show
 from perfsuite.workload.catalog import find, names
 
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("architectures", help="list the catalogue of architectures")
+    parser = add_command(
+        commands,
+        "architectures",
+        about="""
+        These names are what --architecture takes, and, with a quantisation behind a dash (smollm2-135m-q8_0), --model.
+        A GGUF file or a config.json of any other architecture that the suite knows is taken by its path.
+        """,
+        examples={"perfsuite architectures": "name, llama.cpp's architecture, parameters, layers"},
+        see=("perfsuite synthesize --help", "docs/forecasting.md"),
+    )
     parser.set_defaults(run=_architectures)
 
 

@@ -1,0 +1,163 @@
+"""What ``--help`` of every subcommand has: paragraphs, examples, files, exit codes, and where to read on."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.registry import summary_of
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+#: Below the exit codes of its own, each subcommand has these.
+_EXITS = {
+    0: "done",
+    2: "a mistake in what was asked for, or something that it needs is not there: one line says what",
+    130: "interrupted by Ctrl-C",
+}
+
+
+class ParagraphFormatter(argparse.RawDescriptionHelpFormatter):
+    """Folds each paragraph of a description by itself, and leaves lines that are indented as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        blocks = textwrap.dedent(text).strip("\n").split("\n\n")
+        return "\n\n".join(textwrap.indent(_filled(block, width - len(indent)), indent) for block in blocks)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Fold the help of an option, and break no name at its dashes."""
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
+
+
+def _filled(block: str, width: int) -> str:
+    """Fold the lines of a block that belong together; an indented line is one of its own."""
+    paragraphs: list[list[str]] = [[]]
+    for line in block.splitlines():
+        if line.startswith(" ") or (paragraphs[-1] and paragraphs[-1][-1].startswith(" ")):
+            paragraphs.append([])
+        paragraphs[-1].append(line)
+    return "\n".join(_folded(lines, width) for lines in paragraphs if lines)
+
+
+def _folded(lines: Sequence[str], width: int) -> str:
+    if lines[0].lstrip().startswith("perfsuite ") and lines[0].startswith(" "):
+        return lines[0]  # a command line is copied whole
+    hanging = " " * _hanging(lines[0])
+    return textwrap.fill(
+        " ".join(lines), max(width, 20), subsequent_indent=hanging, break_on_hyphens=False, break_long_words=False
+    )
+
+
+def _hanging(line: str) -> int:
+    """Return how far the lines after an indented one are indented: as its second column, where it has two."""
+    found = re.match(r" +\S+(?: \S+)* {2,}| +", line)
+    return 0 if found is None else found.end() + (2 if found[0].isspace() else 0)
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    *,
+    about: str,
+    examples: Mapping[str, str],
+    writes: str = "nothing but its answer",
+    exits: Mapping[int, str] | None = None,
+    see: Sequence[str] = (),
+    usage: str | None = None,
+) -> argparse.ArgumentParser:
+    """Add a subcommand whose help says what it does and does not, and how it is used.
+
+    Parameters
+    ----------
+    about
+        Paragraphs, parted by empty lines: what it does, what it does not.
+    examples
+        By command line, what it is for; each must be one that the parser takes.
+    writes
+        The files that it writes.
+    exits
+        What exit codes other than 2 and 130 mean, and 0 where it says more than "done".
+    see
+        Pages of docs/ and other subcommands.
+    """
+    return commands.add_parser(
+        name,
+        help=summary_of(name),
+        usage=usage,
+        description=_description(summary_of(name), about),
+        epilog=_epilog(examples, writes, {**_EXITS, **(exits or {})}, see),
+        formatter_class=ParagraphFormatter,
+    )
+
+
+def add_action(
+    actions: Commands,
+    name: str,
+    *,
+    summary: str,
+    about: str = "",
+    examples: Mapping[str, str] | None = None,
+    writes: str = "nothing but its answer",
+    exits: Mapping[int, str] | None = None,
+    allow_abbrev: bool = True,
+) -> argparse.ArgumentParser:
+    """Add what a subcommand can do besides other things, such as ``baseline approve``; as `add_command`."""
+    return actions.add_parser(
+        name,
+        help=summary,
+        description=_description(summary, about),
+        epilog=_epilog(examples or {}, writes, {**_EXITS, **(exits or {})}, ()),
+        formatter_class=ParagraphFormatter,
+        allow_abbrev=allow_abbrev,
+    )
+
+
+def word_parser(
+    prog: str,
+    *,
+    summary: str,
+    about: str,
+    examples: Mapping[str, str],
+    writes: str = "nothing but its answer",
+    exits: Mapping[int, str] | None = None,
+    see: Sequence[str] = ("docs/tracing.md",),
+) -> argparse.ArgumentParser:
+    """Return the parser of what stands where a program's name would, such as ``trace view``; as `add_command`."""
+    return argparse.ArgumentParser(
+        prog=prog,
+        description=_description(summary, about),
+        epilog=_epilog(examples, writes, {**_EXITS, **(exits or {})}, see),
+        formatter_class=ParagraphFormatter,
+    )
+
+
+def _description(summary: str, about: str) -> str:
+    return f"{_sentence(summary)}\n\n{textwrap.dedent(about).strip()}".strip()
+
+
+def add_quiet(options: argparse._ActionsContainer) -> None:
+    """Add ``--quiet``, of subcommands that say on standard error how far they are, or what else they saw."""
+    options.add_argument("-q", "--quiet", action="store_true", help="only the answer: no progress, no remarks")
+
+
+def _sentence(summary: str) -> str:
+    return f"{summary[0].upper()}{summary[1:]}."
+
+
+def _epilog(examples: Mapping[str, str], writes: str, exits: Mapping[int, str], see: Sequence[str]) -> str:
+    return "\n\n".join(
+        [
+            *(
+                ["examples:\n" + "\n".join(f"  # {why}\n  {line}" for line, why in examples.items())]
+                if examples
+                else []
+            ),
+            f"files: it writes {writes}.",
+            "exit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted(exits.items())),
+            *([f"see also: {', '.join(see)}"] if see else []),
+        ]
+    )

@@ -1,0 +1,101 @@
+"""``perfsuite completion``: the script with which a shell completes subcommands, options, choices and files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import shtab
+
+from perfsuite.cli.command_help import add_command
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+#: Of those that shtab knows, the shells that are tried out in the suite's tests or named in its documentation.
+_SHELLS = tuple(name for name in shtab.SUPPORTED_SHELLS if name in ("bash", "zsh", "fish", "tcsh"))
+
+_FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF", "PATH|NAME", "NAME|PATH"}
+_FOLDER_WORDS = {"DIR", "LIBDIR"}
+
+_ABOUT = """
+The script goes to standard output. It is made for the installed version and holds what that has: after an update, make
+it anew. Completed are subcommands, options, the values of options that have a few (devices, scenarios, architectures),
+and files and folders where they are wanted.
+
+With the script a shell completes by itself: no Python is started at a press of the key.
+"""
+
+_EXAMPLES = {
+    'eval "$(perfsuite completion bash)"': "a line of ~/.bashrc",
+    'perfsuite completion zsh > "${fpath[1]}/_perfsuite"': "once, before compinit runs",
+    "perfsuite completion fish > ~/.config/fish/completions/perfsuite.fish": "once",
+    "perfsuite completion tcsh > ~/.perfsuite.tcsh": "once, and 'source ~/.perfsuite.tcsh' in ~/.tcshrc",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(commands, "completion", about=_ABOUT, examples=_EXAMPLES, see=("docs/terminal.md",))
+    parser.add_argument("shell", choices=_SHELLS, help="of which the script is")
+    parser.set_defaults(run=_completion)
+
+
+def _completion(options: argparse.Namespace) -> int:
+    print(completion_script(options.shell))
+    return 0
+
+
+def completion_script(shell: str) -> str:
+    """Return the script of a shell that shtab supports."""
+    from perfsuite.cli.whole_parser import whole_parser  # loads every subcommand
+
+    parser = whole_parser()
+    names = {dest: tuple(listed()) for dest, listed in _names().items()}
+    for action in _actions(parser):
+        _complete(action, names)
+    return str(shtab.complete(parser, shell))
+
+
+def _names() -> dict[str, Callable[[], Sequence[str]]]:
+    """Return by argument what there is to choose from, where the parser takes more than that."""
+    from perfsuite.cli.pictures import PICTURES
+    from perfsuite.device.profile import profile_names
+    from perfsuite.expectation.roofline.sweeps import SWEEPS
+    from perfsuite.workload import catalog
+    from perfsuite.workload.scenario import scenario_names
+    from perfsuite.workload.variant import variant_names
+
+    return {
+        "device": profile_names,
+        "scenario": scenario_names,
+        "architecture": catalog.names,
+        "variant": variant_names,
+        "pictures": lambda: tuple(PICTURES),
+        "sweep": lambda: (*SWEEPS, "all"),
+        "program": lambda: ("view", "agree", "check", "install-helper"),
+    }
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _actions(each)
+
+
+def _complete(action: argparse.Action, names: dict[str, tuple[str, ...]]) -> None:
+    """Say what an argument is completed with; this parser reads no command line, so that choices may be any."""
+    if isinstance(action, argparse._SubParsersAction):
+        action.help = "what to do"  # what is hidden in a help is not completed either
+    if action.choices is not None:
+        return
+    if action.dest in names:
+        action.choices = names[action.dest]
+    elif action.metavar in _FOLDER_WORDS:
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif action.type is Path or action.metavar in _FILE_WORDS:
+        action.complete = shtab.FILE  # type: ignore[attr-defined]

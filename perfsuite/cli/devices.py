@@ -1,0 +1,60 @@
+"""``perfsuite devices``: the devices that a run can be on, and what gets one ready.
+
+To add an action, add its name to `ACTIONS` and write ``perfsuite/cli/devices_<name>.py`` with ``add_parser(commands)``,
+which calls `perfsuite.cli.command_help.add_action` and sets ``run``; imports that take time are for that function.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.command_help import add_command
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+#: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
+ACTIONS = (
+    "list",
+    "show",
+    "add",
+    "probe",
+    "setup",
+    "doctor",
+    "unlock",
+)
+
+_ABOUT = """
+A device is a profile, a small TOML file: how the device is reached, how it is to be while it is measured, how strictly
+it is judged. Profiles are looked for in ./devices, then in the user's own folder, then among those that ship with the
+suite. Without an action, the devices are listed.
+"""
+
+_EXAMPLES = {
+    "perfsuite devices": "what there is",
+    "perfsuite devices show rubikpi": "what a profile says, and from which file each value comes",
+    "perfsuite devices add desk-pi --like rubikpi --address user@desk-pi": "a board of your own",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its actions."""
+    parser = add_command(
+        commands,
+        "devices",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="what its actions say",
+        see=("docs/how-to/add-a-device.md", "docs/reference/profiles.md"),
+    )
+    actions = parser.add_subparsers(metavar="ACTION", dest="devices_action")
+    for name in ACTIONS:
+        import_module(f"perfsuite.cli.devices_{name}").add_parser(actions)
+    parser.set_defaults(run=_list)
+
+
+def _list(_: object) -> int:
+    from perfsuite.cli.devices_list import list_devices  # only where no action is named
+
+    return list_devices(as_json=False)

@@ -1,0 +1,146 @@
+"""``perfsuite devices add``: a profile of one's own, like another one but for how the device is reached."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.command_help import add_action
+from perfsuite.device.reach import WAYS, Reach
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.device.profile_file import ProfileFile
+
+_ABOUT = """
+The profile says how the device is reached, and takes over everything else from the one that it is like: change single
+values in the file. It is written into ./devices, for whoever works in this folder; with --user into your own folder of
+profiles, for you in any folder. Nothing is asked of the device.
+
+Without --address, ssh is given the profile's name, which ~/.ssh/config may define, and adb takes the only device.
+"""
+
+_EXAMPLES = {
+    "perfsuite devices add desk-pi --like rubikpi --address user@192.168.1.20": "a board on the desk",
+    "perfsuite devices add phone --like pixel8pro --way ssh --address u0_a1@phone --port 8022": "Termux's sshd",
+    "perfsuite devices add lab --like generic-ssh --address ci@lab --port 2222 --identity-file ~/.ssh/lab --user": (
+        "another port, and a key of its own"
+    ),
+}
+
+#: By way: the folder in which the suite is installed where the way is not that of the device that it is like.
+_HOMES = {"local": Reach().home, "ssh": Reach().home, "adb": "/data/local/tmp/perfsuite"}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the action."""
+    parser = add_action(
+        commands,
+        "add",
+        summary="write a profile of your own, like another one",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="devices/NAME.toml, here or in your own folder",
+    )
+    parser.add_argument("name", metavar="NAME", help="what the device is to be called")
+    parser.add_argument("--like", default="generic-ssh", metavar="DEVICE", help="default generic-ssh")
+    _add_reach(parser)
+    parser.add_argument("--description", metavar="TEXT", help="what it is, in a line")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--user", action="store_true", help="write it into your own folder of profiles")
+    place.add_argument("--folder", type=Path, metavar="DIR", help="write it into this folder (default: ./devices)")
+    parser.add_argument("--force", action="store_true", help="replace a profile of that name in that folder")
+    parser.set_defaults(run=_add)
+
+
+def _add_reach(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how it is reached")
+    group.add_argument("--way", choices=WAYS, help="default: that of the device that it is like")
+    group.add_argument("--address", metavar="WHERE", help="user@host, or a serial number of 'adb devices'")
+    group.add_argument("--port", type=int, metavar="N", help="of ssh (default: OpenSSH's configuration says)")
+    text = "of ssh (default: OpenSSH's configuration says)"
+    group.add_argument("--identity-file", type=Path, metavar="FILE", help=f"private key, {text}")
+    group.add_argument("--known-hosts-file", type=Path, metavar="FILE", help=f"keys of hosts, {text}")
+    group.add_argument("--home", metavar="PATH", help="folder on the device in which the suite is installed")
+
+
+def _add(options: argparse.Namespace) -> int:
+    from perfsuite.device.profile_building import built
+    from perfsuite.device.profile_layers import layered_from
+    from perfsuite.errors import DeviceError
+    from perfsuite.records.whole_file import write_whole_bytes
+
+    draft, path = _draft(options)
+    profile = built(options.name, layered_from(draft))
+    if not options.force and (path.exists() or path.is_symlink()):
+        raise DeviceError(f"{path}: is there already; choose another name, or replace it with --force")
+    write_whole_bytes(path, draft.draft or b"", DeviceError)
+    print(f"{path}: {profile.name}, reached by {profile.reach.text}\n")
+    _tell_next(profile.name, path)
+    return 0
+
+
+def _draft(options: argparse.Namespace) -> tuple[ProfileFile, Path]:
+    """Return the file as it is to be, and where; a name or a key that cannot be is refused."""
+    from perfsuite.device.profile_file import ProfileFile
+    from perfsuite.device.profile_search import NAME_RULE, is_name, own_folders, user_folder
+    from perfsuite.errors import DeviceError
+
+    if not is_name(options.name):
+        raise DeviceError(f"NAME {options.name!r}: is no name of a device; expected {NAME_RULE}")
+    if options.identity_file is not None and not options.identity_file.expanduser().is_file():
+        raise DeviceError(f"--identity-file={options.identity_file}: no such file; 'ssh-keygen' makes a key")
+    folder = user_folder() if options.user else options.folder or own_folders()[0]
+    path = folder / f"{options.name}.toml"
+    text = _text(options).encode()
+    return ProfileFile(name=options.name, place=path, where=str(path), folder=folder, draft=text), path
+
+
+def _text(options: argparse.Namespace) -> str:
+    reach = {
+        "way": options.way,
+        "address": options.address,
+        "port": options.port,
+        "identity_file": _whole_path(options.identity_file),
+        "known_hosts_file": _whole_path(options.known_hosts_file),
+        "home": options.home or _HOMES.get(options.way),
+    }
+    said = [f"{key} = {_toml(value)}" for key, value in reach.items() if value is not None]
+    return "\n".join(
+        [
+            *([] if options.description is None else [f"description = {_toml(options.description)}"]),
+            "# What is not said here is as in this one; 'perfsuite devices show' tells what that is.",
+            f"extends = {_toml(options.like)}",
+            *(["", "[reach]", *said] if said else []),
+            "",
+        ]
+    )
+
+
+def _whole_path(path: Path | None) -> str | None:
+    """Return a path as it is to stand in the file: from this folder, unless it begins at the home."""
+    if path is None:
+        return None
+    return str(path) if str(path).startswith("~") else str(path.absolute())
+
+
+def _toml(value: str | int) -> str:
+    """Return a value as TOML has it, whose escapes are those of JSON."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _tell_next(name: str, path: Path) -> None:
+    from perfsuite.device.profile_search import own_folders, profile_files
+
+    if path.parent.absolute() not in [folder.absolute() for folder in own_folders()]:
+        print(f"profiles are looked for in {' and '.join(map(str, own_folders()))}: put it there to use it")
+        return
+    if not path.samefile(str((first := profile_files(name)[0]).place)):
+        print(f"{first.where} has the same name, and goes before it in this folder\n")
+    print("next, in this order:")
+    print(f"  perfsuite devices setup {name}    # installs the suite there")
+    print(f"  perfsuite devices doctor {name}   # says what is missing or unstable")
+    print(f"  pytest --device={name}")

@@ -1,0 +1,106 @@
+"""What an installed suite says of itself, for a desk that asks: ``python -m perfsuite.cli.devices_installed``.
+
+It runs on the device, prints one line of JSON, and shows by that alone that the installation can be imported. With
+``--state PLATFORM`` it also says what else a doctor looks at.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import PerfsuiteError
+
+
+def own_account() -> dict[str, Any]:
+    """Return the fields of `perfsuite.device.setup.installed.Installed`."""
+    from perfsuite import __version__
+    from perfsuite.measure.launch import environment_engine
+    from perfsuite.measure.plan import SCHEMA
+
+    try:
+        engine, problem = environment_engine().build_id, None
+    except PerfsuiteError as error:
+        engine, problem = None, str(error)
+    return {
+        "suite_version": __version__,
+        "plan_schema": SCHEMA,
+        "python_version": platform.python_version(),
+        "machine": platform.machine(),
+        "engine_build_id": engine,
+        "engine_problem": problem,
+    }
+
+
+def own_state(opencl_platform: str | None) -> dict[str, Any]:
+    """Return the fields of `perfsuite.device.doctor.facts.SuiteState`.
+
+    While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
+    """
+    import platformdirs
+
+    from perfsuite.device.lock import lock_state
+    from perfsuite.device.lock_state import Holder
+    from perfsuite.device.setup.installations import installed_digest
+    from perfsuite.measure.ebpf_helper import ebpf_obstacle
+
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    lock = lock_state()
+    is_busy = lock is not None and lock.holder in {Holder.RUNS, Holder.HANGS, Holder.UNKNOWN}
+    device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)
+    return {
+        "installed": own_account(),
+        "digest": installed_digest(),
+        "lock": None if lock is None else lock.to_plain(),
+        "restore_file": _restore_file(cache_dir),
+        "cache_dir": str(cache_dir),
+        "cache_free_bytes": _free_bytes(cache_dir),
+        "opencl_device": device,
+        "opencl_problem": opencl_problem,
+        "ebpf_problem": None if is_busy else ebpf_obstacle(cache_dir),
+        "is_busy": is_busy,
+    }
+
+
+def _restore_file(cache_dir: Path) -> str | None:
+    from perfsuite.device.lock_owner import STATE_FOLDER
+    from perfsuite.device.stability.restore_file import FILE_NAME
+
+    path = cache_dir / STATE_FOLDER / FILE_NAME
+    return str(path) if path.exists() else None
+
+
+def _free_bytes(folder: Path) -> int:
+    there = next(each for each in (folder, *folder.parents) if each.is_dir())
+    return shutil.disk_usage(there).free
+
+
+def _opencl(wanted: str | None, cache_dir: Path) -> tuple[str | None, str | None]:
+    """Return the OpenCL device that would be measured, or why there is none; asked in a process of its own."""
+    from perfsuite.measure.kernel_runtime import opencl_environment
+    from perfsuite.measure.launch import environment_opencl_vendors, run_worker
+    from perfsuite.measure.opencl_platform import OpenClDevice
+    from perfsuite.measure.plan import DevicesPlan
+
+    try:
+        environment = opencl_environment(cache_dir, inherited=environment_opencl_vendors())
+        told = run_worker(DevicesPlan(platform=wanted), extra_environment=environment, limit_s=120.0)
+        return str(OpenClDevice.from_plain(told["chosen"])), None
+    except PerfsuiteError as error:
+        return None, str(error)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the answer as the last line."""
+    is_state = list(arguments[:1]) == ["--state"]
+    print(json.dumps(own_state(arguments[1] or None) if is_state else own_account()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

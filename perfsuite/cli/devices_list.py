@@ -1,0 +1,85 @@
+"""``perfsuite devices list``: the devices that there are profiles of."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from perfsuite.cli.command_help import add_action
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.device.profile_file import ProfileFile
+
+_ABOUT = """
+How each is reached, what it is, and where its profile comes from: a file of your own, or the suite. One's own goes
+before one of the same name that ships. A profile that is broken is listed too, with what is wrong with it.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the action."""
+    parser = add_action(
+        commands,
+        "list",
+        summary="list the devices, and how each is reached",
+        about=_ABOUT,
+        examples={"perfsuite devices list --json": "for a program"},
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_list)
+
+
+def _list(options: argparse.Namespace) -> int:
+    return list_devices(as_json=options.json)
+
+
+def list_devices(*, as_json: bool) -> int:
+    """Print them as a table or as JSON."""
+    from perfsuite.device.profile import profile_names
+
+    devices = [_device(name) for name in profile_names()]
+    if as_json:
+        import json
+
+        print(json.dumps(devices, indent=1))
+    else:
+        _show(devices)
+    return 0
+
+
+def _device(name: str) -> dict[str, Any]:
+    """Return a device as JSON has it; what is broken has a complaint."""
+    from dataclasses import asdict
+
+    from perfsuite.device.profile import find_profile
+    from perfsuite.device.profile_search import profile_files
+    from perfsuite.errors import DeviceError
+
+    file = source(profile_files(name)[0])
+    try:
+        profile = find_profile(name)
+    except DeviceError as error:
+        return {"name": name, "kind": None, "reach": None, "description": None, "file": file, "complaint": str(error)}
+    told = {"kind": profile.kind, "reach": asdict(profile.reach), "description": profile.description}
+    return {"name": name, **told, "file": file, "complaint": None}
+
+
+def source(file: ProfileFile) -> str:
+    """Return where a file of a profile comes from, in few words: its path, or the suite."""
+    return file.where if file.folder is not None else f"the suite ({file.name})"
+
+
+def _show(devices: list[dict[str, Any]]) -> None:
+    from rich.markup import escape  # somebody's words may hold what rich takes for a colour
+    from rich.table import Table
+
+    from perfsuite.cli.commands import show
+    from perfsuite.device.reach import Reach
+
+    table = Table("name", "reached by", "what it is", "profile from", box=None, pad_edge=False)
+    for each in devices:
+        way = "-" if each["reach"] is None else Reach(**each["reach"]).text
+        told = each["description"] or f"broken: {each['complaint']}"
+        table.add_row(*map(escape, (each["name"], way, told, each["file"])))
+    show(table)

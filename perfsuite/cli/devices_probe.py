@@ -1,0 +1,135 @@
+"""``perfsuite devices probe``: ask a live device what it is, and write its profile."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from perfsuite.cli.command_help import add_action
+from perfsuite.errors import DeviceError
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.device.probe.readings import Readings
+    from perfsuite.device.reach import Reach
+
+_ABOUT = """
+A script of the POSIX shell is run there, which reads files and asks the system's own programs; nothing is written on
+the device, and nothing has to be installed. What it says becomes a profile: fast processors, governors, thermal zones,
+the temperature to begin at, memory, battery, power sensors, with a comment at each value that says from where it was
+read. Where a profile that ships with the suite is one of boards of this kind, the new one extends it.
+
+A NAME that is a device already is reached as its profile says. Any other one needs --address.
+"""
+
+_EXAMPLES = {
+    "perfsuite devices probe desk-pi --address ssh:user@desk-pi": "a new board; writes devices/desk-pi.toml",
+    "perfsuite devices probe phone --address adb": "the only device that adb knows",
+    "perfsuite devices probe rubikpi --force": "again, over the profile in devices/",
+    "perfsuite devices probe --address local -o here.toml": "this machine, to see what it says",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the action."""
+    parser = add_action(
+        commands,
+        "probe",
+        summary="ask a live device what it is, and write its profile",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the profile: devices/NAME.toml, or what -o names; nothing on the device",
+    )
+    parser.add_argument("device", nargs="?", metavar="NAME", help="what it is called, or is to be")
+    text = "how it is reached: local, ssh:[user@]host[:port], adb[:SERIAL]"
+    parser.add_argument("--address", metavar="local|ssh:HOST|adb", help=text)
+    text = "the file to write (default devices/NAME.toml)"
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=text)
+    parser.add_argument("--force", action="store_true", help="replace the file where it is there")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from perfsuite.device.probe.survey import take_survey
+    from perfsuite.device.target.opening import open_target
+
+    reach = _reach(options)
+    output = _output(options)
+    target = open_target(reach)
+    try:
+        readings = take_survey(target)
+    finally:
+        target.close()
+    _write(_checked_text(readings, reach, output), output)
+    print(f"{output}: written from what {reach.text} said")
+    _tell_next(options.device, output)
+    return 0
+
+
+def _reach(options: argparse.Namespace) -> Reach:
+    """Return the way that was named, or that of the device's profile."""
+    if options.address is not None:
+        from perfsuite.device.address import asked_reach
+
+        return asked_reach("--address", options.address)
+    if options.device is None:
+        raise DeviceError("name a device of 'perfsuite devices list', or say --address=ssh:user@host")
+    from perfsuite.cli.devices_options import chosen_profile
+    from perfsuite.device.profile import profile_names
+
+    if options.device not in profile_names():
+        raise DeviceError(f"{options.device}: is no device yet; say how it is reached: --address=ssh:user@host")
+    return chosen_profile(options).reach
+
+
+def _output(options: argparse.Namespace) -> Path:
+    """Return the file to write; one that is there is refused."""
+    from perfsuite.device.profile_search import NAME_RULE, is_name
+
+    if options.device is not None and not is_name(options.device):
+        raise DeviceError(f"{options.device}: is no name of a device: {NAME_RULE}")
+    if options.output is None and options.device is None:
+        raise DeviceError("say what the device is to be called, or name the file with -o")
+    output = options.output or Path("devices") / f"{options.device}.toml"
+    if output.exists() and not options.force:
+        raise DeviceError(f"{output}: is there already; --force replaces it, -o FILE writes another one")
+    return Path(output)
+
+
+def _checked_text(readings: Readings, reach: Reach, output: Path) -> str:
+    """Return the profile, which is read as every other before it is written."""
+    import sys
+    import time
+
+    from perfsuite.device.probe.profile_text import profile_text
+    from perfsuite.device.profile_checks import check_tables
+    from perfsuite.device.profile_file import ProfileFile
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    text = profile_text(readings, reach, day=time.strftime("%Y-%m-%d"))
+    file = ProfileFile(name=output.stem, place=output, where=str(output), folder=output.parent)
+    check_tables(tomllib.loads(text), file)
+    return text
+
+
+def _write(text: str, output: Path) -> None:
+    from perfsuite.records.whole_file import write_whole
+
+    def fill(out: TextIO) -> None:
+        out.write(text)
+
+    write_whole(output, fill, DeviceError)
+
+
+def _tell_next(device: str | None, output: Path) -> None:
+    from perfsuite.device.profile_search import own_folders
+
+    if device is not None and output.parent.resolve() in [each.resolve() for each in own_folders()]:
+        print(f"next: perfsuite devices setup {device}, then perfsuite devices doctor {device}")
+    else:
+        print("next: move it to devices/NAME.toml, by which --device=NAME finds it")

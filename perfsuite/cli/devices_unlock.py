@@ -1,0 +1,116 @@
+"""``perfsuite devices unlock``: say who has a device, and break a lock that was left on it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from perfsuite.cli.command_help import add_action
+from perfsuite.cli.devices_options import add_device_argument, chosen_profile
+from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
+from perfsuite.errors import DeviceError, LockedError
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+    from perfsuite.device.lock_state import LockState
+    from perfsuite.device.profile import Profile
+    from perfsuite.device.reach import Reach
+
+#: Nothing but the suite is run, whatever lies in the folder where a link begins, or is named by variables there.
+_COMMAND = ("-I", "-m", "perfsuite.device.lock_command")
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the action."""
+    parser = add_action(
+        commands,
+        "unlock",
+        summary="break a lock that a crashed run has left on a device, and restore what that run had set",
+        writes="nothing here; on the device the lock is removed, and governors are as before",
+    )
+    add_device_argument(parser)
+    parser.add_argument("--force", action="store_true", help="break it even under a run that is under way")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    profile = chosen_profile(arguments)
+    words = ("break", "--force") if arguments.force else ("break",)
+    for line in _told(profile.name, answered(profile, words)):
+        print(_shown(line))
+    return 0
+
+
+def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
+    """Let the device answer `perfsuite.device.lock_command`: this process does where the device is this machine.
+
+    Raises
+    ------
+    LockedError
+        The device refuses.
+    DeviceError
+        The suite is not on the device, or answers something else.
+    LinkError
+        The device cannot be reached.
+    """
+    if profile.reach.way == "local":
+        from perfsuite.device.lock_command import answer  # only where this machine is asked
+
+        plain = answer(words)
+    else:
+        plain = _asked(profile.name, profile.reach, words)
+    if "error" in plain:
+        raise LockedError(_shown(f"{profile.name}: {plain['error']}"))
+    return plain
+
+
+def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
+    from perfsuite.device.target.opening import open_target  # only where a device is asked
+
+    target, python = open_target(reach), suite_python(reach.home)
+    try:
+        completed = target.run([python, *_COMMAND, *words])
+    finally:
+        target.close()
+    if completed.status in NO_PROGRAM:
+        told = f"{name}: the suite is not on the device ({reach.text}: no {python})"
+        raise DeviceError(f"{told}; run 'perfsuite devices setup {name}'")
+    plain = _plain(completed.text)
+    if plain is not None:
+        return plain
+    told = f"{name}: the suite on the device answers nothing about its lock ({completed.last_words})"
+    raise DeviceError(_shown(f"{told}; run 'perfsuite devices setup {name}', which brings it up to date"))
+
+
+def _plain(output: str) -> dict[str, Any] | None:
+    """Read the last line, before which a shell may have said something; None where it is no answer."""
+    from perfsuite.device.lock_state import LockState  # only where there is an answer
+
+    try:
+        plain = json.loads(output.strip().rpartition("\n")[2])
+        if "error" in plain:
+            return {"error": str(plain["error"])}
+        lock = None if plain["lock"] is None else LockState.from_plain(plain["lock"]).to_plain()
+        return {"lock": lock, "notes": [str(each) for each in plain["notes"]]}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _shown(line: str) -> str:
+    """Return one line of what a device says, with nothing in it that would steer a terminal."""
+    from perfsuite.report.terminal_text import terminal_text  # only where something is told
+
+    return terminal_text(line)
+
+
+def _told(name: str, plain: dict[str, Any]) -> list[str]:
+    from perfsuite.device.lock_state import Holder, LockState  # only where there is an answer
+
+    if plain["lock"] is None:
+        return [f"{name}: nobody has it", *plain["notes"]]
+    state: LockState = LockState.from_plain(plain["lock"])
+    lines = [f"{name}: was {state.text}; unlocked", *plain["notes"]]
+    if state.holder in {Holder.RUNS, Holder.HANGS} and state.owner is not None:
+        lines.append(f"{name}: that run was not ended: process {state.owner.pid} on the device is still there")
+    return lines

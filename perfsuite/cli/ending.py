@@ -1,0 +1,98 @@
+"""How the ``perfsuite`` command ends: whatever happens is an exit code and one line at most, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from perfsuite.cli.outputs import checked_outputs, drop
+from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
+from perfsuite.errors import PerfsuiteError
+
+#: What answers requests to end where nobody has asked for anything else.
+_USUAL = (signal.SIG_DFL, signal.default_int_handler)
+
+#: Whether the command that runs has failed, though what it found is still to be told.
+_HAS_FAILED: ContextVar[bool] = ContextVar("_HAS_FAILED", default=False)
+
+
+def ended(work: Callable[[], int]) -> int:
+    """Do the work and return its exit code: 2 for a mistake or an output that takes nothing, 130 for Ctrl-C."""
+    before = _HAS_FAILED.set(False)
+    try:
+        status = _status(work)
+        return status or (2 if _HAS_FAILED.get() else 0)
+    finally:
+        _HAS_FAILED.reset(before)
+
+
+def fail_in_the_end() -> None:
+    """Let the command that runs tell what it found, and end with 2 where its exit code would be 0.
+
+    For what goes wrong once all is measured; the line that says so is the caller's.
+    """
+    _HAS_FAILED.set(True)
+
+
+def _status(work: Callable[[], int]) -> int:
+    try:
+        with checked_outputs(), _ended_in_order():
+            return work()
+    except PerfsuiteError as error:
+        return _told(f"error: {error}", 2)
+    except BrokenPipeError:
+        drop(sys.stdout)
+        return 0
+    except OSError as error:
+        return _told(f"error: {_refusal(error)}", 2)
+    except KeyboardInterrupt:
+        return _told("interrupted", 130)
+
+
+def _refusal(error: OSError) -> str:
+    """Say which file the system refused, and why."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason if error.filename is None else f"{_name(error.filename)}: {reason}"
+
+
+def _name(named: object) -> str:
+    return os.fsdecode(named) if isinstance(named, bytes) else str(named)
+
+
+def _told(text: str, status: int) -> int:
+    """Say why on standard error; where that is full as well, the exit code is all there is."""
+    from perfsuite.report.terminal_text import terminal_text  # only where something is told
+
+    try:
+        print(f"perfsuite: {terminal_text(text)}", file=sys.stderr, flush=True)
+    except OSError:
+        drop(sys.stderr)
+    return status
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let a request to end unwind what is open, such as the device's lock and workers, instead of ending at once.
+
+    What belongs to the same request is not heard: it would break the unwinding off.
+    """
+    requests = HeardRequests()
+
+    def end(number: int, _: object) -> None:
+        if requests.is_new():
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {each: signal.getsignal(each) for each in END_REQUESTS if is_main and signal.getsignal(each) in _USUAL}
+    for each in before:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,174 @@
+"""``perfsuite export``: write runs in the formats of other tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.own_files import refuse_own_files
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.llama_bench_file import bench_text, read_llama_bench
+from perfsuite.records.whole_file import write_whole_bytes
+from perfsuite.report.exports.csv import csv_text
+from perfsuite.report.exports.github_annotations import annotations_text
+from perfsuite.report.exports.github_summary import summary_text
+from perfsuite.report.exports.junit import junit_text
+from perfsuite.report.exports.markdown import comment_text
+from perfsuite.report.exports.openmetrics import openmetrics_text
+from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.run_reader import read_run_file, run_path
+from perfsuite.report.terminal_text import terminal_text
+from perfsuite.units import format_count
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_ABOUT = """
+A run is named by its folder or its run.json. The text goes to standard output, or with -o into a file, always in
+UTF-8. pytest-benchmark and llama-bench hold one run a file; the others take several.
+
+Nothing is measured, and nothing is sent anywhere. docs/exports.md has each format with the tool that reads it, and
+steps for GitHub Actions and GitLab.
+"""
+
+_EXAMPLES = {
+    "perfsuite export markdown perf-run -o comment.md": "a comment for a pull request",
+    "perfsuite export junit perf-run -o junit.xml": "a report that CI systems read",
+    "perfsuite export csv runs/monday runs/tuesday -o week.csv": "several runs in one table",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format:
+    """One format: what it is called and for, and how its text is made from the options."""
+
+    name: str
+    summary: str
+    text: Callable[[argparse.Namespace], str]
+    takes_many: bool = True
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda _: None
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its formats."""
+    parser = add_command(
+        commands,
+        "export",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the file that -o names, whole or not at all",
+        see=("docs/exports.md", "perfsuite llama-bench --help"),
+    )
+    formats = parser.add_subparsers(required=True, metavar="FORMAT", title="formats")
+    for each in _FORMATS:
+        _add_format(formats, each)
+
+
+def _add_format(formats: Commands, each: _Format) -> None:
+    parser = formats.add_parser(
+        each.name, help=each.summary, description=f"{each.summary[0].upper()}{each.summary[1:]}."
+    )
+    parser.add_argument(
+        "runs", type=Path, nargs="+" if each.takes_many else 1, metavar="RUN", help="folder or run.json"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    each.add_options(parser)
+    parser.set_defaults(run=lambda options: _export(each, options))
+
+
+def _export(each: _Format, options: argparse.Namespace) -> int:
+    if options.output is not None:
+        refuse_own_files(options.output, map(run_path, options.runs))
+    content = each.text(options).encode("utf-8", "backslashreplace")  # half a character has no encoding
+    if options.output is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return 0
+    write_whole_bytes(options.output, content, PerfsuiteError)
+    print(f"{terminal_text(str(options.output))}: {format_count(len(options.runs), 'run')} as {each.name}")
+    return 0
+
+
+def _of_runs(text: Callable[[Sequence[RunFile]], str]) -> Callable[[argparse.Namespace], str]:
+    return lambda options: text([read_run_file(named) for named in options.runs])
+
+
+def _csv(options: argparse.Namespace) -> str:
+    runs = [read_run_file(named) for named in options.runs]
+    return csv_text(runs, is_for_spreadsheet=options.for_spreadsheet)
+
+
+def _add_csv_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for-spreadsheet",
+        action="store_true",
+        help="put an apostrophe before text that a spreadsheet would take for a formula",
+    )
+
+
+def _bench(form: str) -> Callable[[argparse.Namespace], str]:
+    def text(options: argparse.Namespace) -> str:
+        from perfsuite.report.llama_bench_export import bench_runs  # brings the cost models
+
+        runs = bench_runs(
+            run_path(options.runs[0]),
+            cache_dir=Path(platformdirs.user_cache_dir("perfsuite")) / "models",
+            weights=options.model,
+            build_commit=options.build_commit,
+            like=read_llama_bench(options.like) if options.like else (),
+        )
+        return bench_text(runs, form)
+
+    return text
+
+
+def _add_bench_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
+    parser.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit")
+    parser.add_argument("--like", type=Path, metavar="FILE", help="tests of llama-bench whose words to use")
+
+
+_FORMATS = (
+    _Format(
+        name="pytest-benchmark",
+        summary="JSON for pytest-benchmark compare and --benchmark-compare; one run",
+        text=lambda options: pytest_benchmark_text(read_run_file(options.runs[0])),
+        takes_many=False,
+    ),
+    *(
+        _Format(
+            name=f"llama-bench{'' if form == 'json' else f'-{form}'}",
+            summary=f"prefill and decode as llama-bench -o {form} prints them; one run",
+            text=_bench(form),
+            takes_many=False,
+            add_options=_add_bench_options,
+        )
+        for form in ("json", "jsonl", "sql")
+    ),
+    _Format(name="junit", summary="a JUnit report with the figures as properties", text=_of_runs(junit_text)),
+    _Format(
+        name="github",
+        summary='Markdown for >> "$GITHUB_STEP_SUMMARY", at most 1 MiB',
+        text=_of_runs(summary_text),
+    ),
+    _Format(
+        name="github-annotations",
+        summary="workflow commands for the log of a GitHub Actions step",
+        text=_of_runs(annotations_text),
+    ),
+    _Format(
+        name="markdown",
+        summary="a comment for a pull request, under 65,536 characters",
+        text=_of_runs(comment_text),
+    ),
+    _Format(name="openmetrics", summary="text that Prometheus reads", text=_of_runs(openmetrics_text)),
+    _Format(name="csv", summary="a table, one row a case", text=_csv, add_options=_add_csv_options),
+)

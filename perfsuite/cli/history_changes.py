@@ -1,0 +1,221 @@
+"""What ``perfsuite history changes`` tells: change points as advice, by the runs between which they lie."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import groupby
+from statistics import median
+from typing import Any, TypeAlias
+
+from perfsuite.cli.history_commits import CommitsBetween, commits_between
+from perfsuite.cli.history_tables import commit_text, place_text
+from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import DeviceError, HistoryError
+from perfsuite.records.run_origin import Commit
+from perfsuite.records.trend_point import TrendPoint, has_boards
+from perfsuite.report.history import open_history, trend_of, trends_of
+from perfsuite.report.terminal_text import terminal_text
+from perfsuite.units import format_change, format_count
+from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
+from perfsuite.verdict.steps import STANDARD_STEPS
+
+#: Tells the commits between those of two runs.
+Between: TypeAlias = Callable[[Commit | None, Commit | None], CommitsBetween]
+
+_ADVICE = "advice: no outcome and no exit code rests on it; docs/history.md says how sure it is"
+
+#: Cases that are told by name at each seam, the largest changes first.
+_MOST_CASES = 12
+#: From this share of a device's cases on, a change at one seam is the machine's or the build's.
+_UNIFORM_SHARE, _LEAST_UNIFORM = 0.5, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seam:
+    """Two runs of a device, and every case that changed between them."""
+
+    before: TrendPoint
+    after: TrendPoint
+    changes: tuple[ChangePoint, ...]
+
+
+def list_changes(options: argparse.Namespace) -> int:
+    """Tell where cases changed over the runs of a history."""
+    check_last(options)
+    if not options.repo.is_dir():
+        raise HistoryError(f"--repo={options.repo}: is no folder; name the git repository of the sources under test")
+    with open_history(options.history) as history:
+        if options.case_id is None:
+            points = trends_of(history, device=options.device, board=options.board, last=options.last)
+        else:
+            points = trend_of(history, options.case_id, device=options.device, board=options.board, last=options.last)
+        tell_skipped(history.skipped)
+    if options.case_id is not None and not points:
+        raise HistoryError(no_case_text(options))
+    n_without = sum(point.measured_ns is not None and point.measured_ns <= 0 for point in points)
+    if n_without:
+        times = format_count(n_without, "time")
+        print(f"perfsuite: {terminal_text(str(options.history))}: {times} of 0 ns or less; left out", file=sys.stderr)
+    tell_changes(points, options, empty=empty_text(options))
+    return 0
+
+
+def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, empty: str) -> None:
+    """Print where cases changed, by device and time, with the commits in between."""
+    advice = _advice_by_case(points)
+    between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
+    if options.json:
+        print(json.dumps([_plain_advice(each, between) for each in advice], indent=1))
+    elif not points:
+        print(terminal_text(empty))
+    else:
+        _tell(advice, between, names_boards=has_boards(points))
+
+
+def _advice_by_case(points: Sequence[TrendPoint]) -> list[tuple[str, str, ChangeAdvice]]:
+    by_case = groupby(points, key=lambda point: (point.case_id, point.device))
+    return [(*key, find_changes(tuple(of_case), _weights(key[1]))) for key, of_case in by_case]
+
+
+@cache
+def _weights(device: str) -> Mapping[str, float]:
+    """Return how far a device's times follow its sentinels; of a device without a profile nothing is known."""
+    try:
+        return find_profile(device).sentinel_weight_ratio
+    except DeviceError:
+        return {}
+
+
+def _tell(advice: Sequence[tuple[str, str, ChangeAdvice]], between: Between, *, names_boards: bool) -> None:
+    for change, case_ids in _machine_changes(advice):
+        seam_text = _seam_text(change.before, change.after, names_board=names_boards)
+        print(f"{seam_text}, {format_count(len(case_ids), 'case')}")
+        print(f"  {terminal_text(change.text)}\n")
+    seams = _seams(advice)
+    for seam in seams:
+        n_cases = sum(device == seam.after.device for _, device, _ in advice)
+        print(_seam_text(seam.before, seam.after, names_board=names_boards))
+        _tell_seam(seam, n_cases, between(seam.before.commit, seam.after.commit))
+    if not seams:
+        print(_nothing_text(advice))
+    print(_ADVICE)
+
+
+def _tell_seam(seam: Seam, n_cases: int, commits: CommitsBetween) -> None:
+    for change in seam.changes[:_MOST_CASES]:
+        print(f"  {terminal_text(change.after.case_id)}\n    {change.text}")
+    if len(seam.changes) > _MOST_CASES:
+        print(f"  and {format_count(len(seam.changes) - _MOST_CASES, 'case')} more")
+    if len(seam.changes) >= max(_LEAST_UNIFORM, _UNIFORM_SHARE * n_cases):
+        print(f"  {len(seam.changes)} of {n_cases} cases changed here: look at the machine and the build first")
+    for line in (*commits.lines, *commits.remarks):
+        print(f"  commit {terminal_text(line)}" if line in commits.lines else f"  commits: {terminal_text(line)}")
+    print()
+
+
+def _nothing_text(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> str:
+    n_nights = max((each.n_last_nights for _, _, each in advice), default=0)
+    least = STANDARD_STEPS.least_series
+    if n_nights < least:
+        return f"too few runs: {n_nights} of one fingerprint and board, and nothing can be told from fewer than {least}"
+    cases, after, before = format_count(len(advice), "case"), STANDARD_STEPS.least_nights, STANDARD_STEPS.least_before
+    return (
+        f"no change point in {cases}; a change shows once {after} runs have followed it where {before} precede it, "
+        "and later where fewer do"
+    )
+
+
+def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
+    """Group the changes by the runs between which they lie, in the order of time."""
+    found: dict[tuple[str, str, str], list[ChangePoint]] = defaultdict(list)
+    for _, device, each in advice:
+        for change in each.changes:
+            found[device, change.before.run_id, change.after.run_id].append(change)
+    seams = (
+        Seam(before=changes[0].before, after=changes[0].after, changes=tuple(sorted(changes, key=_smallness)))
+        for changes in found.values()
+    )
+    return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
+
+
+def _smallness(change: ChangePoint) -> float:
+    return -abs(change.change.estimate_ratio - 1.0)
+
+
+def _machine_changes(
+    advice: Sequence[tuple[str, str, ChangeAdvice]],
+) -> list[tuple[MachineChange, tuple[str, ...]]]:
+    """Return each change of the machine once, with the cases that it parts."""
+    found: dict[tuple[str, str, tuple[str, ...]], list[tuple[str, MachineChange]]] = defaultdict(list)
+    for case_id, _, each in advice:
+        for change in each.machine_changes:
+            found[change.before.run_id, change.after.run_id, change.differences].append((case_id, change))
+    return [(_middle([each for _, each in told]), tuple(case_id for case_id, _ in told)) for told in found.values()]
+
+
+def _middle(changes: Sequence[MachineChange]) -> MachineChange:
+    """Return one for all, with the middle one's change of time."""
+    return replace(changes[0], ratio=median(change.ratio for change in changes))
+
+
+def _seam_text(before: TrendPoint, after: TrendPoint, *, names_board: bool) -> str:
+    runs = " and ".join(
+        f"{each.started_at:%Y-%m-%d %H:%M} ({commit_text(each.commit) or 'no commit'})" for each in (before, after)
+    )
+    place = place_text(after, names_board=names_board)
+    return f"{terminal_text(place)}: between the runs of {terminal_text(runs)}"
+
+
+def _plain_advice(told: tuple[str, str, ChangeAdvice], between: Between) -> dict[str, Any]:
+    case_id, device, advice = told
+    return {
+        "case_id": case_id,
+        "device": device,
+        "n_runs": advice.n_nights,
+        "n_runs_of_last_fingerprint": advice.n_last_nights,
+        "changes": [_plain_change(change, between) for change in advice.changes],
+        "fingerprint_changes": [
+            {**_plain_seam(each.before, each.after), "differences": list(each.differences), "change_ratio": each.ratio}
+            for each in advice.machine_changes
+        ],
+    }
+
+
+def _plain_change(change: ChangePoint, between: Between) -> dict[str, Any]:
+    commits = between(change.before.commit, change.after.commit)
+    return {
+        **_plain_seam(change.before, change.after),
+        "old_ns": change.old_ns,
+        "new_ns": change.new_ns,
+        "change_ratio": change.change.estimate_ratio,
+        "lower_ratio": change.change.lower_ratio,
+        "upper_ratio": change.change.upper_ratio,
+        "n_runs_before": change.n_before,
+        "n_runs_after": change.n_after,
+        "confidence": change.confidence.value,
+        "sentinel": change.sentinel,
+        "told": f"{format_change(change.change.estimate_ratio)}, {change.confidence.value}",
+        "commits": list(commits.lines),
+        "remarks": list(commits.remarks),
+        "is_advice": True,
+    }
+
+
+def _plain_seam(before: TrendPoint, after: TrendPoint) -> dict[str, Any]:
+    return {
+        f"{name}_{what}": value
+        for name, point in (("before", before), ("after", after))
+        for what, value in (
+            ("run_id", point.run_id),
+            ("started_at", point.started_at.isoformat()),
+            ("commit", point.commit.sha if point.commit else None),
+            ("board", point.kept_by),
+        )
+    }

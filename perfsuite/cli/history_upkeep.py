@@ -1,0 +1,84 @@
+"""``perfsuite history add`` and ``compact``: what changes the history's folder."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfsuite.cli.history_texts import tell_skipped
+from perfsuite.errors import HistoryError, PerfsuiteError
+from perfsuite.report.history import append_run, compact, open_history, run_ids
+from perfsuite.report.history.rows import run_identity
+from perfsuite.report.run_file import RunFile
+from perfsuite.report.run_reader import read_run_file
+from perfsuite.report.terminal_text import terminal_text
+from perfsuite.units import format_count
+
+
+def add_runs(options: argparse.Namespace) -> int:
+    """Add runs that are not there yet; of a folder of runs, those that were interrupted are left out."""
+    with open_history(options.history) as history:
+        known = set(run_ids(history))
+    n_errors = sum(_try_to_add(named, options.history, known) for named in options.runs)
+    return 2 if n_errors else 0
+
+
+def _try_to_add(named: Path, history_dir: Path, known: set[str]) -> int:
+    """Add a run or those of a folder, one after the other whatever becomes of the others; return how many failed."""
+    n_errors = 0
+    try:
+        paths = _run_paths(named)
+    except (PerfsuiteError, OSError) as error:
+        return _told_error(named, error)
+    for path in paths:
+        try:
+            told = _added(read_run_file(path), history_dir, known, is_one_of_many=path != named)
+            print(f"{terminal_text(str(path))}: {told}")
+        except (PerfsuiteError, OSError) as error:
+            n_errors += _told_error(path, error)
+    return n_errors
+
+
+def _told_error(path: Path, error: PerfsuiteError | OSError) -> int:
+    """Say in one line what is wrong with a run, whose path is named; return that it is one."""
+    why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    named = why if str(path) in why else f"{path}: {why}"
+    print(f"perfsuite: error: {terminal_text(named)}", file=sys.stderr)
+    return 1
+
+
+def _added(run: RunFile, history_dir: Path, known: set[str], *, is_one_of_many: bool) -> str:
+    """Add a run; return what was done."""
+    identity = run_identity(run)
+    if identity in known:
+        return "is there already"
+    if run.is_interrupted and is_one_of_many:
+        return "was interrupted; left out"
+    append_run(run, history_dir)
+    known.add(identity)
+    return f"{format_count(len(run.judgements), 'case')} added"
+
+
+def merge_files(options: argparse.Namespace) -> int:
+    """Merge all files into one."""
+    if not options.history.is_dir():
+        raise HistoryError(f"--history={options.history}: is no folder; nothing to compact")
+    done = compact(options.history)
+    tell_skipped(done.skipped)
+    if done.path is None:
+        print(f"{options.history}: nothing to merge")
+    else:
+        files = format_count(done.n_files, "file")
+        print(f"{done.path}: {format_count(done.n_runs, 'run')} of {files} merged")
+    return 0
+
+
+def _run_paths(named: Path) -> list[Path]:
+    """Return the runs that a folder of runs holds; a run, or what is none, is itself."""
+    if not named.is_dir() or (named / "run.json").exists():
+        return [named]
+    found = sorted(named.glob("*/run.json"))
+    if not found:
+        raise HistoryError(f"{named}: holds no run.json, nor do the folders in it; name a run or a folder of runs")
+    return found

@@ -1,0 +1,72 @@
+"""``perfsuite nightly``: a matrix of boards, models and scenarios, one run of pytest a cell, and one answer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.command_help import add_command, add_quiet
+from perfsuite.cli.kept_folders import FOLDER
+from perfsuite.nightly.plan_file import read_plan
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_ABOUT = """
+Each cell of a plan is one run of pytest, with a folder, a log and a JUnit report of its own. Boards are measured side
+by side, the cells of a board one after the other; what broke, because a link was lost or a board was busy, is tried
+again once at the end. The answer is one table, a summary in Markdown, one JUnit report and one exit code.
+
+The night's state is kept after each cell. A night that was broken off goes on with --resume, which measures no finished
+cell again. It refuses a night that is complete, and a plan, a commit or a version of the suite that is not the one the
+night began with. Ctrl-C lets the cells that are running keep what they measured.
+"""
+
+_EXAMPLES = {
+    "perfsuite nightly plan.toml --dry-run": "check the plan, tell its cells",
+    "perfsuite nightly plan.toml -o nights": "a night; what it says lies in nights/latest",
+    "perfsuite nightly plan.toml -o nights --resume": "go on with the night that was broken off last",
+}
+
+_EXITS = {
+    0: "all cells were measured, and none fails",
+    1: "a cell has a case that fails, whatever became of the others",
+    2: "a cell could not be measured, none that was fails; or a mistake in what was asked for: one line says what",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "nightly",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="a folder for the night below --output, with night.json, summary.md, junit.xml and BOARD/CELL/",
+        exits=_EXITS,
+        see=("docs/how-to/run-it-nightly.md", "perfsuite history"),
+    )
+    parser.add_argument(
+        "plan", type=Path, metavar="PLAN", help="a TOML file; docs/how-to/run-it-nightly.md describes it"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="check the plan, tell what would be run")
+    parser.add_argument("--resume", action="store_true", help="go on with the last night in the folder")
+    default = Path(FOLDER) / "nightly"
+    text = f"folder of the nights (default {default})"
+    parser.add_argument("-o", "--output", type=Path, default=default, metavar="FOLDER", help=text)
+    add_quiet(parser)
+    parser.set_defaults(run=_nightly)
+
+
+def _nightly(options: argparse.Namespace) -> int:
+    plan = read_plan(options.plan)
+    if options.dry_run:
+        from perfsuite.cli.nightly_tables import show_cells
+
+        show_cells(plan)
+        return 0
+    from perfsuite.cli.nightly_answer import answer, conduct_night
+
+    night, ends = conduct_night(plan, options)
+    return answer(plan, night, ends)

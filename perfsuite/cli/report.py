@@ -1,0 +1,51 @@
+"""``perfsuite report``: show a run as one HTML page, alone or beside others."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.command_help import add_command
+from perfsuite.cli.own_files import refuse_own_files
+from perfsuite.report.page.page_run import read_page_run
+from perfsuite.report.terminal_text import terminal_text
+from perfsuite.report.verdict_words import verdict_sentence
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "report",
+        about="""
+        Every run with --device writes its report by itself. This makes it again from the files of the run, and shows
+        the first run beside the others: each case has its time in all of them, and fingerprints that differ are
+        marked. The verdict stays that of the first run: nothing is judged again.
+
+        The page is one file. It needs no network, opens from a disk or as an attachment, and prints.
+        """,
+        examples={
+            "perfsuite report .perfsuite/runs/20260301T020000Z-4711": "one run, into its own folder",
+            "perfsuite report tonight last-night -o both.html": "tonight's run beside that of last night",
+        },
+        writes="the page, report.html in the folder of the first run unless --output says otherwise",
+        see=("docs/run-format.md", "perfsuite export"),
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder or the run.json of a run")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: report.html beside the first run")
+    parser.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from perfsuite.report.page.render import PAGE_NAME, write_page  # brings Jinja2
+
+    runs = [read_page_run(named) for named in options.runs]
+    path = options.output or runs[0].path.parent / PAGE_NAME
+    refuse_own_files(path, (run.path for run in runs))
+    written = write_page(runs, path)
+    print(f"{terminal_text(str(written))}: {verdict_sentence(runs[0].run, named=terminal_text)}")
+    return 0

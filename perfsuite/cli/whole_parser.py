@@ -1,0 +1,81 @@
+"""The parser of the ``perfsuite`` command: of one subcommand where one is named, so that only its module is loaded."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.command_help import ParagraphFormatter
+from perfsuite.cli.nearest import nearest
+from perfsuite.cli.registry import COMMANDS, Purpose
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+_ABOUT = """Performance regression of LLM inference on devices: what 'pytest --device=host' measures is judged there;
+these commands look at it, and do what needs no tests."""
+
+_EPILOG = """'perfsuite COMMAND --help' tells what a command does, and shows examples. Exit codes: 0 done, 1 what was
+looked for is there (a regression, a broken promise), 2 a mistake, 130 interrupted. docs/terminal.md says more."""
+
+
+def parser_of(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command line, with the subcommand that it names; unknown ones are a usage error."""
+    parser, commands = _bare_parser()
+    name = next(iter(words), "-")
+    found = [command for command in COMMANDS if command.name == name]
+    if not found and not name.startswith("-"):
+        parser.error(f"no command {name!r}{_nearest(name)}")
+    for command in found:
+        command.load(commands)
+    return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """Return the parser with all subcommands, for completion and for tests."""
+    parser, commands = _bare_parser()
+    for command in COMMANDS:
+        command.load(commands)
+    return parser
+
+
+def _bare_parser() -> tuple[argparse.ArgumentParser, Commands]:
+    parser = argparse.ArgumentParser(
+        prog="perfsuite",
+        usage="perfsuite [-h] [--version] COMMAND ...",
+        description=f"{_ABOUT}\n\n{_listing()}",
+        epilog=_EPILOG,
+        formatter_class=ParagraphFormatter,
+    )
+    parser.add_argument("--version", action=_ShowVersions, help="show the versions that a measurement depends on")
+    return parser, parser.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS, prog="perfsuite")
+
+
+def _listing() -> str:
+    """List the subcommands by what they are for."""
+    width = max(len(command.name) for command in COMMANDS)
+    blocks = [[f"{purpose.value}:", *_lines(purpose, width)] for purpose in Purpose]
+    return "\n\n".join("\n".join(lines) for lines in blocks if len(lines) > 1)
+
+
+def _lines(purpose: Purpose, width: int) -> list[str]:
+    return [f"  {each.name:{width}}  {each.summary}" for each in COMMANDS if each.purpose is purpose]
+
+
+def _nearest(name: str) -> str:
+    found = nearest(name, [command.name for command in COMMANDS])
+    return f"; did you mean {found!r}?" if found else "; 'perfsuite --help' lists them"
+
+
+class _ShowVersions(argparse.Action):
+    """Prints the versions; they are looked up only then."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from perfsuite.cli.versions import versions_text
+
+        print(versions_text())
+        parser.exit()

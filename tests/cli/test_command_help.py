@@ -1,0 +1,204 @@
+"""What ``--help`` of every subcommand says."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import command_help
+from perfsuite.cli.command_help import ParagraphFormatter
+from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
+from perfsuite.cli.whole_parser import parser_of, whole_parser
+
+from .conftest import Streams
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+#: What stands behind 'perfsuite trace' has parsers of its own.
+_WORDS = ("view", "agree", "check", "install-helper")
+
+Parser = argparse.ArgumentParser
+
+
+def _subcommands(parser: Parser) -> dict[str, Parser]:
+    """Return the parsers right below one, by name."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(found[0].choices) if found else {}
+
+
+def _leaves(name: str, parser: Parser) -> Iterator[tuple[str, Parser]]:
+    """Yield a parser and all below it by their command lines."""
+    yield name, parser
+    for each, below in _subcommands(parser).items():
+        yield from _leaves(f"{name} {each}", below)
+
+
+def _word_parser(word: str) -> Parser:
+    """Return the parser that a word of 'perfsuite trace' uses, without doing what it does."""
+    made: list[Parser] = []
+    module = import_module(f"perfsuite.cli.trace_{word.replace('-', '_')}")
+    if hasattr(module, "_parser"):
+        parser = module._parser()
+        assert isinstance(parser, Parser)
+        return parser
+
+    def keeping(*arguments: object, **named: object) -> Parser:
+        made.append(command_help.word_parser(*arguments, **named))  # type: ignore[arg-type]
+        return made[0]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "word_parser", keeping)
+        with pytest.raises(SystemExit, match="2"):
+            module.run(["--no-such-option"])
+    return made[0]
+
+
+def _all() -> dict[str, Parser]:
+    parsers = dict(_leaves("perfsuite", whole_parser()))
+    del parsers["perfsuite"]
+    for word in _WORDS:
+        parsers |= dict(_leaves(f"perfsuite trace {word}", _word_parser(word)))
+    return parsers
+
+
+_PARSERS = _all()
+_TOP = [name for name in _PARSERS if name.count(" ") == 1]
+
+
+@pytest.mark.parametrize("name", _PARSERS)
+def test_every_help_begins_with_a_sentence(name: str) -> None:
+    """It says what the command does, and ends in a full stop."""
+    first = (_PARSERS[name].description or "").split("\n\n")[0]
+    assert re.fullmatch(r"[A-Z].*[.]", first.strip(), re.DOTALL), first
+
+
+@pytest.mark.parametrize("name", _TOP)
+def test_every_command_says_more_than_its_line(name: str) -> None:
+    """Below the first sentence, which is its line in 'perfsuite --help', is what it does and does not."""
+    parser = _PARSERS[name]
+    assert parser.description is not None
+    first, *more = parser.description.split("\n\n")
+    assert first.rstrip(".").lower() == summary_of(name.split(" ")[1]).lower()
+    assert more
+    for part in ("examples:\n", "files: it writes ", "exit codes:\n", "see also: "):
+        assert part in (parser.epilog or "")
+
+
+@pytest.mark.parametrize("name", _PARSERS)
+def test_every_argument_is_explained(name: str) -> None:
+    """No option and no argument is without words."""
+    bare = [
+        action.dest
+        for action in _PARSERS[name]._actions
+        if not action.help and not isinstance(action, argparse._SubParsersAction)
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("name", _PARSERS)
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_every_help_can_be_shown(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any width; lines that are no command to be copied and no usage fit into it."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = _PARSERS[name].format_help()
+    folded = re.sub(r"\Ausage:.*?\n\n", "", text, flags=re.DOTALL).splitlines()
+    long = [line for line in folded if len(line) > columns and not line.startswith("  ")]
+    assert long == []
+    assert "%%" not in text
+
+
+def _examples() -> Iterator[tuple[str, str]]:
+    for name, parser in _PARSERS.items():
+        block = re.search(r"^examples:\n(.*?)\n\n", parser.epilog or "", re.DOTALL | re.MULTILINE)
+        lines = block[1].replace("%%", "%").splitlines() if block else []
+        yield from ((name, line.strip()) for line in lines if not line.strip().startswith("# "))
+
+
+@pytest.mark.parametrize("name", [name for name in _PARSERS if name in dict(_examples()) or name in _TOP])
+def test_every_command_has_an_example_of_its_own(name: str) -> None:
+    """Examples are of the command whose help shows them."""
+    lines = [line for of, line in _examples() if of == name]
+    assert lines
+    assert all(name in line for line in lines)
+
+
+@pytest.mark.parametrize(("name", "line"), list(_examples()))
+def test_every_example_is_accepted(name: str, line: str) -> None:
+    """The parser that runs takes each line as it stands."""
+    words = shlex.split(line.replace('eval "$(', "").replace(')"', "").split(" > ")[0])
+    words = words[words.index("perfsuite") + 1 :]
+    if words[0] == "trace" and words[1] in _WORDS:
+        options = _word_parser(words[1]).parse_args(words[2:])
+    else:
+        options = parser_of(words).parse_args(words)
+        assert callable(options.run)
+    assert isinstance(options, argparse.Namespace)
+
+
+@pytest.mark.parametrize("name", _TOP)
+def test_every_page_that_a_help_names_is_there(name: str) -> None:
+    """What is told to be read exists."""
+    pages = re.findall(r"docs/[\w/.-]+\.md", f"{_PARSERS[name].description} {_PARSERS[name].epilog}")
+    assert [page for page in pages if not (_ROOT / page).is_file()] == []
+
+
+def test_every_command_has_a_module_and_a_purpose() -> None:
+    """The registry lists each once, by the headings' order, and each loads."""
+    names = [command.name for command in COMMANDS]
+    assert len(set(names)) == len(names)
+    assert {command.purpose for command in COMMANDS} == set(Purpose)
+    order = [list(Purpose).index(command.purpose) for command in COMMANDS]
+    assert order == sorted(order)
+    assert set(_subcommands(whole_parser())) == set(names)
+
+
+def _speaking() -> Iterator[str]:
+    """Yield the commands whose modules tell of progress or make remarks."""
+    for path in sorted((_ROOT / "perfsuite" / "cli").glob("*.py")):
+        text = path.read_text("utf-8")
+        if re.search(r"\b(progress|remarks|tell_picture)\(", text) and "def add_parser" in text:
+            name = path.stem.replace("_", "-")
+            is_command = f"perfsuite {name}" in _PARSERS
+            yield name if is_command else path.stem.replace("_", " ", 1)  # an action, such as 'devices setup'
+
+
+@pytest.mark.parametrize("name", sorted(_speaking()))
+def test_what_speaks_can_be_quiet(name: str) -> None:
+    """Whatever says more than its answer has --quiet, short -q."""
+    leaves = [
+        parser for at, parser in _PARSERS.items() if at.startswith(f"perfsuite {name}") and not _subcommands(parser)
+    ]
+    assert leaves
+    assert all({"-q", "--quiet"} <= parser._option_string_actions.keys() for parser in leaves)
+
+
+def test_paragraphs_are_kept_and_indented_lines_stay() -> None:
+    """A paragraph is folded by itself; a line that is indented is one of its own, with a hanging indent."""
+    paragraph = "one two three four five six seven\nand more"
+    listing = "list:\n  1    some words that are long\n  perfsuite a b c d e f g h"
+    told = ParagraphFormatter("x")._fill_text(f"{paragraph}\n\n{listing}", 24, "")
+    assert told.splitlines() == [
+        "one two three four five",
+        "six seven and more",
+        "",
+        "list:",
+        "  1    some words that",
+        "       are long",
+        "  perfsuite a b c d e f g h",
+    ]
+
+
+def test_help_is_an_answer(capsys: Streams) -> None:
+    """It goes to standard output, with exit code 0."""
+    run: Callable[[list[str]], int] = import_module("perfsuite.cli").main
+    with pytest.raises(SystemExit, match="0"):
+        run(["forecast", "--help"])
+    out, err = capsys.readouterr()
+    assert out.startswith("usage: perfsuite forecast")
+    assert err == ""

@@ -1,0 +1,97 @@
+"""How subcommands answer on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from perfsuite.cli.commands import show, tell_picture
+
+from .conftest import Streams
+
+
+def table(name: str = "decode") -> Table:
+    """A table with one red row."""
+    made = Table("case", "time", box=None, pad_edge=False)
+    made.add_row(name, "5.00 ms", style="red")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_elsewhere_than_on_a_terminal_a_table_is_plain(capsys: Streams) -> None:
+    """No escape sequence is in it."""
+    show(table())
+    out = capsys.readouterr().out
+    assert out.split() == ["case", "time", "decode", "5.00", "ms"]
+
+
+def test_colours_are_forced_and_forbidden(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FORCE_COLOR asks for them where there is no terminal; NO_COLOR leaves the colours out."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    show(table())
+    assert "\x1b[31m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    show(table())
+    assert "\x1b[31m" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("term", "has_colour"), [("xterm", True), ("dumb", False)])
+def test_a_terminal_has_colours_unless_it_is_dumb(
+    term: str, has_colour: bool, capsys: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As TERM says."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", term)
+    show(table())
+    assert ("\x1b[31m" in capsys.readouterr().out) is has_colour
+
+
+@pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1"}])
+def test_a_name_in_a_table_steers_no_terminal(
+    colour: dict[str, str], capsys: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An escape sequence or a mark of direction in a cell is written out, with colours around it or without."""
+    for name, value in colour.items():
+        monkeypatch.setenv(name, value)
+    show(table("a\x1b[2J\u202eb"))
+    assert r"a\x1b[2J\u202eb" in capsys.readouterr().out
+
+
+def test_a_picture_is_told_where_it_disturbs_nobody(capsys: Streams) -> None:
+    """On standard output, beside JSON on standard error, and not at all with --quiet."""
+    for quiet, json in ((False, False), (False, True), (True, False)):
+        tell_picture(argparse.Namespace(quiet=quiet, json=json), Path("a.png"), "a title")
+    assert capsys.readouterr() == ("a.png: a title\n", "a.png: a title\n")
+
+
+@pytest.mark.parametrize("columns", [None, "40"])
+def test_a_file_has_whole_rows(columns: str | None, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no terminal nothing is folded or cut, whatever COLUMNS says."""
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    name = "/".join(["part"] * 60)
+    made = Table("case", "time", box=None, pad_edge=False)
+    made.columns[0].overflow = "fold"
+    made.add_row(name, "5.00 ms")
+    show(made)
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if "part" in line]
+    assert row.split() == [name, "5.00", "ms"]
+
+
+def test_a_terminal_folds_rows(capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To its width."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    show(table("part/" * 60))
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert max(map(len, shown.splitlines())) <= 40

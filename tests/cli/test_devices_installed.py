@@ -1,0 +1,61 @@
+"""What an installed suite says of itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfsuite import __version__
+from perfsuite.cli import devices_installed
+from perfsuite.cli.devices_installed import own_account, own_state
+from perfsuite.device import lock
+from perfsuite.device.lock import hold_lock
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock_state import Holder
+from perfsuite.device.setup.installed import QUESTION, read_installed
+
+
+def test_the_suite_says_what_it_is_in_one_line() -> None:
+    """The answer of a process is that of this one, and is read as it is meant."""
+    done = subprocess.run([sys.executable, *QUESTION], capture_output=True, text=True, check=True, timeout=60)
+    assert read_installed(json.loads(done.stdout)) == read_installed(own_account())
+    assert read_installed(own_account()).suite_version == __version__
+
+
+def test_the_llama_cpp_is_the_one_that_would_be_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """That which the environment names comes before the packaged one, as in a run."""
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(tmp_path / "none"))
+    told = own_account()
+    assert told["engine_build_id"] is None
+    assert told["engine_problem"].startswith(f"{tmp_path}/none: no such directory of llama.cpp libraries")
+
+
+def test_nothing_is_started_beside_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """While somebody has the device, no OpenCL driver and no eBPF helper is asked; where nobody has it, both are."""
+    asked: list[str] = []
+    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr(devices_installed, "_opencl", lambda *_: asked.append("OpenCL") or (None, "none"))
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: asked.append("eBPF"))
+    with hold_lock(LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")):
+        beside = own_state(None)
+    assert (beside["is_busy"], asked) == (True, [])
+    assert beside["opencl_problem"] is None
+    assert not own_state(None)["is_busy"]
+    assert asked == ["OpenCL", "eBPF"]
+
+
+def test_nothing_is_started_beside_a_run_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its process is there and may go on, though its heart has not beaten for long."""
+    asked: list[str] = []
+    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr(devices_installed, "_opencl", lambda *_: asked.append("OpenCL") or (None, "none"))
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: asked.append("eBPF"))
+    monkeypatch.setattr("perfsuite.device.lock_state.SILENCE_LIMIT_S", -1.0)
+    with hold_lock(LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")):
+        beside = own_state(None)
+    assert beside["lock"]["holder"] == Holder.HANGS.value
+    assert (beside["is_busy"], asked) == (True, [])

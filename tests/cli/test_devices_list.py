@@ -1,0 +1,64 @@
+"""``perfsuite devices list``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.profile_search import shipped_names
+
+from .conftest import Streams
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``./devices`` of the working folder; the user has no profiles."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "devices").mkdir()
+    return tmp_path / "devices"
+
+
+def test_all_that_ship_are_listed(folder: Path, capsys: Streams) -> None:
+    """Each with how it is reached, and that it is the suite's."""
+    assert main(["devices", "list"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert set(rows) == {"name", *shipped_names()}
+    assert " local " in rows["host"]
+    assert " ssh rubikpi " in rows["rubikpi"]
+    assert " adb " in rows["generic-adb"]
+    assert all("the suite" in row for name, row in rows.items() if name != "name")
+
+
+def test_ones_own_is_told_with_its_file(folder: Path, capsys: Streams) -> None:
+    """Also where it hides one that ships."""
+    (folder / "rubikpi.toml").write_text("extends = 'rubikpi'\n[reach]\naddress = 'me@desk'\n")
+    assert main(["devices", "list"]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("rubikpi ")]
+    assert "ssh me@desk" in row
+    assert "devices/rubikpi.toml" in row
+
+
+def test_a_broken_one_is_listed_with_what_is_wrong(folder: Path, capsys: Streams) -> None:
+    """It hides no other, and steers no terminal."""
+    (folder / "board.toml").write_text('[reach]\nport = "\\u001b[31m"\n')
+    assert main(["devices", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "broken: devices/board.toml: [reach] port = '\\x1b[31m', expected a whole number from 1 to 65535" in out
+    assert "rubikpi" in out
+
+
+def test_programs_get_json(folder: Path, capsys: Streams) -> None:
+    """What is broken has a complaint and nothing else; the others have none."""
+    (folder / "board.toml").write_text("this is no TOML")
+    assert main(["devices", "list", "--json"]) == 0
+    devices = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    assert devices["rubikpi"]["reach"]["way"] == "ssh"
+    assert devices["rubikpi"]["kind"] == "rubikpi"
+    assert devices["rubikpi"]["complaint"] is None
+    assert devices["board"]["file"] == "devices/board.toml"
+    assert devices["board"]["complaint"].startswith("devices/board.toml: is no TOML (")
+    assert devices["board"]["reach"] is None

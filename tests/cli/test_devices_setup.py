@@ -1,0 +1,145 @@
+"""``perfsuite devices setup``: from a bare board to a suite that answers, and what it says of what is missing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.reach import Reach
+
+from ..board_loopback import LoopbackBoard
+from .conftest import Refused, Streams
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+#: Where the checkout keeps the wheel of llama.cpp that was compiled for this machine.
+WHEELS = ROOT / ".venv" / "wheels"
+
+
+def write_profile(folder: Path, reach: Reach) -> None:
+    """Write the profile of a test board, which --device finds by its name ``bench``."""
+    lines = [
+        'extends = "generic-ssh"',
+        "[reach]",
+        'way = "ssh"',
+        f'address = "{reach.address}"',
+        f"port = {reach.port}",
+    ]
+    lines += [f'identity_file = "{reach.identity_file}"', f'known_hosts_file = "{reach.known_hosts_file}"']
+    (folder / "devices").mkdir()
+    (folder / "devices" / "bench.toml").write_text("\n".join([*lines, ""]))
+
+
+def base_python() -> str:
+    """Return the Python that made this environment: a board has none of its packages."""
+    return str(getattr(sys, "_base_executable", sys.executable))
+
+
+@pytest.fixture
+def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
+    """Return a board that is the device ``bench``."""
+    monkeypatch.chdir(tmp_path)
+    write_profile(tmp_path, loopback_board.reach())
+    return loopback_board
+
+
+@pytest.fixture
+def requires_index(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip where pip reaches no index, or the checkout has no compiled llama.cpp."""
+    if not list(WHEELS.glob("llama_cpp_python-*.whl")):
+        pytest.skip("no compiled wheel of llama.cpp in .venv/wheels; 'make env' makes one")
+    folder = tmp_path_factory.mktemp("index")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--no-deps",
+        "--retries",
+        "0",
+        "-d",
+        str(folder),
+        "duckdb",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        pytest.skip(f"no package index can be reached ({done.stderr.strip().splitlines()[-1]})")
+
+
+@pytest.mark.usefixtures("requires_index")
+def test_a_bare_board_gets_a_suite_that_answers(bench: LoopbackBoard, capsys: Streams) -> None:
+    """What is installed over ssh says what it is; the second time nothing is sent or installed."""
+    arguments = ["devices", "setup", "bench", "--wheels", str(WHEELS), "--python", base_python()]
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "bench: installed: " in out
+    assert "next: perfsuite devices doctor bench, then pytest --device=bench" in out
+    assert "making an environment" in err
+    python = bench.home / ".local" / "share" / "perfsuite" / "venv" / "bin" / "python"
+    asked = subprocess.run(
+        [python, "-m", "perfsuite.cli.devices_installed"], capture_output=True, text=True, check=True, cwd=bench.home
+    )
+    assert json.loads(asked.stdout)["engine_build_id"] is not None
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "bench: is there already: " in out
+    assert "installing" not in err
+
+
+def test_a_python_that_is_not_there_is_one_line(bench: LoopbackBoard, capsys: Streams) -> None:
+    """A missing interpreter is told with the command that installs one, and nothing is left on the board."""
+    assert main(["devices", "setup", "bench", "--python", "python9.9", "-q"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("perfsuite: error: bench: no Python called python9.9: sudo apt-get install -y python3")
+    assert err.count("\n") == 1
+    assert not (bench.home / ".local").exists()
+
+
+def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, capsys: Streams, tmp_path: Path) -> None:
+    """Wheels that do not suffice fail in pip's own words, and there is no installation afterwards."""
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / "wheels" / "other-1.0-py3-none-any.whl").write_bytes(b"no wheel")
+    arguments = ["devices", "setup", "bench", "--wheels", "wheels", "--offline", "--python", base_python(), "-q"]
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert "No matching distribution found for llama-cpp-python" in err
+    assert "setup.log" in err
+    assert err.count("\n") == 1
+    assert not (bench.home / ".local" / "share" / "perfsuite" / "venv").exists()
+
+
+def test_an_interrupt_ends_what_runs_on_the_board(bench: LoopbackBoard, tmp_path: Path) -> None:
+    """Ctrl-C is exit code 130; what was begun there ends, leaves no link, and the next setup removes it."""
+    command = [sys.executable, "-m", "perfsuite.cli", "devices", "setup", "bench", "--python", base_python()]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "making an environment" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        told = process.stderr.read()
+        assert process.wait(60) == 130
+    assert told.endswith("perfsuite: interrupted\n")
+    home = bench.home / ".local" / "share" / "perfsuite"
+    assert not (home / "venv").exists()
+    running = subprocess.run(["pgrep", "-f", str(home)], capture_output=True, text=True, check=False)
+    assert running.stdout == ""
+
+
+def test_this_machine_is_not_set_up(refused: Refused) -> None:
+    """The host runs the suite that is installed."""
+    assert "host: is this machine" in refused(["devices", "setup", "host"])
+
+
+def test_a_folder_without_wheels_is_refused(refused: Refused, tmp_path: Path) -> None:
+    """--wheels names a folder with wheels; --offline needs it."""
+    assert "holds no wheel" in refused(["devices", "setup", "rubikpi", "-q", "--wheels", str(tmp_path)])
+    assert "--offline: needs --wheels DIR" in refused(["devices", "setup", "rubikpi", "-q", "--offline"])

@@ -1,0 +1,99 @@
+"""``perfsuite devices show``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+
+from .conftest import Refused, Streams
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``./devices`` with a board of one's own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "devices").mkdir()
+    text = "extends = 'rubikpi'\n[reach]\nport = 2222\n[conditions]\nstart_below_celsius = 50\n"
+    (tmp_path / "devices" / "desk-pi.toml").write_text(text)
+    return tmp_path / "devices"
+
+
+def test_every_value_has_its_file(capsys: Streams) -> None:
+    """One's own file, the one that it extends, the defaults of judging, and what nobody said."""
+    assert main(["devices", "show", "desk-pi"]) == 0
+    rows = {line.split()[0]: line.rstrip() for line in capsys.readouterr().out.splitlines() if line}
+    assert rows["reach.port"].endswith("devices/desk-pi.toml")
+    assert rows["conditions.start_below_celsius"].split()[1:] == ["50.0", "devices/desk-pi.toml"]
+    assert rows["conditions.governor"].split()[1:] == ["performance", "the", "suite", "(rubikpi)"]
+    assert rows["judging.session_spread_ratio"].endswith("the suite (host)")
+    assert rows["reach.address"].split()[1:] == ["desk-pi", "-"]
+    assert rows["memory_bytes"].split()[1:3] == ["8.00", "GiB"]
+
+
+def test_every_peak_has_its_source(capsys: Streams) -> None:
+    """With its unit, and whether its maker says so."""
+    assert main(["devices", "show", "rubikpi"]) == 0
+    out = capsys.readouterr().out
+    assert "theoretical peaks, from the suite (rubikpi):" in out
+    rows = {tuple(line.split()[:2]): line for line in out.split("theoretical peaks")[1].splitlines() if line}
+    assert "17.1 GB/s" in rows["cpu", "bandwidth"]
+    assert " yes " in rows["cpu", "bandwidth"]
+    assert "sc7280 interconnect" in rows["cpu", "bandwidth"]
+    assert " no " in rows["Adreno", "fp32"]
+    assert "the number of ALUs is unofficial" in rows["Adreno", "fp32"]
+
+
+def test_words_in_brackets_are_no_colours(folder: Path, capsys: Streams) -> None:
+    """What a description says is shown as it is."""
+    (folder / "desk-pi.toml").write_text("extends = 'rubikpi'\ndescription = 'a [red] board, [b]bold[/b]'\n")
+    assert main(["devices", "show", "desk-pi"]) == 0
+    assert "a [red] board, [b]bold[/b]" in capsys.readouterr().out
+
+
+def test_a_device_without_peaks_has_no_table_of_them(capsys: Streams) -> None:
+    """The host's peaks are measured."""
+    assert main(["devices", "show", "host"]) == 0
+    assert "theoretical" not in capsys.readouterr().out
+
+
+def test_programs_get_json(capsys: Streams) -> None:
+    """The same: values with their files, peaks with their sources."""
+    assert main(["devices", "show", "desk-pi", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["name"] == "desk-pi"
+    assert plain["files"] == ["devices/desk-pi.toml", "the suite (rubikpi)"]
+    values = {each["key"]: each for each in plain["values"]}
+    assert values["reach.port"] == {"key": "reach.port", "value": 2222, "file": "devices/desk-pi.toml"}
+    assert values["reach.identity_file"] == {"key": "reach.identity_file", "value": None, "file": None}
+    assert values["conditions.processors"]["value"] == [4, 5, 6, 7]
+    assert plain["peaks_file"] == "the suite (rubikpi)"
+    assert [(each["kind"], each["official"]) for each in plain["peaks"]] == [
+        ("bandwidth", True),
+        ("fp32", False),
+        ("f16", False),
+    ]
+
+
+def test_an_unknown_device_is_refused(refused: Refused) -> None:
+    """With the nearest of the known ones, in one line."""
+    told = refused(["devices", "show", "desk-pie"])
+    assert told.startswith("perfsuite: error: desk-pie: no such device; known are host, desk-pi, ")
+    assert told.endswith("; did you mean desk-pi?\n")
+
+
+def test_a_broken_profile_is_refused(folder: Path, refused: Refused) -> None:
+    """With its file, the key, the value and what is accepted."""
+    (folder / "desk-pi.toml").write_text("extends = 'rubikpi'\n[reach]\nport = 'x'\n")
+    told = "perfsuite: error: devices/desk-pi.toml: [reach] port = 'x', expected a whole number from 1 to 65535\n"
+    assert refused(["devices", "show", "desk-pi"]) == told
+
+
+@pytest.mark.parametrize("name", ["../desk-pi", "a\nb", "\x1b[31m", "."])
+def test_a_hostile_name_is_one_line(name: str, refused: Refused) -> None:
+    """A name is no path, and breaks no line."""
+    assert "no such device" in refused(["devices", "show", name])

@@ -1,0 +1,264 @@
+"""``perfsuite devices unlock``, on this machine and over a link that is answered by a made-up device."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import devices_unlock, main
+from perfsuite.device import lock, lock_command
+from perfsuite.device.lock import hold_lock
+from perfsuite.device.lock_owner import STATE_FOLDER, LockOwner
+from perfsuite.device.lock_state import Holder, LockState
+from perfsuite.device.profile import find_profile
+from perfsuite.device.reach import Reach
+from perfsuite.device.target import opening
+from perfsuite.device.target.protocol import Completed
+from perfsuite.errors import DeviceError, LockedError
+
+from ..board_clock import clock_library
+from ..board_namespaces import NamespaceBoard
+from .conftest import Streams
+
+OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
+STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.GONE, beat_age_s=300.0, held_s=720.0)
+BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", address="pi@board"))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the lock of this machine, and what is to be restored on it, lie in folders of the test's own."""
+    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr(lock_command.platformdirs, "user_cache_dir", lambda _: str(tmp_path / "cache"))
+    return tmp_path
+
+
+class Link:
+    """A way to a device that answers one thing, and notes what it was asked."""
+
+    def __init__(self, status: int, output: bytes, errors: bytes = b"") -> None:
+        self.completed = Completed(status=status, output=output, errors=errors)
+        self.asked: list[Sequence[str]] = []
+        self.is_closed = False
+
+    def run(self, command: Sequence[str]) -> Completed:
+        """Answer."""
+        self.asked.append(command)
+        return self.completed
+
+    def close(self) -> None:
+        """Note it."""
+        self.is_closed = True
+
+
+def linked(monkeypatch: pytest.MonkeyPatch, status: int, output: bytes, errors: bytes = b"") -> Link:
+    """Let the way to every device be one that answers so."""
+    link = Link(status, output, errors)
+    monkeypatch.setattr(opening, "open_target", lambda _: link)
+    monkeypatch.setattr(devices_unlock, "chosen_profile", lambda _: BOARD)
+    return link
+
+
+def line(**plain: Any) -> bytes:
+    """Return an answer as the device prints it."""
+    return json.dumps(plain).encode() + b"\n"
+
+
+def test_a_free_machine_is_told(capsys: Streams) -> None:
+    """Where nobody has this machine, that is said, and nothing is wrong."""
+    assert main(["devices", "unlock", "host"]) == 0
+    assert capsys.readouterr().out == "host: nobody has it\n"
+
+
+def test_a_living_run_is_not_broken(capsys: Streams) -> None:
+    """A run that is under way keeps the device, and the line names --force."""
+    with hold_lock(OWNER):
+        assert main(["devices", "unlock", "host"]) == 2
+        assert lock.lock_state() is not None
+    told = capsys.readouterr().err
+    assert told.startswith("perfsuite: error: host: held by anna from desk (pytest --device=board)")
+    assert "--force" in told
+    assert told.count("\n") == 1
+
+
+def test_force_breaks_it_and_says_what_goes_on(capsys: Streams) -> None:
+    """The lock is gone, and the process that had it is named, since it was not ended."""
+    with hold_lock(OWNER):
+        assert main(["devices", "unlock", "host", "--force"]) == 0
+        assert lock.lock_state() is None
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("host: was held by anna")
+    assert first.endswith("; unlocked")
+    assert f"process {OWNER.pid} on the device is still there" in second
+
+
+def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """The suite's own interpreter there is run, its answer is shown, and the link is closed."""
+    link = linked(monkeypatch, 0, line(lock=STATE.to_plain(), notes=["scaling_governor: restored to 'schedutil'"]))
+    assert main(["devices", "unlock", "board", "--force"]) == 0
+    python = "~/.local/share/perfsuite/venv/bin/python"
+    assert link.asked == [[python, "-I", "-m", "perfsuite.device.lock_command", "break", "--force"]]
+    assert link.is_closed
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("board: was held by anna from desk (pytest --device=board), account pi there")
+    assert second == "scaling_governor: restored to 'schedutil'"
+
+
+def test_a_boards_refusal_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the device says against it is said with the device's name."""
+    linked(monkeypatch, 2, line(error="held by anna; ..."))
+    with pytest.raises(LockedError, match=r"^board: held by anna"):
+        devices_unlock.answered(BOARD, ("break",))
+
+
+@pytest.mark.parametrize("status", [126, 127])
+def test_a_board_without_the_suite_is_told(monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    """Where the interpreter is not there, the line says how it gets there."""
+    linked(monkeypatch, status, b"", b"sh: not found")
+    with pytest.raises(DeviceError, match=r"board: the suite is not on the device .*'perfsuite devices setup board'"):
+        devices_unlock.answered(BOARD, ("break",))
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        b"garbage",
+        line(lock={"holder": "sleeps"}, notes=[]),
+        line(lock={**STATE.to_plain(), "holder": "sleeps"}, notes=[]),
+        line(lock=7, notes=[]),
+        line(lock=None, notes=None),
+    ],
+)
+def test_a_board_with_another_suite_is_told(monkeypatch: pytest.MonkeyPatch, output: bytes) -> None:
+    """An answer of another kind is a line with the device's last words."""
+    linked(monkeypatch, 1, output, b"/usr/bin/python: No module named perfsuite.device.lock_command")
+    with pytest.raises(DeviceError, match=r"board: .*No module named perfsuite.device.lock_command.*setup board"):
+        devices_unlock.answered(BOARD, ("break",))
+
+
+def test_the_last_line_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell, or a Python, may have something to say first; a later suite may say more."""
+    later = {**STATE.to_plain(), "more": 1}
+    linked(monkeypatch, 0, b"warning: a line\n{}\n" + line(lock=later, notes=["restored"], more=2))
+    assert devices_unlock.answered(BOARD, ("break",)) == {"lock": STATE.to_plain(), "notes": ["restored"]}
+
+
+def test_a_boards_text_does_not_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines and escape sequences in what it says against it are written out."""
+    linked(monkeypatch, 2, line(error="held by a\nb\x1b[31m"))
+    with pytest.raises(LockedError) as told:
+        devices_unlock.answered(BOARD, ("break",))
+    assert str(told.value) == r"board: held by a\nb\x1b[31m"
+
+
+def test_a_file_where_a_link_begins_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home that has a ``random.py`` is no reason for another program."""
+    (tmp_path / "random.py").write_text("raise SystemExit('mine')")
+    (tmp_path / "venv").symlink_to(Path(sys.prefix))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    profile = replace(BOARD, reach=Reach(way="local", home=str(tmp_path)))
+    assert devices_unlock._asked("board", profile.reach, ("state",)).keys() == {"lock", "notes"}
+
+
+def test_what_a_killed_run_left_is_restored(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """After breaking, the restore file is used, in the folder in which runs keep it, with the lock in hand."""
+    seen: list[tuple[Path, bool]] = []
+
+    def restore(state_folder: Path) -> tuple[str, ...]:
+        seen.append((state_folder, lock.lock_state() is not None))
+        return ("a governor was restored",)
+
+    monkeypatch.setattr("perfsuite.device.stability.restore_file.restore_leftovers", restore)
+    assert main(["devices", "unlock", "host"]) == 0
+    assert seen == [(folder / "cache" / STATE_FOLDER, True)]
+    assert capsys.readouterr().out == "host: nobody has it\na governor was restored\n"
+
+
+def test_the_module_is_a_program() -> None:
+    """What a desk starts on a device prints one line of JSON."""
+    command = [sys.executable, "-m", "perfsuite.device.lock_command", "state"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert set(json.loads(done.stdout)) == {"lock", "notes"}
+
+
+#: Has the lock of the machine that it runs on until its input ends.
+_HOLDER = """
+import sys
+from perfsuite.device.lock import hold_lock
+from perfsuite.device.lock_owner import LockOwner
+with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board"), beat_s=0.1):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_on(board: NamespaceBoard) -> Iterator[subprocess.Popen[bytes]]:
+    """Let a process on a board, started over ssh, have its lock."""
+    target = opening.open_target(board.reach())
+    process = target.start(["~/.local/share/perfsuite/venv/bin/python", "-c", _HOLDER])
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == b"held\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+        target.close()
+
+
+def test_a_real_board_is_unlocked_over_ssh(board: NamespaceBoard) -> None:
+    """A living holder there is refused; once it is killed, its lock is explained, broken, and then gone."""
+    profile = replace(BOARD, reach=board.reach())
+    with held_on(board):
+        with pytest.raises(LockedError, match=r"^board: held by anna from desk .*; its last heartbeat was 0 s ago"):
+            devices_unlock.answered(profile, ("break",))
+        assert board.kill("hold_lock") == 1
+        state = LockState.from_plain(devices_unlock.answered(profile, ("break",))["lock"])
+    assert state.holder is Holder.GONE
+    assert devices_unlock.answered(profile, ("state",)) == {"lock": None, "notes": []}
+
+
+def test_a_board_whose_clock_steps_keeps_its_lock(start_board: Callable[..., NamespaceBoard]) -> None:
+    """A date that is a month ahead, then a year behind, makes no holder look as if it were silent."""
+    if clock_library() is None:
+        pytest.skip("libfaketime is not installed")
+    board = start_board(clock=True)
+    board.link_suite()
+    profile = replace(BOARD, reach=board.reach())
+    with held_on(board):
+        for offset_s in (30 * 86_400, -365 * 86_400):
+            board.set_clock(offset_s)
+            state = LockState.from_plain(devices_unlock.answered(profile, ("state",))["lock"])
+            assert state.holder is Holder.RUNS
+            assert (state.held_s or 0.0) < 600.0
+
+
+def test_a_board_that_started_again_is_free(fresh_board: NamespaceBoard) -> None:
+    """A lock does not outlive the start of the board."""
+    fresh_board.link_suite()
+    with held_on(fresh_board):
+        fresh_board.reboot()
+    profile = replace(BOARD, reach=fresh_board.reach())
+    assert devices_unlock.answered(profile, ("state",))["lock"] is None
+
+
+def test_a_real_board_without_the_suite_is_told(fresh_board: NamespaceBoard) -> None:
+    """Where nothing is installed, the line says how it gets there."""
+    with pytest.raises(DeviceError, match=r"board: the suite is not on the device .*'perfsuite devices setup board'"):
+        devices_unlock.answered(replace(BOARD, reach=fresh_board.reach()), ("break",))

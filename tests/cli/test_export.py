@@ -1,0 +1,177 @@
+"""``perfsuite export``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.records.llama_bench_file import read_llama_bench
+from perfsuite.report.run_file import write_run
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+from .conftest import Refused, Streams
+
+#: By format: how its text begins.
+BEGINNINGS = {
+    "pytest-benchmark": "{",
+    "junit": '<?xml version="1.0" encoding="utf-8"?>\n<testsuites',
+    "github": "❌ **perfsuite**",
+    "github-annotations": "::notice title=",
+    "markdown": "<!-- perfsuite: comment -->\n",
+    "openmetrics": "# TYPE perfsuite_case_measured_seconds gauge\n",
+    "csv": "run_id,started_at,",
+}
+
+BenchPath = Callable[[str], str]
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """The folder of a run with hostile names."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    write_run(synthetic_run(names=HOSTILE_NAMES), folder)
+    return folder
+
+
+@pytest.fixture
+def bench_path(tmp_path: Path) -> Path:
+    """A run whose weights are of the catalogue, as far as llama-bench's formats read it."""
+    workload = "smollm2-135m-q8_0/p16-g4"
+    samples = {"embedding": [1, 1], "prefill": [15_999_999, 31_999_999], "decode": [10_000_000, 10_000_000]}
+    plain = {
+        "schema": 1,
+        "started_at": "2025-01-01T00:00:00+00:00",
+        "workload": workload,
+        "fingerprint": {"llama": {"soc": "A", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16"}},
+        "cases": [
+            {"id": f"phase/{workload}/{phase}", "outcome": "pass", "samples_ns": times}
+            for phase, times in samples.items()
+        ],
+    }
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(plain))
+    return path
+
+
+def test_a_path_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: Streams) -> None:
+    """An escape sequence in the name of the file is written out."""
+    assert main(["export", "csv", str(run_dir), "-o", str(tmp_path / "\x1b[31mred.csv")]) == 0
+    assert capsys.readouterr().out == rf"{tmp_path}/\x1b[31mred.csv: 1 run as csv" + "\n"
+
+
+def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused) -> None:
+    """An export never takes the place of what it is made of."""
+    before = (run_dir / "run.json").read_bytes()
+    assert "is a file of the run itself" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json")])
+    assert (run_dir / "run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("form", BEGINNINGS)
+def test_a_run_is_written_in_each_format(run_dir: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
+    """Standard output and file hold the same, whether the folder or the file is named; a file is told of in a line."""
+    assert main(["export", form, str(run_dir)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(BEGINNINGS[form])
+    path = tmp_path / "exported"
+    assert main(["export", form, str(run_dir / "run.json"), "-o", str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: 1 run as {form}\n"
+    assert path.read_bytes().decode() == printed
+
+
+@pytest.mark.parametrize("form", ["junit", "github", "github-annotations", "markdown", "csv"])
+def test_several_runs_share_a_text(run_dir: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
+    """Formats that can hold several runs take several; their text is longer than that of one."""
+    other = tmp_path / "other"
+    other.mkdir()
+    write_run(synthetic_run(seed=1), other)
+    lengths = []
+    for named in ([str(run_dir)], [str(run_dir), str(other)]):
+        assert main(["export", form, *named]) == 0
+        lengths.append(len(capsys.readouterr().out))
+    assert lengths[0] < lengths[1]
+
+
+def test_a_format_of_one_run_refuses_a_second(run_dir: Path, capsys: Streams) -> None:
+    """pytest-benchmark's file is of one run: a second is a usage error."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["export", "pytest-benchmark", str(run_dir), str(run_dir)])
+    assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_help_lists_the_formats(capsys: Streams) -> None:
+    """Each format has its line."""
+    with pytest.raises(SystemExit, match="0"):
+        main(["export", "--help"])
+    told = capsys.readouterr().out
+    assert all(f"  {form}" in told for form in (*BEGINNINGS, "llama-bench", "llama-bench-jsonl", "llama-bench-sql"))
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "sql"])
+def test_llama_bench_has_the_words_of_the_older_command(bench_path: Path, capsys: Streams, form: str) -> None:
+    """It is the same text as that of ``perfsuite llama-bench export``."""
+    assert main(["llama-bench", "export", str(bench_path), "-o", form, "--build-commit", "ours"]) == 0
+    older = capsys.readouterr().out
+    name = "llama-bench" if form == "json" else f"llama-bench-{form}"
+    assert main(["export", name, str(bench_path), "--build-commit", "ours"]) == 0
+    assert capsys.readouterr().out == older
+
+
+def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(bench_path: Path, capsys: Streams) -> None:
+    """In SQLite, two builds meet on all settings, and the average rates stand beside each other.
+
+    *Source*: llama.cpp, scripts/compare-llama-bench.py, `get_rows`: a join on equal properties, grouped by them.
+    """
+    database = sqlite3.connect(":memory:")
+    for commit in ("old", "new"):
+        assert main(["export", "llama-bench-sql", str(bench_path), "--build-commit", commit]) == 0
+        database.executescript(capsys.readouterr().out)
+    shared = ("cpu_info", "model_filename", "model_type", "n_threads", "type_k", "n_prompt", "n_gen", "n_depth")
+    equal = " AND ".join(f"tb.{name} = tc.{name}" for name in shared)
+    rows = database.execute(
+        f"SELECT tb.n_prompt, tb.n_gen, avg(tb.avg_ts), avg(tc.avg_ts) FROM llama_bench tb JOIN llama_bench tc "
+        f"ON {equal} WHERE tb.build_commit = 'old' AND tc.build_commit = 'new' "
+        f"GROUP BY {', '.join(f'tb.{name}' for name in shared)} ORDER BY tb.n_gen"
+    ).fetchall()
+    assert rows == [pytest.approx((16, 0, 750, 750)), pytest.approx((0, 4, 100, 100))]
+
+
+def test_words_of_llama_bench_are_taken_from_its_file(bench_path: Path, capsys: Streams) -> None:
+    """``--like`` is as in the older command."""
+    like = Path(__file__).parent.parent / "data" / "llama-bench.json"
+    assert main(["export", "llama-bench", str(bench_path), "--like", str(like)]) == 0
+    assert {test["model_type"] for test in json.loads(capsys.readouterr().out)} == {
+        read_llama_bench(like)[0].model_type
+    }
+
+
+def test_a_spreadsheet_is_asked_for(run_dir: Path, capsys: Streams) -> None:
+    """With the option no text begins as a formula does, without it some does."""
+    found = []
+    for option in ([], ["--for-spreadsheet"]):
+        assert main(["export", "csv", str(run_dir), *option]) == 0
+        rows = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
+        found.append(sum(row["reason"].startswith(("=", "+", "-", "@")) for row in rows))
+    assert found[0] > 0 == found[1]
+
+
+def test_half_a_character_is_written_as_an_escape(run_dir: Path, capsys: Streams) -> None:
+    """JSON can hold halves of characters, which no encoding has: they do not stop an export."""
+    path = run_dir / "run.json"
+    path.write_text(path.read_text().replace('"device": ', '"device": "\\ud800", "was": ', 1))
+    assert main(["export", "csv", str(path)]) == 0
+    assert ",\\ud800," in capsys.readouterr().out
+
+
+def test_mistakes_are_one_line(run_dir: Path, tmp_path: Path, refused: Refused) -> None:
+    """What is no run, what would be one series twice and where nothing can be written are named."""
+    assert "cannot be read" in refused(["export", "csv", str(tmp_path / "none")])
+    assert "two runs are of workload" in refused(["export", "openmetrics", str(run_dir), str(run_dir)])
+    assert "cannot be written" in refused(["export", "csv", str(run_dir), "-o", str(run_dir / "run.json" / "x")])

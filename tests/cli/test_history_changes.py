@@ -1,0 +1,129 @@
+"""Change points as they are told."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import history_changes
+from perfsuite.cli.history_changes import tell_changes
+from perfsuite.cli.history_commits import CommitsBetween
+from perfsuite.records.outcome import Outcome
+from perfsuite.records.run_origin import BoardName, Commit
+from perfsuite.records.trend_point import TrendPoint
+
+from .conftest import Streams
+
+OPTIONS = argparse.Namespace(json=False, repo=Path())
+OLD, NEW = Commit(sha="a" * 40), Commit(sha="b" * 40, is_dirty=True)
+
+
+def trend(case_id: str, n_nights: int = 30, ratio: float = 1.1, device: str = "board") -> list[TrendPoint]:
+    """Nights that alternate by 1 %, slower from the twentieth on."""
+    return [
+        TrendPoint(
+            run_id=f"run-{night}",
+            started_at=datetime(2026, 3, 1, 2, tzinfo=timezone.utc) + timedelta(days=night),
+            device=device,
+            case_id=case_id,
+            outcome=Outcome.PASS,
+            measured_ns=round((1.0 + 0.01 * (night % 2)) * (ratio if night >= 20 else 1.0) * 5e6),
+            samples_ns=(),
+            expected_ns=None,
+            baseline_ns=None,
+            sentinels_ns={},
+            fingerprint={"soc": "one"},
+            fingerprint_digest="one",
+            commit=NEW if night >= 20 else OLD,
+            engine=None,
+        )
+        for night in range(n_nights)
+    ]
+
+
+def told(points: list[TrendPoint], capsys: Streams) -> str:
+    """What is printed."""
+    tell_changes(points, OPTIONS, empty="nothing there")
+    return capsys.readouterr().out
+
+
+def test_cases_that_changed_together_are_told_together(capsys: Streams) -> None:
+    """One seam with its runs and commits, and the hint that what moves most cases is none of them."""
+    points = [point for number in range(14) for point in trend(f"mine/{number:02d}")]
+    text = told(points, capsys)
+    assert text.count("between the runs of") == 1
+    assert "2026-03-20 02:00 (aaaaaaaaaa) and 2026-03-21 02:00 (bbbbbbbbbb+)" in text
+    assert "and 2 cases more" in text
+    assert "14 of 14 cases changed here: look at the machine and the build first" in text
+    assert "commits: aaaaaaaaaa..bbbbbbbbbb is unknown in" in text
+    assert "commits: the newer run's sources differed from bbbbbbbbbb" in text
+
+
+def test_a_few_cases_are_not_the_machine(capsys: Streams) -> None:
+    """One case of six is told without the hint."""
+    points = [point for number in range(6) for point in trend(f"mine/{number}", ratio=1.0 if number else 1.1)]
+    text = told(points, capsys)
+    assert "mine/0" in text
+    assert "look at the machine" not in text
+
+
+def test_a_fingerprint_is_told_once_for_all_cases(capsys: Streams) -> None:
+    """What was measured on became another, for so many cases, whose nights at the seam end on different ones."""
+    points = [
+        replace(point, fingerprint={"soc": "two"}, fingerprint_digest="two") if point.commit == NEW else point
+        for number in range(3)
+        for point in trend(f"mine/{number}")
+    ]
+    text = told(points, capsys)
+    assert text.count("another fingerprint, so a new series (+8.9 % at the seam): soc 'one', now 'two'") == 1
+    assert ", 3 cases" in text
+    assert "too few runs: 10 of one fingerprint" in text
+
+
+def test_nothing_found_says_how_long_it_takes(capsys: Streams) -> None:
+    """No change, too few runs, and no run at all are told apart; what is told is advice."""
+    assert "no change point in 1 case; a change shows once 4 runs have followed it where 13 precede it, and later" in (
+        told(trend("mine/0", ratio=1.0), capsys)
+    )
+    assert "too few runs: 5 of one fingerprint and board, and nothing can be told from fewer than 14" in told(
+        trend("mine/0", n_nights=5), capsys
+    )
+    assert told([], capsys) == "nothing there\n"
+
+
+def test_git_is_asked_once_for_cases_that_changed_together(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """As text and as JSON; each case has the commits all the same."""
+    asked: list[tuple[Commit | None, Commit | None]] = []
+
+    def between(repo: Path, old: Commit | None, new: Commit | None) -> CommitsBetween:
+        asked.append((old, new))
+        return CommitsBetween(lines=("1234567 why",))
+
+    monkeypatch.setattr(history_changes, "commits_between", between)
+    points = [point for number in range(6) for point in trend(f"mine/{number}")]
+    tell_changes(points, argparse.Namespace(json=True, repo=Path()), empty="")
+    cases = json.loads(capsys.readouterr().out)
+    assert [case["changes"][0]["commits"] for case in cases] == [["1234567 why"]] * 6
+    assert asked == [(OLD, NEW)]
+
+
+def test_the_board_that_changed_is_told(capsys: Streams) -> None:
+    """Where there are several boards of a kind, the seam names the one whose runs it lies between."""
+    changed, same = (
+        [
+            replace(
+                point, run_id=f"{name}-{point.run_id}", board=BoardName(identity=name, hostname="h", is_linked=True)
+            )
+            for point in trend("mine/0", ratio=ratio)
+        ]
+        for name, ratio in (("one", 1.1), ("two", 1.0))
+    )
+    text = told([point for pair in zip(changed, same, strict=True) for point in pair], capsys)
+    assert "board, board one (h): between the runs of 2026-03-20" in text
+    assert text.count("between the runs of") == 1
+    assert told(changed, capsys).startswith("board: between the runs of")

@@ -1,0 +1,234 @@
+"""``perfsuite nightly`` as it is typed: nights that end, are broken off, killed, and gone on with."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import psutil
+import pytest
+
+from perfsuite.cli import main
+
+from ..farm_daemons import awaited, running_farm
+from .conftest import Refused
+
+COMMAND = Path(__file__).resolve().parents[1] / "nightly_command.py"
+LIMIT_S = 90
+
+Begin = Callable[..., "subprocess.Popen[str]"]
+
+
+def write_plan(*models: str, more: str = "", board: str = "") -> Path:
+    """Write a plan of one board into the current folder; with a farm it is a shelf that is reached by ssh."""
+    named = ", ".join(f'"{model}"' for model in models)
+    device = "shelf" if board else "host"
+    Path("devices").mkdir(exist_ok=True)
+    Path("devices/shelf.toml").write_text('extends = "generic-ssh"\nkind = "shelf"\n')
+    path = Path("plan.toml")
+    path.write_text(
+        f'schema = 1\nmodels = [{named}]\nscenarios = ["siso"]\n{more}\n[[board]]\ndevice = "{device}"\n{board}\n'
+    )
+    return path
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Begin nights of the plan in the test's folder; they are ended with the test."""
+    monkeypatch.chdir(tmp_path)
+    nights: list[subprocess.Popen[str]] = []
+
+    def run(*options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, str(COMMAND), "plan.toml", "-o", "nights", *options]
+        nights.append(
+            subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+            )
+        )
+        return nights[-1]
+
+    yield run
+    for night in nights:
+        night.kill()
+        night.communicate()
+
+
+def ended(night: subprocess.Popen[str]) -> tuple[int, str]:
+    """Wait for the end of a night; return its exit code and what it printed."""
+    printed, _ = night.communicate(timeout=LIMIT_S)
+    return night.returncode, printed
+
+
+def starts() -> list[str]:
+    """The models in the order in which they were begun."""
+    path = Path("starts")
+    return [line.split()[1] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("models", "status"),
+    [(("passes",), 0), (("passes", "fails", "breaks"), 1), (("passes", "breaks"), 2)],
+)
+def test_a_night_has_one_exit_code(begin: Begin, models: tuple[str, ...], status: int) -> None:
+    """What fails counts for more than what could not be measured."""
+    write_plan(*models)
+    code, printed = ended(begin())
+    assert code == status, printed
+    assert re.search(r"host +passes +siso +measured +\d+ s +1 pass\s*\n", printed)
+
+
+def test_a_night_leaves_one_summary_and_one_junit_report(begin: Begin) -> None:
+    """Each cell is a row and a suite; a cell that broke is an error with its reason."""
+    write_plan("passes", "fails", "breaks")
+    ended(begin())
+    summary = Path("nights/latest/summary.md").read_text()
+    assert "| `host` | `fails` | `siso` | failed |" in summary
+    root = ElementTree.parse("nights/latest/junit.xml").getroot()
+    assert [suite.get("name") for suite in root] == ["host/passes-siso", "host/fails-siso", "host/breaks-siso"]
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    error = root.find(".//error")
+    assert error is not None
+    assert error.get("message") == "ssh board: the link was lost"
+
+
+def test_a_night_that_was_killed_goes_on_and_measures_nothing_twice(begin: Begin) -> None:
+    """After kill -9 the cell that was running is ended and measured again, and the finished one is not."""
+    write_plan("passes", "hangs", "slow")
+    night = begin()
+    awaited(lambda: starts() == ["passes", "hangs"])
+    night.kill()
+    night.wait()
+    awaited(lambda: "KeyboardInterrupt" in Path("nights/latest/host/hangs-siso/pytest.log").read_text())
+    going_on = begin("--resume")
+    awaited(lambda: starts() == ["passes", "hangs", "hangs"])
+    going_on.send_signal(signal.SIGINT)
+    code, printed = ended(going_on)
+    assert code == 130
+    assert "3 cells, 1 of which had been measured before" in printed
+    assert len(list(Path("nights").glob("*T*Z"))) == 1
+
+
+def test_a_night_whose_cells_are_all_measured_has_nothing_to_go_on_with(begin: Begin) -> None:
+    """It would be green in a second without having measured anything; a run that is gone is measured again."""
+    write_plan("passes", "fails")
+    assert ended(begin())[0] == 1
+    Path("nights/latest/summary.md").unlink()
+    code, printed = ended(begin("--resume"))
+    assert code == 2
+    assert "| `fails` | `siso` | failed |" in Path("nights/latest/summary.md").read_text()
+    assert "this night is complete; nothing was measured; leave out --resume for another" in printed
+    assert printed.count("\n") == 1
+    assert starts() == ["passes", "fails"]
+    Path("nights/latest/host/passes-siso/run.json").unlink()
+    assert ended(begin("--resume"))[0] == 1
+    assert starts() == ["passes", "fails", "passes"]
+
+
+def test_a_night_of_another_commit_is_told(begin: Begin) -> None:
+    """The line says which one is to be checked out."""
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    for words in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "one")):
+        subprocess.run([*git, *words], check=True)
+    write_plan("passes", "breaks")
+    assert ended(begin())[0] == 2
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "two"], check=True)
+    code, printed = ended(begin("--resume"))
+    assert code == 2
+    assert re.search(
+        r"the night began at commit \w{12}, and the working tree is at \w{12}; check that one out", printed
+    )
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_night_that_is_ended_ends_its_cells(begin: Begin, number: signal.Signals, status: int) -> None:
+    """What is running is interrupted as by Ctrl-C, and what had ended is in the summary."""
+    write_plan("passes", "hangs")
+    night = begin()
+    awaited(lambda: starts() == ["passes", "hangs"])
+    night.send_signal(number)
+    code, printed = ended(night)
+    assert code == status, printed
+    assert "Traceback" not in printed
+    assert "KeyboardInterrupt" in Path("nights/latest/host/hangs-siso/pytest.log").read_text()
+    summary = Path("nights/latest/summary.md").read_text()
+    assert re.search(r"\| `hangs` \| `siso` \| broken \| \d+ s \| `ended with the night` \|", summary)
+
+
+def test_what_ends_all_processes_of_a_night_leaves_nothing(begin: Begin, tmp_path: Path) -> None:
+    """A job that is ended asks each of them to terminate: the board is given back, and nobody is left."""
+    with running_farm(tmp_path) as farm:
+        place = farm.add_board("shelf")
+        write_plan("hangs", board=f'farm = "{farm.coordinator}"')
+        night = begin()
+        awaited(lambda: starts() == ["hangs"])
+        processes = [psutil.Process(night.pid), *psutil.Process(night.pid).children(recursive=True)]
+        assert any("perfsuite.device.farm.supervisor" in each.cmdline() for each in processes)
+        for each in processes:
+            each.terminate()
+        awaited(lambda: farm.is_free(place))
+        assert ended(night)[0] == 128 + signal.SIGTERM
+        _, alive = psutil.wait_procs(processes, timeout=10)
+        assert not alive
+
+
+def test_a_killed_night_gives_its_board_back(begin: Begin, tmp_path: Path) -> None:
+    """After kill -9 of the night the board of the farm is free again within seconds."""
+    with running_farm(tmp_path) as farm:
+        place = farm.add_board("shelf")
+        write_plan("hangs", board=f'farm = "{farm.coordinator}"')
+        night = begin()
+        awaited(lambda: starts() == ["hangs"])
+        assert not farm.is_free(place)
+        night.kill()
+        awaited(lambda: farm.is_free(place))
+
+
+def test_two_nights_have_a_board_one_after_the_other(begin: Begin, tmp_path: Path) -> None:
+    """The second waits for the first night's board, and both measure."""
+    with running_farm(tmp_path) as farm:
+        place = farm.add_board("shelf")
+        write_plan("slow", board=f'farm = "{farm.coordinator}"')
+        nights = [begin(), begin()]
+        assert [ended(night)[0] for night in nights] == [0, 0]
+        spans = sorted(tuple(map(float, line.split())) for line in Path("times").read_text().splitlines())
+        assert len(spans) == 2
+        assert spans[0][1] < spans[1][0]
+        assert farm.is_free(place)
+
+
+def test_a_plan_that_has_changed_is_told(begin: Begin) -> None:
+    """A night is gone on with as it was begun, or not at all."""
+    write_plan("passes", "breaks")
+    ended(begin())
+    write_plan("passes", "slow")
+    code, printed = ended(begin("--resume"))
+    assert code == 2
+    assert "the plan has changed since the night began: host/breaks-siso is gone" in printed
+    assert printed.count("\n") == 1
+
+
+def test_there_must_be_a_night_to_go_on_with(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder is told as one."""
+    monkeypatch.chdir(tmp_path)
+    write_plan("smollm2-135m-q8_0")
+    assert "holds no night to go on with" in refused(["nightly", "plan.toml", "--resume", "-o", "nights"])
+
+
+def test_a_dry_run_tells_the_cells_and_runs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each cell is a row with what pytest would be asked for."""
+    monkeypatch.chdir(tmp_path)
+    write_plan("smollm2-135m-q8_0", "smollm2-135m-q4_0", more='arguments = ["--perf-replicates=5"]')
+    assert main(["nightly", "plan.toml", "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "--device=host --model=smollm2-135m-q8_0 --scenario=siso --perf-wait=3600s" in " ".join(printed.split())
+    assert "2 cells, 3600 s each" in printed
+    assert "a board is waited for 3600 s" in printed
+    assert sorted(os.listdir()) == ["devices", "plan.toml"]

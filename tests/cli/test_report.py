@@ -1,0 +1,72 @@
+"""``perfsuite report``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.records.observation_file import write_observation
+from perfsuite.report.run_file import write_run
+from perfsuite.testing.run_files import synthetic_observation, synthetic_run
+
+Refused = Callable[[list[str]], str]
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """A folder of a run."""
+    run = synthetic_run(n_cases=60)
+    write_run(run, tmp_path / "runs" / "tonight")
+    write_observation(synthetic_observation(run), tmp_path / "runs" / "tonight")
+    return tmp_path / "runs" / "tonight"
+
+
+def test_the_page_lies_beside_the_run(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an output the page goes into the run's folder; the answer is its path and the verdict."""
+    assert main(["report", str(run_dir)]) == 0
+    page = run_dir / "report.html"
+    assert capsys.readouterr().out.startswith(f"{page}: 5 cases regressed")
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_the_first_run_is_reported(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Several runs make one page about the first, wherever it is to go."""
+    other = write_run(synthetic_run(n_cases=60, seed=1, n_regressed=0), tmp_path / "before")
+    page = tmp_path / "new" / "both.html"
+    assert main(["report", str(other), str(run_dir / "run.json"), "-o", str(page)]) == 0
+    assert "regressed" not in capsys.readouterr().out
+    assert "Run 2" in page.read_text("utf-8")
+
+
+def test_what_is_told_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path's escape sequence is written out, and a name from right to left keeps its direction to itself."""
+    other = write_run(synthetic_run(n_cases=12, names=["שלום"]), tmp_path / "other")
+    assert main(["report", str(other), "-o", str(tmp_path / "\x1b[31mred.html")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(str(tmp_path / r"\x1b[31mred.html"))
+    assert printed.count("\u2068") == printed.count("\u2069") > 0
+
+
+def test_a_folder_of_runs_is_told_from_a_run(run_dir: Path, refused: Refused) -> None:
+    """Who names the folder of all runs is told the newest."""
+    assert f"the newest is {run_dir}" in refused(["report", str(run_dir.parent)])
+
+
+@pytest.mark.parametrize("name", ["run.json", "observation.json"])
+def test_a_run_is_not_overwritten(run_dir: Path, refused: Refused, name: str) -> None:
+    """The page never takes the place of what it is made of."""
+    before = (run_dir / name).read_text("utf-8")
+    assert "is a file of the run itself" in refused(["report", str(run_dir), "-o", str(run_dir / name)])
+    assert (run_dir / name).read_text("utf-8") == before
+
+
+def test_mistakes_are_one_line(run_dir: Path, tmp_path: Path, refused: Refused) -> None:
+    """No run, a file that is none, and a folder as the output are told by their paths."""
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    assert "cannot be read" in refused(["report", str(tmp_path / "none")])
+    assert "is no run.json" in refused(["report", str(other)])
+    assert "is a folder, expected the name of a file" in refused(["report", str(run_dir), "-o", str(tmp_path)])

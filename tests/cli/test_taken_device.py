@@ -1,0 +1,313 @@
+"""Commands that measure have the device while they do so, and let go of it however they end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.lock import break_lock, hold_lock, lock_state
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import DeviceError, LinkError, LockedError
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.launch import RUN_ID_NAME
+from perfsuite.workload.shapes.operation import Operation
+
+from ..device.lock_processes import held_by, owner_called
+from ..sys_trees import put
+from .conftest import Refused, Streams
+
+STUDY = Path(__file__).parents[2] / "docs" / "examples" / "study" / "plan.toml"
+
+#: Of each command that measures, words with which it does so.
+MEASURING = (
+    ["calibrate"],
+    ["certify", "--runs=1"],
+    ["fidelity"],
+    ["held-out"],
+    ["kernels", "--model=smollm2-135m-l2-q8_0"],
+    ["live"],
+    ["live", "--cost"],
+    ["offload", "--model=smollm2-135m-l2-q8_0"],
+    ["overhead"],
+    *(["policy", each.value] for each in Operation if each is Operation.GEMV),
+    ["roofline"],
+    ["study", str(STUDY)],
+    ["sweep", "gemv"],
+    ["trace", "--model=smollm2-135m-l2-q8_0"],
+    ["trace", "--", "true"],
+    ["trace", "--opencl", "--", "true"],
+    ["trace", "agree"],
+)
+
+#: Commands that look at what is stored, compute, or attach to what somebody else has started.
+LOOKING = (
+    ["fidelity", "--published"],
+    ["roofline", "--published"],
+    ["study", str(STUDY), "--dry-run"],
+    ["sweep", "gemv", "--expected-only"],
+    ["trace", "check"],
+)
+
+#: Measures until it is ended, on a device whose governor is in a tree.
+ENDLESS = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from perfsuite.cli import main, overhead
+from perfsuite.device.stability import stabilised
+def measure(*_):
+    print("measuring", flush=True)
+    time.sleep(60)
+overhead.overhead_rows = measure
+stabilised.stabilised = partial(stabilised.stabilised, root=Path(sys.argv[1]))
+sys.exit(main(["overhead", "--device=mine"]))
+"""
+
+GOVERNOR = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
+
+QUIET = argparse.Namespace(quiet=False)
+
+
+@pytest.fixture(autouse=True)
+def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give this test a lock, a cache and a folder of its own."""
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    monkeypatch.setenv("PERFSUITE_LOCK_DIR", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Callable[[str], Profile]:
+    """Write the profile ``mine`` of this machine with conditions, and return it."""
+
+    def write(conditions: str) -> Profile:
+        put(tmp_path, "devices/mine.toml", f'description = "a test"\nextends = "host"\n[conditions]\n{conditions}')
+        return find_profile("mine")
+
+    return write
+
+
+@pytest.mark.parametrize("arguments", MEASURING, ids=" ".join)
+def test_a_device_that_somebody_has_is_not_measured(
+    arguments: list[str], locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command that measures says in one line who has the device, with the exit code 2, and leaves it alone."""
+    monkeypatch.setattr("perfsuite.cli.certify.materialize", lambda weights, cache_dir: cache_dir / "none.gguf")
+    monkeypatch.setattr("perfsuite.cli.trace_program.find_helper", lambda _: Path("helper"))
+    with held_by(locks, "anna"):
+        told = refused(arguments)
+        state = lock_state(locks)
+    assert "host: held by anna from desk (pytest --device=board)" in told
+    assert state is not None
+    assert state.owner is not None
+    assert state.owner.user == "anna"
+
+
+@pytest.mark.parametrize("arguments", LOOKING, ids=" ".join)
+def test_who_only_looks_needs_no_device(arguments: list[str], locks: Path, capsys: Streams) -> None:
+    """What is stored, published or computed is told while somebody measures."""
+    with held_by(locks, "anna"):
+        assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert out
+    assert "held by" not in err
+
+
+def test_the_device_is_had_while_it_is_measured(locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock says which command it is, and nobody has the device afterwards."""
+    seen: list[str] = []
+
+    def measured(*_: object) -> list[object]:
+        state = lock_state(locks)
+        assert state is not None
+        assert state.owner is not None
+        seen.append(state.owner.purpose)
+        return []
+
+    monkeypatch.setattr("perfsuite.cli.overhead.overhead_rows", measured)
+    assert main(["overhead", "--recorder=preload", "--json"]) == 0
+    assert seen == ["perfsuite overhead --device=host"]
+    assert lock_state(locks) is None
+
+
+def test_a_failure_gives_the_device_back(locks: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
+    """A command that could not measure leaves no lock."""
+
+    def failed(*_: object) -> None:
+        raise DeviceError("no more")
+
+    monkeypatch.setattr("perfsuite.cli.overhead.overhead_rows", failed)
+    assert refused(["overhead"]) == "perfsuite: error: no more\n"
+    assert lock_state(locks) is None
+
+
+def test_it_has_the_processors_of_its_profile(mine: Callable[[str], Profile], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is measured only those are used, of which the number of threads follows, and all others afterwards."""
+    before, first = os.sched_getaffinity(0), min(os.sched_getaffinity(0))
+    mine(f"processors = [{first}]")
+    seen: list[tuple[set[int], int]] = []
+    monkeypatch.setattr(
+        "perfsuite.cli.overhead.overhead_rows", lambda *_: seen.append((os.sched_getaffinity(0), default_threads()))
+    )
+    with pytest.raises(TypeError):  # nothing was measured, so that there is nothing to tell
+        main(["overhead", "--device=mine", "--recorder=preload"])
+    assert seen == [({first}, 1)]
+    assert os.sched_getaffinity(0) == before
+
+
+def test_what_is_to_be_known_of_the_device_is_told(
+    mine: Callable[[str], Profile], monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """A governor that cannot be set is a remark of the command's, once, and none with ``--quiet``."""
+    monkeypatch.setattr("perfsuite.device.stability.governing.processor_governors", lambda root: ())
+    profile = mine('governor = "performance"')
+    with taken_device(profile, "sweep", QUIET):
+        pass
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sweep: governor 'performance' cannot be set: no control of the processors' frequency here")
+    with taken_device(profile, "sweep", argparse.Namespace(quiet=True)):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_device_that_does_not_cool_is_not_measured(
+    mine: Callable[[str], Profile], monkeypatch: pytest.MonkeyPatch, locks: Path, capsys: Streams
+) -> None:
+    """Where the temperature gate was waited for in vain, nothing is measured and the reason is told once."""
+    cooled = SimpleNamespace(notes=(), problem="zone cpu is at 90 °C")
+    monkeypatch.setattr("perfsuite.device.stability.stabilised.wait_until_cool", lambda *_, **__: cooled)
+    with pytest.raises(DeviceError, match="90 °C"), taken_device(mine(""), "sweep", QUIET):
+        pytest.fail("was measured")
+    assert capsys.readouterr().err == ""
+    assert lock_state(locks) is None
+
+
+def test_a_lock_that_was_broken_is_told_at_the_end(locks: Path, capsys: Streams) -> None:
+    """What was measured is told, and that it is not to be trusted, with ``--quiet`` too; nothing of it is kept."""
+    with taken_device(find_profile("host"), "sweep", argparse.Namespace(quiet=True)) as taken:
+        taken.refuse_untrusted()
+        break_lock(locks, force=True)
+        time.sleep(0.01)
+    told = capsys.readouterr().err
+    assert told.startswith("sweep: what was measured is not to be trusted: somebody has broken the device's lock")
+    with pytest.raises(DeviceError, match="broken the device's lock"):
+        taken.refuse_untrusted()
+
+
+def test_what_was_measured_is_told_where_the_device_is_not_let_go_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """Where a board could not be restored a line says so, and what was measured on it stays."""
+
+    def failing(_: object) -> None:
+        raise LinkError("board: the link was lost")
+
+    with taken_device(find_profile("host"), "calibrate", QUIET) as taken:
+        close = taken.board.close
+        monkeypatch.setattr(LocalBoard, "close", failing)
+    assert capsys.readouterr().err == "calibrate: error: board: the link was lost\n"
+    monkeypatch.undo()
+    close()
+
+
+@pytest.mark.parametrize(("asked", "ended"), [(0, 2), (1, 1)])
+def test_a_device_that_is_not_restored_is_a_failure(
+    asked: int, ended: int, locks: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """The answer is there, after the line that says so, and the exit code is 2 where the command's own was 0."""
+    close = LocalBoard.close
+
+    def failing(board: LocalBoard) -> None:
+        close(board)
+        raise LinkError("board: the link was lost")
+
+    def measured(options: argparse.Namespace) -> int:
+        with taken_device(find_profile("host"), "overhead", options):
+            pass
+        print("the answer")
+        return asked
+
+    monkeypatch.setattr(LocalBoard, "close", failing)
+    monkeypatch.setattr("perfsuite.cli.overhead._overhead", measured)
+    assert main(["overhead"]) == ended
+    assert capsys.readouterr() == ("the answer\n", "overhead: error: board: the link was lost\n")
+    monkeypatch.undo()
+    assert main(["devices", "list"]) == 0, "what a command before came to is its own"
+
+
+def test_a_command_within_another_shares_its_device(locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that a command starts finds the device taken for it; anybody else is refused."""
+    with taken_device(find_profile("host"), "trace", QUIET) as outer:
+        with pytest.raises(LockedError), taken_device(find_profile("host"), "sweep", QUIET):
+            pytest.fail("was measured")
+        assert outer.environment.keys() == {RUN_ID_NAME}
+        for name, value in outer.environment.items():
+            monkeypatch.setenv(name, value)
+        with taken_device(find_profile("host"), "sweep", QUIET) as inner:
+            assert inner.run_id == outer.run_id
+        with pytest.raises(LockedError), hold_lock(owner_called("anna"), folder=locks):
+            pytest.fail("the outer one has it still")
+    assert lock_state(locks) is None
+
+
+def test_a_followed_program_may_measure(locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program under the OpenCL layer, which takes the device itself, is not refused by the one that follows it."""
+    script = "import sys; from perfsuite.cli import main, overhead; overhead.overhead_rows = lambda *_: []; "
+    program = [sys.executable, "-c", f"{script}sys.exit(main(['overhead', '--json', '--recorder=preload']))"]
+    monkeypatch.setattr("perfsuite.cli.trace_opencl.find_opencl_layers", lambda _: SimpleNamespace(tracing="layer.so"))
+    assert main(["trace", "--opencl", "--", *program]) == 0
+    assert lock_state(locks) is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "statuses"),
+    [
+        ([signal.SIGINT], {130}),
+        ([signal.SIGTERM], {143}),
+        ([signal.SIGHUP], {129}),
+        ([signal.SIGTERM, signal.SIGHUP, signal.SIGTERM], {143, 129}),
+        ([signal.SIGINT, signal.SIGTERM, signal.SIGINT], {130, 143}),
+    ],
+)
+def test_a_command_that_is_ended_lets_go(
+    numbers: list[int], statuses: set[int], locks: Path, tmp_path: Path, mine: Callable[[str], Profile]
+) -> None:
+    """Ctrl-C, a service that is stopped and a terminal that is closed restore the governor and give the lock back."""
+    mine('governor = "performance"')
+    tree = tmp_path / "tree"
+    governor = put(tree, GOVERNOR, "schedutil")
+    put(tree, str(Path(GOVERNOR).parent / "scaling_available_governors"), "performance schedutil")
+    put(tree, "sys/devices/system/cpu/cpu0/cpufreq", Path("../cpufreq/policy0"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(tree)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "measuring\n"
+        assert governor.read_text() == "performance"
+        assert lock_state(locks) is not None
+        for number in numbers:
+            process.send_signal(number)
+        _, told = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode in statuses, told
+    assert "Traceback" not in told
+    assert lock_state(locks) is None
+    assert governor.read_text().strip() == "schedutil"
