@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl ebpf test lint verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl ebpf browser boards farm docs test lint verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
@@ -26,9 +26,21 @@ perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
 ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
 	@tools/ebpf.sh
 
+browser: env ## install what the report is tested in (Debian's chromium, fonts, playwright)
+	@tools/browser.sh
+
+boards: env ## install what test boards are made of (Debian: openssh-server, iproute2, libfaketime, ...)
+	@tools/boards.sh
+
+farm: env ## install the farm's daemons into .venv/ (labgrid)
+	@tools/farm.sh
+
+docs: env ## build the documentation into build/docs/, every link checked
+	@tools/docs.sh
+
 test: opencl ## the suite's own tests, with coverage
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(ARGS)
+	@tools/tests.sh $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ import pytest
 
 from perfsuite import __version__
 from perfsuite.cli import main
+from perfsuite.cli.registry import COMMANDS, Purpose
 
 Streams = pytest.CaptureFixture[str]
 
@@ -28,11 +31,131 @@ def test_a_command_that_is_none_is_told_by_its_usage(arguments: list[str], capsy
     assert capsys.readouterr().err.startswith("usage: perfsuite")
 
 
-def test_the_version_is_told(capsys: Streams) -> None:
-    """The version is that of the package."""
+def test_the_versions_are_told(capsys: Streams) -> None:
+    """The first is the package's own; what is measured and with what follows, a line each."""
     with pytest.raises(SystemExit, match="0"):
         main(["--version"])
-    assert capsys.readouterr().out == f"perfsuite {__version__}\n"
+    first, python, engine, *packages = capsys.readouterr().out.splitlines()
+    assert first == f"perfsuite {__version__}"
+    assert python.startswith(f"Python {platform.python_version()} on ")
+    assert re.match("llama.cpp build [0-9a-f]{16} in ", engine)
+    assert any(re.match(r"llama-cpp-python \d", line) for line in packages)
+
+
+def test_the_help_lists_every_command_by_its_purpose(capsys: Streams) -> None:
+    """One line each, below a heading, as the registry has them."""
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert all(any(line.startswith(f"{command.name} ") for line in lines) for command in COMMANDS)
+    assert all(f"{purpose.value}:" in lines for purpose in Purpose)
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("reprot", "no command 'reprot'; did you mean 'report'?"),
+        ("forecasts", "no command 'forecasts'; did you mean 'forecast'?"),
+        ("xyz", "no command 'xyz'; 'perfsuite --help' lists them"),
+    ],
+)
+def test_a_mistyped_command_is_answered_by_the_nearest(word: str, told: str, capsys: Streams) -> None:
+    """Where there is one that is like it."""
+    with pytest.raises(SystemExit, match="2"):
+        main([word])
+    assert capsys.readouterr().err.endswith(f"perfsuite: error: {told}\n")
+
+
+def test_a_mistyped_path_is_answered_by_the_nearest(tmp_path: Path, capsys: Streams) -> None:
+    """A run's file that is not there, where another one beside it has almost its name."""
+    (tmp_path / "run.json").write_text("{}")
+    assert main(["baseline", "diff", str(tmp_path / "run.jsno")]) == 2
+    assert f"run.jsno: no such file or folder; did you mean {tmp_path}/run.json?" in capsys.readouterr().err
+
+
+def test_the_help_loads_no_subcommand() -> None:
+    """Help, a mistyped command and the list of names need the registry alone; one subcommand loads no other."""
+    script = (
+        "import sys\nfrom perfsuite.cli import main\n"
+        "try: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+        "print(*(name for name in sys.modules if name.startswith('perfsuite.') or name in ('numpy', 'rich')))"
+    )
+    loaded = {}
+    for words in (("--help",), ("architectures",)):
+        line = [sys.executable, "-c", script, *words]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+        loaded[words] = set(done.stdout.splitlines()[-1].split())
+    assert not loaded["--help",] & {"numpy", "rich", "perfsuite.cli.architectures", "perfsuite.expectation"}
+    assert loaded["architectures",] & {"perfsuite.cli.architectures", "perfsuite.cli.trace"} == {
+        "perfsuite.cli.architectures"
+    }
+
+
+def _run(words: list[str], **streams: object) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "perfsuite.cli", *words]
+    return subprocess.run(line, text=True, timeout=60, check=False, **streams)  # type: ignore[call-overload, no-any-return]
+
+
+_FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not _FULL.exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["architectures"],
+        ["--help"],
+        ["--version"],
+        ["forecast", "--help"],
+        ["completion", "bash"],
+        ["reproduce", "life", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_device_is_a_line_and_an_exit_code(words: list[str]) -> None:
+    """Whatever the answer is, and however long: where it cannot be written, one line says so."""
+    with _FULL.open("w") as full:
+        done = _run(words, stdout=full, stderr=subprocess.PIPE)
+    told = "perfsuite: error: standard output cannot be written (No space left on device); the answer is not whole\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
+@pytest.mark.skipif(not _FULL.exists(), reason="no /dev/full")
+def test_where_nothing_can_be_said_the_exit_code_says_it() -> None:
+    """With both outputs full there is no line, and no traceback elsewhere."""
+    with _FULL.open("w") as full:
+        assert _run(["architectures"], stdout=full, stderr=full).returncode == 2
+        assert _run(["baseline", "diff", "none"], stdout=subprocess.PIPE, stderr=full).returncode == 2
+
+
+@pytest.mark.parametrize("words", ["architectures", "--help"])
+def test_a_closed_output_is_a_line_and_an_exit_code(words: str) -> None:
+    """As when a shell was told >&-."""
+    line = f"'{sys.executable}' -m perfsuite.cli {words} >&-"
+    done = subprocess.run(["sh", "-c", line], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("perfsuite: error: standard output is closed")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_closed_error_output_goes_not_into_the_answer() -> None:
+    """What is told beside the answer is lost with it, and does not end up in the answer."""
+    line = f"'{sys.executable}' -m perfsuite.cli baseline diff none 2>&-"
+    done = subprocess.run(["sh", "-c", line], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_an_output_that_has_few_letters_gets_escapes() -> None:
+    """An encoding without a letter of the answer is no traceback."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = _run(["reproduce", "life", "--table", "4"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_error_steers_no_terminal(capsys: Streams) -> None:
+    """An escape sequence in a path is written out in the line that complains of it."""
+    assert main(["baseline", "diff", "\x1b[31mred"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def _raising(error: BaseException) -> Callable[..., None]:
@@ -44,7 +167,7 @@ def _raising(error: BaseException) -> Callable[..., None]:
 
 def test_an_interrupt_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
     """Ctrl-C ends with 130 and a word, without a traceback."""
-    monkeypatch.setattr("perfsuite.cli.catalog.names", _raising(KeyboardInterrupt()))
+    monkeypatch.setattr("perfsuite.cli.architectures.names", _raising(KeyboardInterrupt()))
     assert main(["architectures"]) == 130
     assert capsys.readouterr().err == "perfsuite: interrupted\n"
 

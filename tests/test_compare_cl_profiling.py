@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from .loaded_tool import loaded_tool
 from .synthetic_opencl import command, command_records, log_header, record, text_record
 
 HEADER = "op name, kernel name, exec duration (ms), global size, local size, output size\n"
@@ -22,14 +21,7 @@ Log = Callable[..., Path]
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
     """Return the tool as a module."""
-    path = Path(__file__).parents[1] / "tools" / "compare_cl_profiling.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = made
-    spec.loader.exec_module(made)
-    return made
+    return loaded_tool("compare_cl_profiling")
 
 
 def write_csv(folder: Path, *launches: tuple[str, int]) -> Path:

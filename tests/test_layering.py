@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the roof to the ground: a place imports from lower floors only, and never from a neighbour on its own.
 FLOORS = (
     {"plugin", "cli", "cases", "testing"},
-    {"verdict", "report"},
+    {"verdict", "report", "nightly"},
     {"expectation", "measure", "trace"},
     {"workload", "device", "records"},
     {"errors", "units"},

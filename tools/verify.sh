@@ -117,6 +117,11 @@ title 'Shapes: the steps of a tile, hunts with a planted fault and without, and 
 .venv/bin/python tools/shape_hunts.py
 .venv/bin/perfsuite policy gemv --type f16 --k 512 -o "$work/policy.json" && .venv/bin/perfsuite policy check "$work/policy.json"
 
+title 'Reports and history: 500 cases, 1,000 runs, 60 nights'
+.venv/bin/python tools/time_report.py
+.venv/bin/python tools/time_history.py
+.venv/bin/python tools/simulate_history.py --histories 2000
+
 title 'Prompt subsets'
 for pair in arc-easy=238 arc-challenge=112 gsm8k=131 hellaswag=100; do
   .venv/bin/python docs/examples/made_up_lengths.py "${pair%=*}" >"$work/${pair%=*}.txt"

@@ -1,0 +1,310 @@
+"""A board to test with: Debian's sshd in namespaces of its own, which are all that root on this machine needs.
+
+In a test, by the fixtures of tests/conftest.py (each skips, with the reason, where this machine cannot have boards)::
+
+    def test_x(board): ...          # one board for the whole session; leave it as you find it
+    def test_x(fresh_board): ...    # one for this test alone: break it as you like (it starts in about half a second)
+    def test_x(start_board):        # several, or one with options
+        board = start_board(sys_tree=tmp_path / "sys", home_bytes=64 << 20, clock=True)
+
+What a board has:
+
+* ``board.reach()``: the `Reach` with its port, key and known hosts; ``open_target(board.reach())`` leads to it.
+* ``board.run("sh", "-c", "...")``: runs a command on it directly, past ssh, and returns a `CompletedProcess` of text.
+* ``board.home``: its home, a tmpfs of ``home_bytes``. Its path is the same here, but what is in it is seen by
+  ``board.outside(path)`` only, which is a path of this machine for a path of the board.
+* ``board.link_suite()``: ``~/.local/share/perfsuite/venv`` leads to the checkout's ``.venv``; nothing is installed.
+* ``board.link_down()``, ``board.link_up()``: cut the network between board and desk: packets vanish.
+* ``board.reboot()``: all its processes are gone at once, ``/run`` and ``/tmp`` empty, its boot id new; home
+  and host key stay. With ``cut=True`` the desk hears nothing of it, as when the power fails.
+* ``board.change_host_key()``; ``board.files.trust()`` makes the desk know the new one.
+* ``board.fill_disk()``, ``board.free_disk()``: its home is full, or no longer.
+* ``board.set_clock(offset_s)``: with ``clock=True``, the date is wrong by so much within a second, in processes that
+  run, too (libfaketime); the monotonic clock goes on.
+* ``board.kill(pattern)``: SIGKILL for its processes whose command line has a match; returns how many.
+* ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
+* ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
+
+``sys_tree`` is a folder shaped like ``/sys`` (see tests/board_sys.py): what it has is what the board has, and what the
+board writes is written to its files.
+
+Everything of a board is in its processes' namespaces, and they die with pytest, even by SIGKILL: no mount, interface or
+process is left. The folder of its keys is removed by `stop`, or else when the next tests make a board.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from perfsuite.device.reach import Reach
+from perfsuite.device.work_folder import new_work_folder
+
+from .board_clock import clock_variables
+from .board_keys import INSTALL, SSHD, SshdFiles
+from .board_network import plug_in
+from .board_processes import child_of, end_process, processes_beside, start_process
+from .board_sys import sys_mounts
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_PORT = 2222
+_LIMIT_S = 20.0
+_TOOLS = ("ssh", "ssh-keygen", "ip", "unshare", "nsenter", "setpriv", "mount")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@cache
+def board_obstacle() -> str | None:
+    """Return why this machine can have no boards of this kind; None where it can."""
+    missing = [name for name in _TOOLS if shutil.which(name, path=_PATH) is None] + ([] if SSHD else ["sshd"])
+    if missing:
+        return f"there is no {missing[0]}; {INSTALL}"
+    if os.geteuid() != 0:
+        return "namespaces with a network of their own need root"
+    attempt = "mount -t tmpfs none /mnt && ip link add board0 type veth peer name board1"
+    command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", attempt]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+    return f"this machine allows no namespaces ({told.stderr.strip()})" if told.returncode else None
+
+
+class NamespaceBoard:
+    """A board; see the top of this module."""
+
+    hostname: str
+    address: str
+    desk_address: str
+    #: The desk's end of its cable.
+    interface: str
+
+    def __init__(
+        self, *, sys_tree: Path | None = None, home_bytes: int = 512 << 20, clock: bool = False, shell: str = ""
+    ) -> None:
+        # Not below /tmp, which a board has for itself.
+        self._work = new_work_folder("/var/tmp")
+        self.folder = self._work.path
+        self.home = self.folder / "home"
+        self.machine_id = secrets.token_hex(16)
+        self.boot_id = ""
+        self._kernel: subprocess.Popen[bytes] | None = None
+        self._session: subprocess.Popen[bytes] | None = None
+        try:
+            self._new_kernel(home_bytes)
+            self._plug_in()
+            self._furnish(sys_tree)
+            self.files = SshdFiles(folder=self.folder, address=self.address, port=_PORT, user="root")
+            self.files.write(clock_variables(self.folder) if clock else {})
+            if shell:
+                self.use_shell(shell)
+            self._boot()
+        except BaseException:
+            self.stop()
+            raise
+
+    # Reaching it
+
+    def reach(self) -> Reach:
+        """The way to it over ssh."""
+        return self.files.reach()
+
+    def run(
+        self, *command: str, stdin: str | None = None, variables: Mapping[str, str] | None = None, limit_s: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on it directly, past ssh; a status other than 0 is no error."""
+        own = {"PATH": _PATH, "HOME": str(self.home), **(variables or {})}
+        environment = ["env", "-i", *(f"{name}={text}" for name, text in own.items())]
+        words = [*environment, "sh", "-c", 'cd "$HOME" && exec "$@"', "sh", *command]
+        inside = ["nsenter", "-t", str(self._init()), "-m", "-n", "-u", "-i", "-p", *words]
+        return subprocess.run(inside, input=stdin, capture_output=True, text=True, check=False, timeout=limit_s)
+
+    def outside(self, path: str | Path) -> Path:
+        """A path of this machine for one of the board, absolute or below its home."""
+        return Path(f"/proc/{self._init()}/root") / (self.home / path).relative_to("/")
+
+    def link_suite(self) -> None:
+        """Let the suite's place on the board lead to this checkout's environment."""
+        place = self.outside(".local/share/perfsuite/venv")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.is_symlink():
+            place.symlink_to(ROOT / ".venv")
+
+    # Faults
+
+    def link_down(self) -> None:
+        """Cut the network: packets vanish, nobody is told."""
+        self._in_kernel(f"ip link set {self._own_interface} down")
+
+    def link_up(self) -> None:
+        """Mend the network."""
+        self._in_kernel(f"ip link set {self._own_interface} up")
+        self._await(self._listens, "has its network again")
+
+    def reboot(self, *, cut: bool = False) -> None:
+        """End all its processes at once and start it anew; with `cut`, the desk hears nothing of that."""
+        if cut:
+            self.link_down()
+        self._halt()
+        if cut:
+            self._in_kernel(f"ip link set {self._own_interface} up")
+        self._boot()
+
+    def change_host_key(self) -> None:
+        """Give it another host key; connections that are open stay."""
+        self.files.new_host_key()
+        self._restart_sshd()
+
+    def fill_disk(self, free_bytes: int = 0) -> None:
+        """Fill its home, but for so many bytes."""
+        free = shutil.disk_usage(self.outside(self.home)).free - free_bytes
+        told = self.run("fallocate", "-l", str(max(free // 4096 * 4096, 4096)), ".filler")
+        assert told.returncode == 0, told.stderr
+
+    def free_disk(self) -> None:
+        """Undo `fill_disk`."""
+        self.outside(".filler").unlink(missing_ok=True)
+
+    def set_clock(self, offset_s: float) -> None:
+        """Let its date be wrong by so much, in running processes, too; it needs ``clock=True`` at the start."""
+        rate = self.folder / "clock"
+        assert rate.exists(), "a board whose clock is to be set starts with clock=True"
+        rate.write_text(f"{offset_s:+f}\n")
+        time.sleep(1.2)  # they look once a second
+
+    def kill(self, pattern: str, signal_number: int = signal.SIGKILL) -> int:
+        """Signal its processes whose command line has a match; return how many."""
+        found = self.processes(pattern)
+        for pid in found:
+            os.kill(pid, signal_number)
+        return len(found)
+
+    def processes(self, pattern: str = "") -> tuple[int, ...]:
+        """Its processes whose command line has a match, as this machine counts them; not its init."""
+        return processes_beside(self._init(), pattern)
+
+    def use_shell(self, shell: str) -> None:
+        """Give its user another login shell."""
+        self._in_kernel(f"sed -i 's|^\\(root:.*:\\)[^:]*$|\\1{shell}|' /etc/passwd")
+
+    # Its life
+
+    def stop(self) -> None:
+        """End it; nothing of it is left. Twice is as once."""
+        if self._session is not None:
+            self._halt()
+        if self._kernel is not None:
+            end_process(self._kernel)
+        self._session = self._kernel = None
+        self._work.remove()
+
+    def _new_kernel(self, home_bytes: int) -> None:
+        """Start what outlives reboots: the network, the disks, the name."""
+        self._kernel = start_process(
+            "unshare", "--net", "--mount", "--uts", "--ipc", "--propagation", "private", "sleep", "infinity"
+        )
+        own = os.readlink("/proc/self/ns/uts")
+        self._await(lambda: os.readlink(f"/proc/{self._kernel_pid}/ns/uts") != own, "has namespaces")
+        user = f"s|^root:\\([^:]*:[^:]*:[^:]*:[^:]*\\):[^:]*:[^:]*$|root:\\1:{self.home}:/bin/bash|"
+        self._in_kernel(
+            f"ip link set lo up; cd {self.folder}; mkdir home system; "
+            "mount -t tmpfs -o size=80m,mode=755 board system; "
+            f"mount -t tmpfs -o size={home_bytes},mode=700 board home; cp -a /etc system/etc; "
+            f"echo {self.machine_id} >system/etc/machine-id; sed -i '{user}' system/etc/passwd; "
+            "mount --bind system/etc /etc"
+        )
+
+    def _plug_in(self) -> None:
+        """Join it to this machine by a cable of its own, and give it its name."""
+        cable = plug_in(self._kernel_pid)
+        self.interface, self.desk_address, self.address = cable.desk_interface, cable.desk_address, cable.board_address
+        self._own_interface, self.hostname = cable.board_interface, cable.board_interface.replace("psb", "board")
+        there = f"ip addr add {self.address}/30 dev {self._own_interface}; ip link set {self._own_interface} up"
+        self._in_kernel(f"hostname {self.hostname}; {there}; ip route add default via {self.desk_address}")
+
+    def _furnish(self, sys_tree: Path | None) -> None:
+        if sys_tree is not None:
+            self._in_kernel("\n".join(sys_mounts(sys_tree.resolve(), self.folder / "system" / "sys")))
+
+    def _boot(self) -> None:
+        """Start what a reboot ends: processes, /run, /tmp; its init keeps sshd running."""
+        self.boot_id = str(uuid.uuid4())
+        script = "\n".join(
+            (
+                "set -e",
+                f"echo {self.boot_id} >{self.folder}/system/boot_id",
+                f"mount --bind {self.folder}/system/boot_id /proc/sys/kernel/random/boot_id",
+                *_own_tmp(self.folder),
+                "for each in /run /dev/shm; do mount -t tmpfs -o mode=1777 board $each; done",
+                "mkdir -m 755 /run/sshd /run/lock",
+                f"while :; do {shlex.join(self.files.command)} || :; sleep 0.1; done",
+            )
+        )
+        inside = ["nsenter", "-t", str(self._kernel_pid), "-m", "-n", "-u", "-i"]
+        unshared = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "sh", "-c", script]
+        self._session = start_process(*inside, *unshared)
+        self._await(self._listens, "listens")
+
+    def _halt(self) -> None:
+        assert self._session is not None
+        if (init := child_of(self._session.pid)) is not None:
+            os.kill(init, signal.SIGKILL)  # what made it ends when all of its namespace are gone
+            self._session.wait(_LIMIT_S)
+        end_process(self._session)
+
+    def _restart_sshd(self) -> None:
+        listener = self.processes(r"^sshd: .*\[listener\]|^/\S*sshd -D")
+        for pid in listener:
+            os.kill(pid, signal.SIGKILL)
+        self._await(lambda: not set(listener) & set(self.processes()) and self._listens(), "listens again")
+
+    def _init(self) -> int:
+        """Its process 1, as this machine counts it: the only child of what made its namespace."""
+        assert self._session is not None, "the board is stopped"
+        init = child_of(self._session.pid)
+        assert init is not None, "the board is down"
+        return init
+
+    @property
+    def _kernel_pid(self) -> int:
+        assert self._kernel is not None
+        return self._kernel.pid
+
+    def _in_kernel(self, script: str) -> None:
+        command = ["nsenter", "-t", str(self._kernel_pid), "-m", "-n", "-u", "sh", "-ec", script]
+        told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+        assert told.returncode == 0, told.stderr
+
+    def _listens(self) -> bool:
+        try:
+            with socket.create_connection((self.address, _PORT), timeout=1) as connection:
+                return connection.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def _await(self, condition: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + _LIMIT_S
+        while not condition():
+            for process in (self._kernel, self._session):
+                if process is not None and process.poll() is not None:
+                    assert process.stderr is not None
+                    raise AssertionError(f"the board died before it {what}: {process.stderr.read().decode()}")
+            assert time.monotonic() < end, f"no board that {what} within {_LIMIT_S} s"
+            time.sleep(0.02)
+
+
+def _own_tmp(folder: Path) -> list[str]:
+    """Give it a /tmp of its own, in which a checkout below this machine's /tmp still is."""
+    empty = "mount -t tmpfs -o mode=1777 board /tmp"
+    if not ROOT.is_relative_to("/tmp"):
+        return [empty]
+    kept = folder / "system" / "checkout"
+    return [f"mkdir -p {kept}; mount --bind {ROOT} {kept}", empty, f"mkdir -p {ROOT}; mount --bind {kept} {ROOT}"]

@@ -1,0 +1,229 @@
+"""Real runs from a desk: ``pytest --device=myboard`` as a process of its own, against a test board, over real ssh.
+
+A `Desk` is a folder with the profile of a board. ``desk.run()`` is a run to its end, ``desk.start()`` one that goes on,
+and with `in_replicate` a test waits until a worker measures on the board, to break something just then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from perfsuite.device.reach import Reach
+from perfsuite.device.work_folder import WorkFolder, new_work_folder
+
+from .board_namespaces import ROOT, NamespaceBoard
+from .farm_daemons import awaited
+
+#: The smallest model, and the shortest scenario, in a run of seconds.
+_SMALLEST = (
+    "--model=smollm2-135m-l2-q8_0",
+    "--scenario=p4-g2",
+    "--threads=1",
+    "--perf-replicates=3",
+    "--baseline=off",
+    "-kphase",
+    "-pno:labgrid",
+    "-pno:cacheprovider",
+    "-ptests.quick_links",
+)
+
+#: Options of a run that takes the board, and measures nothing.
+NOTHING = ("-knothing",)
+
+_TABLES = """
+# What others do on this machine meanwhile is to decide nothing.
+[judging]
+max_waiting_ratio = 0.99
+max_others_ratio = 0.99
+ceiling_spread_ratio = 0.99
+forecast_least_ns = 1_000_000_000_000
+
+[conditions]
+governor = "performance"
+"""
+
+_REACH = """
+[reach]
+way = "ssh"
+address = "{reach.address}"
+port = {reach.port}
+identity_file = "{reach.identity_file}"
+known_hosts_file = "{reach.known_hosts_file}"
+"""
+
+#: Longest that a run of the tests takes.
+LIMIT_S = 60.0
+
+_WORKER = r"-m perfsuite\.measure\.worker"
+AGENT = r"-m perfsuite\.measure\.board\.agent"
+
+
+def write_profile(folder: Path, name: str, reach: Reach, *, tables: str = "") -> None:
+    """Let a folder from which runs are started have a device: a board that is reached so."""
+    path = folder / "devices" / f"{name}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = 'description = "a test board"\nextends = "generic-ssh"\n'
+    path.write_text(head + tables + _REACH.format(reach=reach))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedRun:
+    """What a run came to."""
+
+    status: int
+    output: str
+    #: What ``run.json`` holds; None where there is none.
+    record: dict[str, Any] | None
+
+    @property
+    def errors(self) -> list[str]:
+        """The lines that say what went wrong, without what begins them."""
+        found = re.findall(r"^(?:ERROR|perfsuite: error): (.*)$", self.output, re.MULTILINE)
+        return [each.strip() for each in found]
+
+    @property
+    def cases(self) -> dict[str, dict[str, Any]]:
+        """The judged cases, by id."""
+        return {each["id"]: each for each in (self.record or {"cases": ()})["cases"]}
+
+    @property
+    def sample_counts(self) -> set[int]:
+        """How many samples its cases have."""
+        return {len(each["samples_ns"]) for each in self.cases.values()}
+
+    @property
+    def outcomes(self) -> set[str]:
+        """The outcomes of its cases."""
+        return {each["outcome"] for each in self.cases.values()}
+
+    @property
+    def notes(self) -> str:
+        """What ``run.json`` notes of the device."""
+        return "\n".join((self.record or {"device_notes": ()})["device_notes"])
+
+
+@dataclass(kw_only=True)
+class RunningRun:
+    """A run that goes on."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    @property
+    def output(self) -> str:
+        """What it has said so far."""
+        return (self.folder / "output").read_text(errors="replace")
+
+    def until(self, said: str) -> None:
+        """Wait until it has said something."""
+        awaited(lambda: said in self.output or self.process.poll() is not None, LIMIT_S)
+        assert said in self.output, self.output
+
+    def end(self) -> EndedRun:
+        """Wait for its end."""
+        status = self.process.wait(LIMIT_S)
+        path = self.folder / "run" / "run.json"
+        record = json.loads(path.read_text()) if path.exists() else None
+        return EndedRun(status=status, output=self.output, record=record)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill it, and what it has started, so that nothing of it can say good-bye."""
+        started = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+        for each in started:
+            each.kill()
+        self.process.wait(LIMIT_S)
+
+
+@dataclass(kw_only=True)
+class Desk:
+    """Where runs for a board are started."""
+
+    folder: Path
+    reach: Reach
+    name: str = "myboard"
+    _runs: list[RunningRun] = field(default_factory=list)
+    #: For temporary files, which runs that are killed leave; ssh's sockets need a short path.
+    _temporary: WorkFolder = field(default_factory=lambda: new_work_folder("/tmp"))
+
+    def __post_init__(self) -> None:
+        self.write_profile(self.reach)
+
+    def write_profile(self, reach: Reach) -> None:
+        """Let the profile have another way to the board."""
+        write_profile(self.folder, self.name, reach, tables=_TABLES)
+
+    def start(self, *options: str) -> RunningRun:
+        """Start a run; it has a session of its own, as in a terminal of its own."""
+        folder = self.folder / f"run-{len(self._runs)}"
+        folder.mkdir()
+        words = [f"--device={self.name}", *_SMALLEST, f"--perf-dir={folder / 'run'}", *options]
+        with (folder / "output").open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *words],
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(self._temporary.path)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._runs.append(RunningRun(process=process, folder=folder))
+        return self._runs[-1]
+
+    def run(self, *options: str) -> EndedRun:
+        """Run to the end."""
+        return self.start(*options).end()
+
+    def perfsuite(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Call ``perfsuite`` there."""
+        command = [sys.executable, "-m", "perfsuite.cli", *words]
+        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+
+    def clear(self) -> None:
+        """End the runs that a test has left, and remove what they have left."""
+        for each in self._runs:
+            if each.process.poll() is None:
+                each.kill()
+        self._temporary.remove()
+
+
+def in_replicate(run: RunningRun, board: NamespaceBoard, number: int) -> None:
+    """Wait until the board is at this replicate of the engine; the first worker of a run surveys the ceilings."""
+    seen: set[int] = set()
+
+    def is_there() -> bool:
+        assert run.process.poll() is None, run.output
+        seen.update(board.processes(_WORKER))
+        return len(seen) > number
+
+    awaited(is_there, LIMIT_S)
+
+
+def kill_worker(board: NamespaceBoard) -> None:
+    """Kill the worker that measures."""
+    awaited(lambda: board.kill(_WORKER))
+
+
+def is_let_go(board: NamespaceBoard) -> bool:
+    """Whether nobody has the board: neither an agent nor a lock is left."""
+    return not board.processes(AGENT) and not list(board.outside("/run/lock").glob("perfsuite*"))
+
+
+def awaited_free(board: NamespaceBoard, look: Callable[[], bool] = lambda: True) -> None:
+    """Wait until nobody has the board."""
+    awaited(lambda: is_let_go(board) and look(), 15.0)

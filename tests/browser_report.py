@@ -1,0 +1,102 @@
+"""The report as somebody uses it: its rows, filter, columns and details, by what is to be seen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from perfsuite.report.page.names import case_anchor
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+#: Returns of each row of the tables of cases: its anchor, kind, outcome, whether it can be seen, and its cells' texts.
+_ROWS = """
+() => [...document.querySelectorAll("table.cases > tbody")].map((body) => ({
+  anchor: body.id,
+  kind: body.closest("[data-kind]").dataset.kind,
+  outcome: body.dataset.outcome,
+  is_shown: body.checkVisibility() && body.rows[0].checkVisibility(),
+  is_open: body.rows[1].checkVisibility(),
+  cells: [...body.rows[0].cells].map((cell) => (cell.checkVisibility() ? cell.innerText.trim() : null)),
+}))
+"""
+
+_HEADINGS = """
+(kind) => [...document.querySelectorAll("[data-kind] th[aria-sort]")]
+  .filter((each) => each.closest("[data-kind]").dataset.kind === kind && each.checkVisibility())
+  .map((each) => each.innerText.replace(/[↑↓]/g, "").trim())
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A case in its table."""
+
+    anchor: str
+    kind: str
+    outcome: str
+    is_shown: bool
+    #: Whether its details can be seen.
+    is_open: bool
+    #: None where the width leaves no room for the column.
+    cells: tuple[str | None, ...]
+
+
+def all_rows(page: Page) -> tuple[Row, ...]:
+    """Return the rows of all tables in the order of the page."""
+    return tuple(Row(**{**each, "cells": tuple(each["cells"])}) for each in page.evaluate(_ROWS))
+
+
+def shown_anchors(page: Page) -> list[str]:
+    """Return the cases that can be seen, in their order."""
+    return [row.anchor for row in all_rows(page) if row.is_shown]
+
+
+def choose(page: Page, *, text: str = "", kind: str = "", outcome: str = "") -> None:
+    """Filter the cases; what is empty chooses all."""
+    page.fill("#filter-text", text)
+    page.select_option("#filter-kind", kind)
+    page.select_option("#filter-outcome", outcome)
+
+
+def table_of(page: Page, kind: str) -> Locator:
+    """Return the table of a kind, whatever its name is."""
+    tables = page.locator(".kind-table")
+    kinds = tables.evaluate_all("all => all.map((each) => each.dataset.kind)")
+    return tables.nth(kinds.index(kind))
+
+
+def headings(page: Page, kind: str) -> list[str]:
+    """Return the titles of the columns that can be sorted by."""
+    return list(page.evaluate(_HEADINGS, kind))
+
+
+def sort_by(page: Page, kind: str, title: str) -> list[str]:
+    """Choose a heading; return the cases of the table in their order then."""
+    buttons = table_of(page, kind).locator("th[aria-sort] button")
+    buttons.nth([each.rstrip(" ↑↓") for each in buttons.all_inner_texts()].index(title)).click()
+    return [row.anchor for row in all_rows(page) if row.kind == kind]
+
+
+def body_of(page: Page, case_id: str) -> Locator:
+    """Return the part of a table that is a case's."""
+    return by_id(page, case_anchor(case_id))
+
+
+def by_id(page: Page, element_id: str) -> Locator:
+    """Return an element by its id, whatever characters that has."""
+    escaped = page.evaluate("(id) => CSS.escape(id)", element_id)
+    return page.locator(f"#{escaped}")
+
+
+def open_details(page: Page, case_ids: Sequence[str]) -> None:
+    """Open cases by a click each."""
+    for case_id in case_ids:
+        body_of(page, case_id).locator("summary").first.click()
+
+
+def overflow_px(page: Page) -> int:
+    """Return by how much the page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

@@ -1,0 +1,41 @@
+"""The ``/sys`` and ``/proc`` of four boards, made from the texts in tests/device/trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TREES = Path(__file__).parent / "device" / "trees"
+
+BOARDS = ("rubikpi", "orangepi5", "raspberrypi5", "pixel8pro")
+
+#: Files that answer as no file of a disk does, as symbolic links to what the kernel has everywhere.
+UNREADABLE = Path("/proc/self/mem")  # EIO
+UNWRITABLE = Path("/proc/sys/kernel/ostype")  # EACCES or EPERM, for root, too; reads 'Linux'
+
+
+def plant(board: str, root: Path) -> Path:
+    """Make a board's tree below a folder, and return that."""
+    for line in (TREES / f"{board}.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            path, _, content = line.partition(" =")
+            put(root, path, content.removeprefix(" ").replace("\\n", "\n"))
+    return root
+
+
+def put(root: Path, path: str, content: str | bytes | Path | None) -> Path:
+    """Put a file there, in place of what there was: a text, bytes, a link to a path, or nothing at all."""
+    place = root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    if isinstance(content, Path):
+        place.symlink_to(content)
+    elif content is not None:
+        place.write_bytes(content if isinstance(content, bytes) else f"{content}\n".encode())
+    if path.startswith("usr/bin/") and not place.is_symlink() and place.is_file():
+        place.chmod(0o755)
+    return place
+
+
+def governors(root: Path, pattern: str = "**/scaling_governor") -> list[str]:
+    """Return the governors that are set, in the order of their paths."""
+    return [path.read_text().strip() for path in sorted(root.glob(pattern))]

@@ -1,0 +1,111 @@
+"""A board is calibrated from a desk, over real ssh, and runs over the link forecast by it; workers are replaced."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.lock import hold_lock, lock_state
+from perfsuite.device.lock_owner import LockOwner
+from perfsuite.measure.board.identity import board_identity
+from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.ceiling_store import stored_ceilings
+from perfsuite.measure.launch import environment_engine
+
+from .board_loopback import LoopbackBoard
+from .board_namespaces import ROOT
+from .board_runs import write_profile
+from .synthetic_calibration import N_THREADS
+
+#: The suite's Python on the board: its lock and its cache are in the board's home, and its workers follow a law.
+_AGENT = """
+import sys
+from pathlib import Path
+from perfsuite.device import lock
+from perfsuite.measure.board import agent, local_board
+home = Path({home!r})
+lock.lock_folders = lambda: (home / "locks",)
+local_board.materialize = lambda weights, cache_dir: cache_dir / f"{{weights.name}}.gguf"
+sys.executable = str(home / "worker")
+sys.exit(agent.main())
+"""
+
+_CALIBRATE = ("calibrate", "--device=bench", f"--threads={N_THREADS}", "--type=q8_0", "--rounds=1")
+
+
+@pytest.fixture
+def bench(loopback_board: LoopbackBoard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoopbackBoard:
+    """Return a board with the suite, which is the device ``bench`` of a desk with a cache of its own."""
+    home = loopback_board.home
+    (home / "locks").mkdir()
+    python, root = shlex.quote(sys.executable), shlex.quote(str(ROOT))
+    _script(home / "worker", f"for each; do plan=$last last=$each; done\ncd {root} && exec {python} -m ", answers=True)
+    agent = f"XDG_CACHE_HOME={shlex.quote(str(home / 'cache'))} PYTHONPATH={root} exec {python} -c "
+    _script(home / ".local/share/perfsuite/venv/bin/python", agent + shlex.quote(_AGENT.format(home=str(home))))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_profile(tmp_path, "bench", loopback_board.reach())
+    return loopback_board
+
+
+def _script(path: Path, text: str, *, answers: bool = False) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}{'tests.synthetic_calibration_run $plan $last' if answers else ''}\n")
+    path.chmod(0o755)
+
+
+def _header() -> str:
+    """Return what a run that takes the board and measures nothing says on what its forecasts stand."""
+    words = ["--device=bench", f"--threads={N_THREADS}", "-knothing", "--baseline=off", "-pno:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *words, "-pno:labgrid"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    found = re.search("perfsuite: forecasts from (.*)", done.stdout)
+    assert found is not None, done.stdout + done.stderr
+    return found[1]
+
+
+def test_a_calibration_over_a_link_serves_the_runs_over_it(
+    bench: LoopbackBoard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is measured on the board, kept at the desk under the board's identity, and found by the next run alone."""
+    assert _header().startswith("ceilings alone")
+    assert main([*_CALIBRATE]) == 0
+    told = capsys.readouterr().err
+    assert f"calibrate: stored in {tmp_path / 'cache'}" in told
+    build_id, cache_dir = environment_engine().build_id, tmp_path / "cache" / "perfsuite"
+    found = find_calibration(host_fingerprint(), build_id, N_THREADS, cache_dir, board=board_identity())
+    assert found is not None
+    assert find_calibration(host_fingerprint(), build_id, N_THREADS, cache_dir) is None
+    assert stored_ceilings(host_fingerprint(), N_THREADS, cache_dir, board=board_identity()) is not None
+    assert stored_ceilings(host_fingerprint(), N_THREADS, cache_dir) is None
+    assert _header() == f"calibration of {found.recorded_at}"
+    assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
+    assert lock_state(bench.home / "locks") is None
+
+
+def test_a_board_that_somebody_has_is_not_calibrated(
+    bench: LoopbackBoard, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The board's own lock decides: one line says who has it, and nothing is stored."""
+    anna = LockOwner.here(user="anna", host="desk", run_id="anna", purpose="pytest --device=bench")
+    with hold_lock(anna, folder=bench.home / "locks"):
+        assert main([*_CALIBRATE]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"perfsuite: error: bench: held by anna from desk .*\n", err)
+    assert not (tmp_path / "cache" / "perfsuite" / "calibrations").exists()
+
+
+def test_an_address_leads_elsewhere_than_the_profile(bench: LoopbackBoard, capsys: pytest.CaptureFixture[str]) -> None:
+    """What ``--address`` names is reached in place of the profile's way, and a mistake in it is one line."""
+    assert main([*_CALIBRATE, "--address=telnet:bench"]) == 2
+    assert capsys.readouterr().err.startswith("perfsuite: error: --address=telnet:bench: 'telnet' is no way")
+    assert main([*_CALIBRATE, "--address=ssh:127.0.0.1:1"]) == 2
+    assert "ssh 127.0.0.1:1: " in capsys.readouterr().err

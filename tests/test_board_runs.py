@@ -1,0 +1,396 @@
+"""Whole runs on a board, by ``pytest --device`` over real ssh, and what goes wrong with them.
+
+Each fault ends in one clear line, keeps what was measured, and leaves a board on which the next run works.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import platformdirs
+import psutil
+import pytest
+
+from perfsuite.device.lock_reading import account_name
+from perfsuite.workload.weights import materialize, resolve
+
+from . import farm_daemons
+from .board_clock import clock_library
+from .board_namespaces import NamespaceBoard
+from .board_runs import AGENT, NOTHING, Desk, EndedRun, awaited_free, in_replicate, is_let_go, kill_worker
+from .farm_daemons import awaited
+
+#: The governor that a board has, and the one that the desks' profile asks for.
+SAVING, ASKED = "schedutil", "performance"
+
+#: The exit codes of pytest.
+GOOD, FAILED, INTERRUPTED, REFUSED, NOTHING_RUN = 0, 1, 2, 4, 5
+
+
+def plant_governor(root: Path) -> Path:
+    """Make a tree of ``/sys`` with the control of one frequency; return the governor's file."""
+    policy = root / "devices" / "system" / "cpu" / "cpufreq" / "policy0"
+    policy.mkdir(parents=True)
+    (policy / "scaling_available_governors").write_text(f"{ASKED} {SAVING}\n")
+    (policy / "scaling_governor").write_text(f"{SAVING}\n")
+    processor = root / "devices" / "system" / "cpu" / "cpu0"
+    processor.mkdir()
+    (processor / "cpufreq").symlink_to("../cpufreq/policy0")
+    return policy / "scaling_governor"
+
+
+class Bench:
+    """A board with a governor, and a desk."""
+
+    def __init__(self, board: NamespaceBoard, governor: Path, desk: Desk) -> None:
+        self.board, self.desk, self._governor = board, desk, governor
+
+    @property
+    def governor(self) -> str:
+        """The board's governor now."""
+        return self._governor.read_text().strip()
+
+    def reset_governor(self) -> None:
+        """Do what a kernel does when it starts."""
+        self._governor.write_text(f"{SAVING}\n")
+
+    def await_rest(self) -> None:
+        """Wait until nobody has the board, and see that it is as before."""
+        awaited_free(self.board, lambda: self.governor == SAVING)
+
+    def require_next_run(self, *, measures: bool = False) -> None:
+        """See that a next run has the board without any step in between, and that all is as before afterwards."""
+        self.await_rest()
+        ended = self.desk.run("--perf-replicates=1") if measures else self.desk.run(*NOTHING)
+        expected = (GOOD, [], {1}) if measures else (NOTHING_RUN, [], set())
+        assert (ended.status, ended.errors, ended.sample_counts) == expected, ended.output
+        assert is_let_go(self.board)
+        assert self.governor == SAVING
+
+    def mend(self) -> None:
+        """Undo what a test that failed may have left."""
+        self.desk.clear()
+        self.board.kill(AGENT)
+        self.board.free_disk()
+        self.board.link_up()
+        self.board.files.trust()
+        for lock in self.board.outside("/run/lock").glob("*"):
+            shutil.rmtree(lock)
+        self.reset_governor()
+
+
+@pytest.fixture(scope="module")
+def shared(requires_board: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NamespaceBoard, Path]]:
+    """Give a board with the suite and a governor, which the tests here share, and the governor's file."""
+    tree = tmp_path_factory.mktemp("sys")
+    governor = plant_governor(tree)
+    board = NamespaceBoard(sys_tree=tree)
+    try:
+        board.link_suite()
+        yield board, governor
+    finally:
+        board.stop()
+
+
+@pytest.fixture
+def bench(shared: tuple[NamespaceBoard, Path], tmp_path: Path) -> Iterator[Bench]:
+    """Give the shared board with a desk of this test's own."""
+    board, governor = shared
+    made = Bench(board, governor, Desk(folder=tmp_path, reach=board.reach()))
+    yield made
+    made.mend()
+
+
+def only_error(ended: EndedRun) -> str:
+    """Return the one line that says what went wrong."""
+    (line,) = ended.errors
+    assert "Traceback" not in ended.output
+    return line
+
+
+def test_a_board_has_the_cases_of_a_local_run(bench: Bench) -> None:
+    """Over ssh and locally the same cases are measured, every one of them; the governor is set meanwhile only."""
+    there, here = bench.desk.run(), bench.desk.run("--perf-address=local")
+    assert list(there.cases) == list(here.cases)
+    assert there.cases
+    for ended in (there, here):
+        assert (ended.status, ended.sample_counts, ended.errors) == (GOOD, {3}, []), ended.output
+        assert all(each["measured_ns"] for each in ended.cases.values())
+    assert f"governor {ASKED}" in there.output
+    assert there.record is not None
+    assert there.record["board"]["hostname"] == bench.board.hostname
+    assert here.record is not None
+    assert [each.record["board"]["is_linked"] for each in (there, here) if each.record] == [True, False]
+    bench.await_rest()
+
+
+def test_a_link_that_comes_back_costs_nothing(bench: Bench) -> None:
+    """A run whose link is cut goes on when it is mended in time, and notes it; every replicate is there."""
+    run = bench.desk.start()
+    in_replicate(run, bench.board, 2)
+    bench.board.link_down()
+    run.until("trying to reach it again")
+    bench.board.link_up()
+    ended = run.end()
+    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {3}), ended.output
+    assert "the link was lost and came back" in ended.notes
+    bench.require_next_run()
+
+
+def test_a_link_that_stays_away_ends_the_run(bench: Bench) -> None:
+    """What was measured until a link was cut is kept as of an interrupted run; the board restores itself meanwhile."""
+    run = bench.desk.start("--perf-replicates=50")
+    in_replicate(run, bench.board, 3)
+    bench.board.link_down()
+    ended = run.end()
+    bench.await_rest()
+    bench.board.link_up()
+    assert ended.status == INTERRUPTED, ended.output
+    assert bench.board.address in only_error(ended)
+    assert ended.record is not None
+    assert ended.record["interrupted"]
+    assert min(ended.sample_counts) >= 2
+    bench.require_next_run()
+
+
+def test_a_worker_that_is_killed_is_told(bench: Bench) -> None:
+    """A worker that is killed on the board makes its cases INVALID, with the samples before it, and the run fail."""
+    run = bench.desk.start("--perf-replicates=50")
+    in_replicate(run, bench.board, 3)
+    kill_worker(bench.board)
+    ended = run.end()
+    assert ended.status == FAILED, ended.output
+    assert "SIGKILL" in only_error(ended)
+    assert ended.outcomes == {"invalid"}
+    assert min(ended.sample_counts) >= 2
+    bench.require_next_run()
+
+
+def test_an_agent_that_is_killed_is_followed_by_another(bench: Bench) -> None:
+    """Where the agent alone is killed, the run goes on with another one, which restores what the first has set."""
+    run = bench.desk.start("--perf-replicates=6")
+    in_replicate(run, bench.board, 2)
+    assert bench.board.kill(AGENT) == 1
+    ended = run.end()
+    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {6}), ended.output
+    assert "the link was lost and came back" in ended.notes
+    bench.require_next_run()
+
+
+def test_what_two_kills_leave_is_explained_and_unlocked(bench: Bench) -> None:
+    """Where agent and desk are killed at once, the next run names the command that frees and restores the board."""
+    run = bench.desk.start("--perf-replicates=50")
+    in_replicate(run, bench.board, 2)
+    os.kill(run.process.pid, signal.SIGSTOP)
+    assert bench.board.kill(AGENT) == 1
+    run.kill()
+    refused = bench.desk.run(*NOTHING)
+    assert (refused.status, bench.governor) == (REFUSED, ASKED), refused.output
+    assert "perfsuite devices unlock myboard" in only_error(refused)
+    assert refused.record is None
+    told = bench.desk.perfsuite("devices", "unlock", "myboard")
+    assert told.returncode == 0, told.stderr
+    bench.require_next_run(measures=True)
+
+
+def test_a_desk_that_is_killed_leaves_a_free_board(bench: Bench) -> None:
+    """After kill -9 of the desk's pytest the board restores and unlocks itself, and no worker goes on."""
+    run = bench.desk.start("--perf-replicates=50")
+    in_replicate(run, bench.board, 2)
+    assert bench.governor == ASKED
+    run.kill()
+    bench.await_rest()
+    assert not bench.board.processes(r"perfsuite\.measure")
+    bench.require_next_run()
+
+
+def test_an_interrupt_keeps_what_was_measured(bench: Bench) -> None:
+    """Ctrl-C ends a run on a board at once, with the replicates before it, and the board is as before."""
+    run = bench.desk.start("--perf-replicates=50")
+    in_replicate(run, bench.board, 3)
+    run.interrupt()
+    ended = run.end()
+    assert ended.status == INTERRUPTED, ended.output
+    assert ended.record is not None
+    assert ended.record["interrupted"]
+    assert min(ended.sample_counts) >= 2
+    assert ended.errors == []
+    bench.require_next_run()
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_board_that_reboots_is_measured_on(bench: Bench, cut: bool) -> None:
+    """A board that starts anew in the middle is taken again, whether the desk hears of it or not."""
+    run = bench.desk.start("--perf-replicates=4")
+    in_replicate(run, bench.board, 2)
+    bench.reset_governor()
+    bench.board.reboot(cut=cut)
+    ended = run.end()
+    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {4}), ended.output
+    assert "the link was lost and came back" in ended.notes
+    bench.require_next_run()
+
+
+def test_a_full_disk_is_told(bench: Bench) -> None:
+    """A board without space is refused in one line that says so; with space again it is measured."""
+    shutil.rmtree(bench.board.outside(".cache/perfsuite/models"), ignore_errors=True)
+    bench.board.fill_disk()
+    ended = bench.desk.run()
+    bench.board.free_disk()
+    assert ended.status in (FAILED, REFUSED), ended.output
+    assert "No space left" in only_error(ended)
+    assert "new" not in ended.outcomes
+    bench.require_next_run(measures=True)
+
+
+def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
+    """Where the disk fills up in the middle, what was measured is there, and the board is restored and free."""
+    run = bench.desk.start("--perf-replicates=6")
+    in_replicate(run, bench.board, 2)
+    bench.board.fill_disk()
+    ended = run.end()
+    bench.await_rest()
+    bench.board.free_disk()
+    assert ended.status in (GOOD, FAILED), ended.output
+    assert len(ended.errors) == (ended.status == FAILED), ended.output
+    assert min(ended.sample_counts) >= 1
+    bench.require_next_run()
+
+
+def test_another_host_key_is_refused(bench: Bench) -> None:
+    """A board whose host key has changed is not reached, and the line says how a user who knows why goes on."""
+    bench.board.change_host_key()
+    line = only_error(ended := bench.desk.run())
+    assert ended.status == REFUSED
+    assert "host key" in line
+    assert "ssh-keygen -f" in line
+    bench.board.files.trust()
+    bench.require_next_run()
+
+
+def test_another_key_is_refused(bench: Bench) -> None:
+    """A key that the board does not accept is named, with the command that gives the board one; nobody is asked."""
+    key = bench.desk.folder / "other_key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=20)
+    bench.desk.write_profile(replace(bench.board.reach(), identity_file=str(key)))
+    line = only_error(ended := bench.desk.run())
+    assert ended.status == REFUSED
+    assert f"the key {key} is not accepted" in line
+    assert "ssh-copy-id" in line
+
+
+def test_a_step_of_the_clock_changes_nothing(
+    shared: tuple[NamespaceBoard, Path],
+    start_board: Callable[..., NamespaceBoard],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """A day that the board's clock jumps in the middle is in no sample, and disturbs neither lock nor run."""
+    if clock_library() is None:
+        pytest.skip("boards: libfaketime is not installed; 'make boards' installs what is needed")
+    board = start_board(clock=True)
+    board.link_suite()
+    give_built(shared[0], board)
+    request.addfinalizer((desk := Desk(folder=tmp_path, reach=board.reach())).clear)
+    run = desk.start("--perf-replicates=6")
+    in_replicate(run, board, 1)
+    board.set_clock(86400)
+    assert run.process.poll() is None
+    ended = run.end()
+    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {6}), ended.output
+    assert min(min(each["samples_ns"]) for each in ended.cases.values()) > 0
+    assert max(max(each["samples_ns"]) for each in ended.cases.values()) < 10**9
+    awaited_free(board)
+
+
+def test_a_file_whose_put_was_interrupted_is_put_again(bench: Bench) -> None:
+    """A put of a GGUF file that is cut leaves no half of it; the next run puts it whole, and a third not again."""
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=cache_dir / "models")
+    model = shutil.copy(materialize(weights, cache_dir=cache_dir / "models"), bench.desk.folder / "own.gguf")
+    with slow_network(bench.board):
+        run = bench.desk.start(f"--model={model}")
+        run.until("putting")
+        stop_copy(run.process.pid)
+        cut = run.end()
+    assert cut.status == INTERRUPTED, cut.output
+    assert bench.board.address in only_error(cut)
+    bench.await_rest()
+    again = bench.desk.run(f"--model={model}", "--perf-replicates=1")
+    assert (again.status, again.sample_counts) == (GOOD, {1}), again.output
+    assert "putting" in again.output
+    assert "putting" not in bench.desk.run(f"--model={model}", "--perf-replicates=1").output
+    assert not list(bench.board.outside(bench.board.home).rglob(".perfsuite-*.*"))
+
+
+def give_built(board: NamespaceBoard, to: NamespaceBoard) -> None:
+    """Let a board have what another one has built."""
+    built = Path(".cache/perfsuite/native")
+    if board.outside(built).is_dir():
+        shutil.copytree(board.outside(built), to.outside(built))
+
+
+@contextmanager
+def slow_network(board: NamespaceBoard) -> Iterator[None]:
+    """Let the desk send 10 MB/s, so that a copy takes its time."""
+    discipline = ["dev", board.interface, "root", "tbf", "rate", "80mbit", "burst", "64kb", "latency", "50ms"]
+    told = subprocess.run(["tc", "qdisc", "add", *discipline], capture_output=True, text=True, check=False, timeout=20)
+    if told.returncode:
+        pytest.skip(f"boards: this machine cannot slow a network down ({told.stderr.strip()})")
+    try:
+        yield
+    finally:
+        subprocess.run(["tc", "qdisc", "del", "dev", board.interface, "root"], check=True, timeout=20)
+
+
+def stop_copy(pid: int) -> None:
+    """Kill the ssh that a run has started to copy a file, as soon as it is there."""
+
+    def killed() -> list[psutil.Process]:
+        children = psutil.Process(pid).children(recursive=True)
+        found = [each for each in children if each.name() == "ssh" and "bytes arrived" in " ".join(each.cmdline())]
+        for each in found:
+            each.kill()
+        return found
+
+    awaited(killed, 20.0)
+
+
+def test_two_runs_come_one_after_the_other(bench: Bench) -> None:
+    """A second run is refused in one line that says who has the board; one that waits comes after the first."""
+    first = bench.desk.start("--perf-replicates=15")
+    in_replicate(first, bench.board, 1)
+    waiting = bench.desk.start("--perf-wait=50s", *NOTHING)
+    refused = bench.desk.run(*NOTHING)
+    assert first.process.poll() is None
+    assert refused.status == REFUSED, refused.output
+    user = account_name(os.getuid())
+    assert f"held by {user} from {socket.gethostname()} (pytest --device=myboard)" in only_error(refused)
+    assert waiting.process.poll() is None
+    assert "wait" in waiting.output
+    assert (first.end().status, waiting.end().status) == (GOOD, NOTHING_RUN), waiting.output
+    bench.await_rest()
+
+
+def test_a_run_on_a_farm(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --farm a run borrows its board, whose address the farm knows, measures there, and gives it back."""
+    service = {"address": bench.board.address, "port": bench.board.reach().port, "username": "root"}
+    monkeypatch.setattr(farm_daemons, "_service", lambda _: service)
+    bench.desk.write_profile(replace(bench.board.reach(), address="root@none.invalid"))
+    with farm_daemons.running_farm(tmp_path) as farm:
+        place = farm.add_board("myboard")
+        run = bench.desk.start(f"--farm={farm.coordinator}")
+        in_replicate(run, bench.board, 1)
+        assert not farm.is_free(place)
+        ended = run.end()
+        assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {3}), ended.output
+        awaited(lambda: farm.is_free(place))
+    bench.await_rest()

@@ -1,0 +1,232 @@
+"""The test boards themselves: what a test does to one is what happens, and nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.target.opening import open_target
+from perfsuite.device.target.protocol import Target
+from perfsuite.device.work_folder import sweep
+
+from . import board_loopback
+from .board_clock import clock_library
+from .board_loopback import LoopbackBoard, loopback_obstacle
+from .board_namespaces import NamespaceBoard, board_obstacle
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def opened(board: NamespaceBoard | LoopbackBoard) -> Target:
+    """The way to a board, over ssh."""
+    return open_target(board.reach())
+
+
+def traces_of(board: NamespaceBoard, inside: tuple[int, ...]) -> list[str]:
+    """What is here of a board: its cable, its mounts, its processes, its folder."""
+    mounts = Path("/proc/mounts").read_text().splitlines()
+    files = [Path(f"/sys/class/net/{board.interface}"), *(Path(f"/proc/{pid}") for pid in inside), board.folder]
+    return [*(str(each) for each in files if each.exists()), *(line for line in mounts if str(board.folder) in line)]
+
+
+def test_what_is_missing_for_a_board_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without root or without a program there is no board, and the reason is named."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    if board_obstacle.__wrapped__() != "namespaces with a network of their own need root":
+        assert "'make boards' installs what is needed" in (board_obstacle.__wrapped__() or "")
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    for obstacle in (board_obstacle, loopback_obstacle):
+        assert obstacle.__wrapped__() == "there is no ssh; 'make boards' installs what is needed"
+
+
+def test_a_board_is_a_machine_of_its_own(fresh_board: NamespaceBoard) -> None:
+    """Name, machine id, boot id, home, /tmp and processes are not this machine's."""
+    target = opened(fresh_board)
+    script = "hostname; cat /etc/machine-id /proc/sys/kernel/random/boot_id; echo $HOME; ls -A /tmp; ls -d /proc/[0-9]*"
+    told = target.run(["sh", "-c", script]).text.split("\n")
+    assert told[:4] == [fresh_board.hostname, fresh_board.machine_id, fresh_board.boot_id, str(fresh_board.home)]
+    assert 1 < len(told[4:]) < 15
+    assert socket.gethostname() != fresh_board.hostname
+    target.close()
+
+
+def test_nothing_of_a_board_is_left(requires_board: None) -> None:
+    """After its stop there is no interface, no mount, no process and no folder of it."""
+    board = NamespaceBoard()
+    opened(board).run(["true"])
+    inside = board.processes()
+    assert len(traces_of(board, inside)) == len(inside) + 2
+    board.stop()
+    board.stop()
+    end = time.monotonic() + 10  # the kernel takes its time with interfaces
+    while (left := traces_of(board, inside)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert left == []
+
+
+def test_nothing_of_a_board_is_left_after_a_kill(requires_board: None) -> None:
+    """Where the tests are killed, its interface and processes go with them, its folder when the next board is made."""
+    code = (
+        "import os, signal, tests.board_namespaces as boards\nboard = boards.NamespaceBoard()\n"
+        "print(board.folder, board.interface, *board.processes(), flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    folder, interface, *inside = told.stdout.split()
+    assert inside
+    end = time.monotonic() + 10
+    places = [Path(f"/sys/class/net/{interface}"), *(Path(f"/proc/{pid}/ns/pid") for pid in inside)]
+    while any(map(os.path.lexists, places)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(map(os.path.lexists, places))
+    sweep(str(Path(folder).parent))  # as the next tests do
+    assert not Path(folder).exists()
+
+
+def test_boards_stand_side_by_side(start_board: Callable[..., NamespaceBoard]) -> None:
+    """Two boards have two names and two addresses, and each answers for itself."""
+    boards = [start_board(), start_board()]
+    assert [opened(each).run(["hostname"]).text for each in boards] == [each.hostname for each in boards]
+    assert boards[0].address != boards[1].address
+
+
+def test_a_reboot_ends_processes_and_keeps_the_home(fresh_board: NamespaceBoard) -> None:
+    """After a reboot the boot id is new, /tmp is empty, no process is left, and what was in the home still is."""
+    before = fresh_board.boot_id
+    fresh_board.run("sh", "-c", "echo kept >kept; echo lost >/tmp/lost; (setsid sleep 1234 >/dev/null 2>&1 &)")
+    assert fresh_board.processes("sleep 1234")
+    fresh_board.reboot(cut=True)
+    told = opened(fresh_board).run(["sh", "-c", "cat kept /proc/sys/kernel/random/boot_id; ls -A /tmp"])
+    kept, boot_id, *left = told.text.split("\n")
+    assert (kept, boot_id) == ("kept", fresh_board.boot_id)
+    assert "lost" not in left  # the checkout may lie there
+    assert fresh_board.boot_id != before
+    assert not fresh_board.processes("sleep 1234")
+
+
+def test_a_cut_link_lets_nothing_through(fresh_board: NamespaceBoard) -> None:
+    """While the link is down nobody can connect; afterwards everybody can."""
+    fresh_board.link_down()
+    with pytest.raises(OSError, match=r"timed out|No route|unreachable"):
+        socket.create_connection((fresh_board.address, 2222), timeout=1)
+    fresh_board.link_up()
+    assert opened(fresh_board).run(["true"]).status == 0
+
+
+def test_a_full_disk_is_full(fresh_board: NamespaceBoard) -> None:
+    """On a full disk nothing can be written, until it is freed."""
+    fresh_board.fill_disk()
+    assert "No space left" in fresh_board.run("dd", "if=/dev/zero", "of=more", "bs=64k", "count=1").stderr
+    fresh_board.free_disk()
+    assert fresh_board.run("dd", "if=/dev/zero", "of=more", "bs=64k", "count=1").returncode == 0
+
+
+def test_a_wrong_clock_is_wrong_in_running_processes(start_board: Callable[..., NamespaceBoard]) -> None:
+    """A step of the clock reaches a process that runs already; its monotonic clock goes on."""
+    if clock_library() is None:
+        pytest.skip("boards: libfaketime is not installed; 'make boards' installs what is needed")
+    board = start_board(clock=True)
+    board.link_suite()
+    code = "import sys, time\nfor line in sys.stdin: print(time.time(), time.monotonic(), flush=True)"
+    process = opened(board).start(["~/.local/share/perfsuite/venv/bin/python", "-c", code])
+    assert process.stdin is not None
+    assert process.stdout is not None
+    seen = []
+    for offset_s in (0, 86400):
+        board.set_clock(offset_s)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        seen.append([float(each) for each in process.stdout.readline().split()])
+    process.communicate()
+    assert abs(seen[0][0] - time.time()) < 60
+    assert seen[1][0] - seen[0][0] > 86000
+    assert seen[1][1] - seen[0][1] < 60
+
+
+def test_a_tree_stands_for_sys(start_board: Callable[..., NamespaceBoard], tmp_path: Path) -> None:
+    """What the tree has is what the board has, the rest is the machine's, and what the board writes is in the tree."""
+    zone = tmp_path / "sys" / "class" / "thermal" / "thermal_zone0"
+    policy = tmp_path / "sys" / "devices" / "system" / "cpu" / "cpufreq" / "policy0"
+    for folder in (zone, policy):
+        folder.mkdir(parents=True)
+    (zone / "temp").write_text("41000\n")
+    (policy / "scaling_governor").write_text("ondemand\n")
+    script = (
+        "cat /sys/class/thermal/thermal_zone0/temp /sys/devices/system/cpu/cpufreq/policy0/scaling_governor;"
+        "echo performance >/sys/devices/system/cpu/cpufreq/policy0/scaling_governor; ls /sys/class/net | grep -c lo;"
+        "ls /sys/devices/system/cpu | grep -c online; ls /sys/class | grep -cx -e hwmon -e power_supply"
+    )
+    told = opened(start_board(sys_tree=tmp_path / "sys")).run(["sh", "-c", script])
+    assert told.text.split("\n") == ["41000", "ondemand", "1", "1", "0"]
+    assert (policy / "scaling_governor").read_text() == "performance\n"
+
+
+def test_processes_are_killed_by_what_they_are_called(fresh_board: NamespaceBoard) -> None:
+    """A pattern kills its processes on the board, and no process of this machine."""
+    own = subprocess.Popen(["sleep", "4321"])
+    fresh_board.run("sh", "-c", "(setsid sleep 4321 >/dev/null 2>&1 &)")
+    assert fresh_board.kill("sleep 4321") == 1
+    assert own.poll() is None
+    own.kill()
+    own.wait()
+
+
+def test_a_loopback_board_has_its_own_home(loopback_board: LoopbackBoard) -> None:
+    """An sshd on a loopback port, as whoever runs the tests, with a home of its own."""
+    target = opened(loopback_board)
+    assert target.run(["sh", "-c", 'echo "$HOME"; id -u']).text.split("\n") == [
+        str(loopback_board.home),
+        f"{os.geteuid()}",
+    ]
+    target.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a /run of its own takes root")
+def test_the_lock_of_a_loopback_board_is_its_own(requires_loopback_board: None) -> None:
+    """Two of them, of two runs of the tests, can each be taken; neither is this machine's."""
+    program = (
+        "import sys; from perfsuite.device.lock import hold_lock; from perfsuite.device.lock_owner import LockOwner\n"
+        "owner = LockOwner.here(user='ann', host='desk', run_id=sys.argv[1], purpose='a test')\n"
+        "with hold_lock(owner): print('held', flush=True); sys.stdin.read()"
+    )
+    with ExitStack() as ends:
+        for run_id in ("one", "two"):
+            ends.callback((board := LoopbackBoard()).stop)
+            ends.callback((target := opened(board)).close)
+            process = target.start(["env", f"PYTHONPATH={ROOT}", sys.executable, "-c", program, run_id])
+            assert process.stdin is not None
+            ends.enter_context(process)
+            ends.callback(process.stdin.close)
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"held\n"
+
+
+def test_a_port_that_somebody_takes_first_is_left_to_him(
+    requires_loopback_board: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one is tried, and what listens there is the board's own sshd."""
+    free = board_loopback._free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter([taken.getsockname()[1], free])
+        monkeypatch.setattr(board_loopback, "_free_port", lambda: next(ports))
+        board = LoopbackBoard()
+    try:
+        assert board.files.port == free
+        assert opened(board).run(["echo", "here"]).text == "here"
+    finally:
+        board.stop()
+
+
+def test_the_shared_board_has_the_suite(board: NamespaceBoard) -> None:
+    """The suite of this checkout can be called on the board by its usual path."""
+    python = "~/.local/share/perfsuite/venv/bin/python"
+    told = opened(board).run([python, "-c", "import perfsuite; print(perfsuite.__file__)"])
+    assert told.text == str(ROOT / "perfsuite" / "__init__.py")

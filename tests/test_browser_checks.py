@@ -1,0 +1,141 @@
+"""What the tests of the report look for in the browser is found where it is there: pages with one defect each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .browser_axe import axe_violations
+from .browser_charts import seen_charts
+from .browser_chromium import a_limit, at_most, skip_without_browser, the_browser, visit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+skip_without_browser()
+
+#: As strict as that of a report.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+MARK = '<g class="mark-rect role-mark marks"><path d="M10,10h80v20h-80Z" {style}></path></g>'
+LABEL = '<g class="mark-text role-axis-label"><text x="{x}" y="60" fill="{fill}" font-size="12">label</text></g>'
+
+
+browser = pytest.fixture(scope="module")(the_browser)
+limit = pytest.fixture(autouse=True)(a_limit)
+
+
+def document(folder: Path, body: str, policy: str = POLICY) -> Path:
+    """Write a page that is in order but for its body."""
+    path = folder / "page.html"
+    head = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}"><title>t</title>'
+    main = f"<main><h1>Title</h1>{body}</main>"
+    path.write_text(f'<!doctype html><html lang="en"><head>{head}</head><body>{main}</body></html>', "utf-8")
+    return path
+
+
+def chart(content: str, figure_style: str = "width: 300px") -> str:
+    """Return a figure with a picture of 200 x 80."""
+    svg = f'<svg width="200" height="80" role="img" aria-label="a">{content}</svg>'
+    return f'<figure class="chart" data-figure="one" style="margin: 0; {figure_style}">{svg}</figure>'
+
+
+def test_a_page_in_order_has_no_problem(browser: Browser, tmp_path: Path) -> None:
+    """A picture with a mark and a label, and a strict policy, is found without fault."""
+    content = MARK.format(style='fill="#36c"') + LABEL.format(x=10, fill="#111")
+    with visit(browser, document(tmp_path, chart(content))) as seen:
+        charts = seen_charts(seen.page)
+        assert [(each.place, each.n_marks, each.defects) for each in charts] == [("one", 1, ())]
+        assert axe_violations(seen.page) == []
+        assert seen.problems == []
+
+
+@pytest.mark.parametrize(
+    ("content", "defect"),
+    [
+        ("", "has no mark that can be seen"),
+        (LABEL.format(x=10, fill="#111"), "has no mark that can be seen"),
+        (MARK.format(style='fill="#fff"'), "has no mark that can be seen"),
+        (MARK.format(style='fill="#36c" opacity="0"'), "has no mark that can be seen"),
+        (MARK.format(style='fill="none"'), "has no mark that can be seen"),
+        (MARK.format(style='fill="#36c" transform="translate(500)"'), "has no mark that can be seen"),
+        ('<g class="mark-rule role-axis-grid"><path d="M0,9h90v9" stroke="#000"/></g>', "has no mark that can be seen"),
+        (MARK.format(style='fill="#36c"') + LABEL.format(x=190, fill="#111"), "cuts off 'label'"),
+        (MARK.format(style='fill="#36c" role="graphics-symbol"'), "tells its insides to who reads by ear"),
+        (MARK.format(style='fill="#36c"') + LABEL.format(x=10, fill="#ddd"), "writes 'label' too pale"),
+    ],
+)
+def test_a_picture_without_visible_marks_is_found(browser: Browser, tmp_path: Path, content: str, defect: str) -> None:
+    """Nothing, ink as white as the paper, marks outside, words cut off or pale: each is a defect."""
+    with visit(browser, document(tmp_path, chart(content))) as seen:
+        assert [each.defects for each in seen_charts(seen.page)] == [(defect,)]
+
+
+def test_a_picture_beyond_its_figure_is_found(browser: Browser, tmp_path: Path) -> None:
+    """A picture that is wider than its figure is a defect."""
+    content = MARK.format(style='fill="#36c"')
+    with visit(browser, document(tmp_path, chart(content, "width: 150px"))) as seen:
+        assert seen_charts(seen.page)[0].defects == ("is larger than its figure",)
+
+
+def test_a_picture_without_a_name_is_found(browser: Browser, tmp_path: Path) -> None:
+    """A picture that says nothing to who does not see it is a defect."""
+    nameless = chart(MARK.format(style='fill="#36c"')).replace('aria-label="a"', 'aria-label=" "')
+    with visit(browser, document(tmp_path, nameless)) as seen:
+        assert seen_charts(seen.page)[0].defects == ("has no name",)
+
+
+def test_a_figure_that_stays_empty_is_found(browser: Browser, tmp_path: Path) -> None:
+    """A figure that is shown and has no picture is a defect after a while; a hidden one is none."""
+    body = '<figure class="chart" data-figure="one">a</figure>'
+    hidden = '<details><summary>more</summary><figure class="chart" data-figure="two">b</figure></details>'
+    with visit(browser, document(tmp_path, body + hidden)) as seen:
+        seen.page.set_default_timeout(300)
+        assert [(each.place, each.defects) for each in seen_charts(seen.page)] == [("one", ("was not drawn",))]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("<script>console.error('broken')</script>", "error on the console: broken"),
+        ("<script>console.warn('odd')</script>", "warning on the console: odd"),
+        ("<script>throw new Error('gone')</script>", "a script failed: gone"),
+        ("<script>alert(1)</script>", "opened a dialog: 1"),
+        ("<img alt='a' src='https://example.invalid/a.png'>", "Content Security Policy"),
+    ],
+)
+def test_what_goes_wrong_is_kept(browser: Browser, tmp_path: Path, body: str, problem: str) -> None:
+    """Messages of the console, errors, dialogs, and what the policy refuses are problems."""
+    with visit(browser, document(tmp_path, body)) as seen:
+        assert problem in "; ".join(seen.problems)
+
+
+def test_a_request_is_refused_and_kept(browser: Browser, tmp_path: Path) -> None:
+    """Where the policy lets a request pass, it is a problem and does not leave the browser."""
+    body = "<img alt='a' src='https://example.invalid/a.png'>"
+    with visit(browser, document(tmp_path, body, policy="default-src *")) as seen:
+        assert "asked for https://example.invalid/a.png" in seen.problems
+
+
+def test_a_neighbouring_file_counts_as_a_request(browser: Browser, tmp_path: Path) -> None:
+    """A page that needs a file beside it is not one file."""
+    (tmp_path / "style.css").write_text("p { color: red }")
+    body = "<link rel='stylesheet' href='style.css'>"
+    with visit(browser, document(tmp_path, body, policy="default-src * file:")) as seen:
+        assert [each.endswith("style.css") for each in seen.problems if each.startswith("asked for")] == [True]
+
+
+def test_axe_finds_pale_words(browser: Browser, tmp_path: Path) -> None:
+    """Words that are hard to read are told with their place."""
+    with visit(browser, document(tmp_path, "<p style='color: #ccc'>pale</p>")) as seen:
+        assert [each.split(":")[0] for each in axe_violations(seen.page)] == ["color-contrast"]
+
+
+def test_a_page_that_hangs_is_left(browser: Browser, tmp_path: Path) -> None:
+    """Waiting for a page that is busy for ever ends."""
+    forever = "(() => { for (;;); })()"
+    hangs = pytest.raises(TimeoutError, match="no answer within 1 s")
+    with visit(browser, document(tmp_path, "")) as seen, hangs, at_most(1):
+        seen.page.evaluate(forever)

@@ -1,0 +1,111 @@
+"""Times a case's trend over a large history in fresh processes.
+
+Three layouts: as appending leaves it, which merges every 65 files; nothing merged at all, which no perfsuite leaves but
+a folder of copied files may be; and one file, as `perfsuite history compact` leaves it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from perfsuite.report.history.append import MOST_LOOSE, fill_table
+from perfsuite.report.history.compaction import compact, merge_loose
+from perfsuite.report.history.database import database
+from perfsuite.report.history.folder import loose_files, loose_path
+from perfsuite.report.history.parquet import write_rows
+from perfsuite.report.history.rows import run_rows
+from perfsuite.testing.run_files import synthetic_run
+
+_BEGAN_AT = datetime(2023, 3, 1, 2)
+
+#: What each fresh process does: as `perfsuite history trend` does, with the import of DuckDB.
+_QUERY = """
+import json, re, sys, time
+began_s = time.perf_counter()
+from pathlib import Path
+from perfsuite.report.history import open_history, trend_of
+with open_history(Path(sys.argv[1])) as history:
+    n_points = len(trend_of(history, sys.argv[2]))
+print(json.dumps({
+    "query_s": round(time.perf_counter() - began_s, 3),
+    "peak_mb": round(int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1000.0, 1),
+    "n_points": n_points,
+}))
+"""
+
+_LIMIT_S = 120
+
+
+def make_runs(history_dir: Path, n_runs: int, n_cases: int, *, merges: bool) -> str:
+    """Write a file a run, every run with its own times; return the id of a case that all of them hold."""
+    run = synthetic_run(n_cases=n_cases)
+    with database() as connection:
+        fill_table(connection, run_rows(run))
+        for index in range(n_runs):
+            began_at, run_id = _BEGAN_AT + timedelta(days=index), f"{index:016x}"
+            connection.execute(_RUN_OF_ITS_OWN, [run_id, began_at, index])
+            write_rows(connection, "each_run", loose_path(history_dir, began_at, run_id))
+            if merges and len(loose_files(history_dir)) > MOST_LOOSE:
+                merge_loose(history_dir)
+    return run.judgements[len(run.judgements) // 2].case_id
+
+
+_RUN_OF_ITS_OWN = """
+CREATE OR REPLACE TABLE each_run AS SELECT * REPLACE (
+  $1 AS run_id, $2 AS started_at, sha1($1) AS commit_sha,
+  (measured_ns * (0.9 + 0.2 * (hash(case_id, $3) % 1000) / 1000.0))::BIGINT AS measured_ns,
+  list_transform(
+    samples_ns, lambda each, place: (each * (0.9 + 0.2 * (hash(case_id, $3, place) % 1000) / 1000.0))::BIGINT)
+    AS samples_ns
+) FROM run_rows
+"""
+
+
+def timed(history_dir: Path, case_id: str, n_repeats: int) -> dict[str, Any]:
+    """Ask for a case's trend in fresh processes; return the slowest and the largest of them, and the files."""
+    told = [json.loads(_fresh(history_dir, case_id)) for _ in range(n_repeats)]
+    files = list(history_dir.rglob("*.parquet"))
+    return {
+        "n_files": len(files),
+        "files_mb": round(sum(path.stat().st_size for path in files) / 1e6, 1),
+        "n_points": told[0]["n_points"],
+        "query_s": [each["query_s"] for each in told],
+        "peak_mb": max(each["peak_mb"] for each in told),
+    }
+
+
+def _fresh(history_dir: Path, case_id: str) -> str:
+    command = [sys.executable, "-c", _QUERY, str(history_dir), case_id]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=_LIMIT_S).stdout
+
+
+def main() -> None:
+    """Make both layouts, time them, and print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=1000, metavar="N", help="default 1000")
+    parser.add_argument("--cases", type=int, default=500, metavar="N", help="default 500")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="fresh processes each; default 5")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        appended, unmerged = Path(folder) / "appended", Path(folder) / "unmerged"
+        told: dict[str, Any] = {"n_runs": options.runs, "n_cases": options.cases}
+        for name, history_dir in (("appended", appended), ("unmerged", unmerged)):
+            case_id = make_runs(history_dir, options.runs, options.cases, merges=history_dir is appended)
+            told[name] = timed(history_dir, case_id, options.repeats)
+        began_s = time.perf_counter()
+        compact(unmerged)
+        told["compact_s"] = round(time.perf_counter() - began_s, 2)
+        told["compacted"] = timed(unmerged, case_id, options.repeats)
+    print(json.dumps(told, indent=1))
+
+
+if __name__ == "__main__":
+    main()
