@@ -13,7 +13,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock.owner import LockOwner
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
@@ -28,10 +28,10 @@ from .synthetic_calibration import N_THREADS
 _AGENT = """
 import sys
 from pathlib import Path
-from perfsuite.device import lock
+from perfsuite.device.lock import holding
 from perfsuite.measure.board import agent, local_board
 home = Path({home!r})
-lock.lock_folders = lambda: (home / "locks",)
+holding.lock_folders = lambda: (home / "locks",)
 local_board.materialize = lambda weights, cache_dir: cache_dir / f"{{weights.name}}.gguf"
 sys.executable = str(home / "worker")
 sys.exit(agent.main())

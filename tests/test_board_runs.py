@@ -19,7 +19,7 @@ import platformdirs
 import psutil
 import pytest
 
-from perfsuite.device.lock_reading import account_name
+from perfsuite.device.lock.reading import account_name
 from perfsuite.workload.weights import materialize, resolve
 
 from . import farm_daemons

@@ -11,7 +11,7 @@ from perfsuite.device.reach import WAYS, Reach
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
-    from perfsuite.device.profile_file import ProfileFile
+    from perfsuite.device.profile.file import ProfileFile
 
 _ABOUT = """
 The profile says how the device is reached, and takes over everything else from the one that it is like: change single
@@ -66,8 +66,8 @@ def _add_reach(parser: argparse.ArgumentParser) -> None:
 
 
 def _add(options: argparse.Namespace) -> int:
-    from perfsuite.device.profile_building import built
-    from perfsuite.device.profile_layers import layered_from
+    from perfsuite.device.profile.building import built
+    from perfsuite.device.profile.layers import layered_from
     from perfsuite.errors import DeviceError
     from perfsuite.records.whole_file import write_whole_bytes
 
@@ -83,8 +83,8 @@ def _add(options: argparse.Namespace) -> int:
 
 def _draft(options: argparse.Namespace) -> tuple[ProfileFile, Path]:
     """Return the file as it is to be, and where; a name or a key that cannot be is refused."""
-    from perfsuite.device.profile_file import ProfileFile
-    from perfsuite.device.profile_search import NAME_RULE, is_name, own_folders, user_folder
+    from perfsuite.device.profile.file import ProfileFile
+    from perfsuite.device.profile.search import NAME_RULE, is_name, own_folders, user_folder
     from perfsuite.errors import DeviceError
 
     if not is_name(options.name):
@@ -133,7 +133,7 @@ def _toml(value: str | int) -> str:
 
 
 def _tell_next(name: str, path: Path) -> None:
-    from perfsuite.device.profile_search import own_folders, profile_files
+    from perfsuite.device.profile.search import own_folders, profile_files
 
     if path.parent.absolute() not in [folder.absolute() for folder in own_folders()]:
         print(f"profiles are looked for in {' and '.join(map(str, own_folders()))}: put it there to use it")

@@ -45,7 +45,7 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
     import platformdirs
 
     from perfsuite.device.lock import lock_state
-    from perfsuite.device.lock_state import Holder
+    from perfsuite.device.lock.state import Holder
     from perfsuite.device.setup.installations import installed_digest
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
 
@@ -68,7 +68,7 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
 
 
 def _restore_file(cache_dir: Path) -> str | None:
-    from perfsuite.device.lock_owner import STATE_FOLDER
+    from perfsuite.device.lock.owner import STATE_FOLDER
     from perfsuite.device.stability.restore_file import FILE_NAME
 
     path = cache_dir / STATE_FOLDER / FILE_NAME

@@ -9,7 +9,7 @@ from perfsuite.cli.command_help import add_action
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
-    from perfsuite.device.profile_file import ProfileFile
+    from perfsuite.device.profile.file import ProfileFile
 
 _ABOUT = """
 How each is reached, what it is, and where its profile comes from: a file of your own, or the suite. One's own goes
@@ -53,7 +53,7 @@ def _device(name: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from perfsuite.device.profile import find_profile
-    from perfsuite.device.profile_search import profile_files
+    from perfsuite.device.profile.search import profile_files
     from perfsuite.errors import DeviceError
 
     file = source(profile_files(name)[0])

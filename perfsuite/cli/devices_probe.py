@@ -85,7 +85,7 @@ def _reach(options: argparse.Namespace) -> Reach:
 
 def _output(options: argparse.Namespace) -> Path:
     """Return the file to write; one that is there is refused."""
-    from perfsuite.device.profile_search import NAME_RULE, is_name
+    from perfsuite.device.profile.search import NAME_RULE, is_name
 
     if options.device is not None and not is_name(options.device):
         raise DeviceError(f"{options.device}: is no name of a device: {NAME_RULE}")
@@ -103,8 +103,8 @@ def _checked_text(readings: Readings, reach: Reach, output: Path) -> str:
     import time
 
     from perfsuite.device.probe.profile_text import profile_text
-    from perfsuite.device.profile_checks import check_tables
-    from perfsuite.device.profile_file import ProfileFile
+    from perfsuite.device.profile.checks import check_tables
+    from perfsuite.device.profile.file import ProfileFile
 
     if sys.version_info >= (3, 11):
         import tomllib
@@ -127,7 +127,7 @@ def _write(text: str, output: Path) -> None:
 
 
 def _tell_next(device: str | None, output: Path) -> None:
-    from perfsuite.device.profile_search import own_folders
+    from perfsuite.device.profile.search import own_folders
 
     if device is not None and output.parent.resolve() in [each.resolve() for each in own_folders()]:
         print(f"next: perfsuite devices setup {device}, then perfsuite devices doctor {device}")

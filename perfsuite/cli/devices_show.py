@@ -12,7 +12,7 @@ from perfsuite.cli.devices_options import add_device_argument
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
     from perfsuite.device.profile import TheoreticalPeak
-    from perfsuite.device.profile_account import ProfileAccount
+    from perfsuite.device.profile.account import ProfileAccount
 
 _ABOUT = """
 Every value as a run takes it, with the file that it is from; what no file says is what the suite takes then. Below
@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _show_device(options: argparse.Namespace) -> int:
-    from perfsuite.device.profile_account import profile_account
+    from perfsuite.device.profile.account import profile_account
 
     account = profile_account(options.device, asked="")
     if options.json:

@@ -13,12 +13,12 @@ from perfsuite.errors import DeviceError, LockedError
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
-    from perfsuite.device.lock_state import LockState
+    from perfsuite.device.lock.state import LockState
     from perfsuite.device.profile import Profile
     from perfsuite.device.reach import Reach
 
 #: Nothing but the suite is run, whatever lies in the folder where a link begins, or is named by variables there.
-_COMMAND = ("-I", "-m", "perfsuite.device.lock_command")
+_COMMAND = ("-I", "-m", "perfsuite.device.lock.command")
 
 
 def add_parser(commands: Commands) -> None:
@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
-    """Let the device answer `perfsuite.device.lock_command`: this process does where the device is this machine.
+    """Let the device answer `perfsuite.device.lock.command`: this process does where the device is this machine.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
         The device cannot be reached.
     """
     if profile.reach.way == "local":
-        from perfsuite.device.lock_command import answer  # only where this machine is asked
+        from perfsuite.device.lock.command import answer  # only where this machine is asked
 
         plain = answer(words)
     else:
@@ -85,7 +85,7 @@ def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
 
 def _plain(output: str) -> dict[str, Any] | None:
     """Read the last line, before which a shell may have said something; None where it is no answer."""
-    from perfsuite.device.lock_state import LockState  # only where there is an answer
+    from perfsuite.device.lock.state import LockState  # only where there is an answer
 
     try:
         plain = json.loads(output.strip().rpartition("\n")[2])
@@ -105,7 +105,7 @@ def _shown(line: str) -> str:
 
 
 def _told(name: str, plain: dict[str, Any]) -> list[str]:
-    from perfsuite.device.lock_state import Holder, LockState  # only where there is an answer
+    from perfsuite.device.lock.state import Holder, LockState  # only where there is an answer
 
     if plain["lock"] is None:
         return [f"{name}: nobody has it", *plain["notes"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from perfsuite.device.profile_values import ADDRESS, PORT
+from perfsuite.device.profile.values import ADDRESS, PORT
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
 

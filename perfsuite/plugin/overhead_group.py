@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.lock_owner import STATE_FOLDER
+from perfsuite.device.lock.owner import STATE_FOLDER
 from perfsuite.device.work_folder import work_folder
 from perfsuite.expectation.cases import Case
 from perfsuite.measure.plan import LlamaPlan

@@ -12,10 +12,9 @@ import pytest
 from perfsuite import __version__
 from perfsuite.cli import devices_installed
 from perfsuite.cli.devices_installed import own_account, own_state
-from perfsuite.device import lock
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_state import Holder
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import Holder
 from perfsuite.device.setup.installed import QUESTION, read_installed
 
 
@@ -37,7 +36,7 @@ def test_the_llama_cpp_is_the_one_that_would_be_measured(monkeypatch: pytest.Mon
 def test_nothing_is_started_beside_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """While somebody has the device, no OpenCL driver and no eBPF helper is asked; where nobody has it, both are."""
     asked: list[str] = []
-    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     monkeypatch.setattr(devices_installed, "_opencl", lambda *_: asked.append("OpenCL") or (None, "none"))
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: asked.append("eBPF"))
     with hold_lock(LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")):
@@ -51,10 +50,10 @@ def test_nothing_is_started_beside_a_run(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_nothing_is_started_beside_a_run_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its process is there and may go on, though its heart has not beaten for long."""
     asked: list[str] = []
-    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     monkeypatch.setattr(devices_installed, "_opencl", lambda *_: asked.append("OpenCL") or (None, "none"))
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: asked.append("eBPF"))
-    monkeypatch.setattr("perfsuite.device.lock_state.SILENCE_LIMIT_S", -1.0)
+    monkeypatch.setattr("perfsuite.device.lock.state.SILENCE_LIMIT_S", -1.0)
     with hold_lock(LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")):
         beside = own_state(None)
     assert beside["lock"]["holder"] == Holder.HANGS.value

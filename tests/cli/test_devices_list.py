@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile_search import shipped_names
+from perfsuite.device.profile.search import shipped_names
 
 from .conftest import Streams
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import devices_unlock, main
-from perfsuite.device import lock, lock_command
-from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import STATE_FOLDER, LockOwner
-from perfsuite.device.lock_state import Holder, LockState
+from perfsuite.device.lock import hold_lock, lock_state
+from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.target import opening
@@ -36,8 +35,8 @@ BOARD = replace(find_profile("host"), name="board", reach=Reach(way="ssh", addre
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the lock of this machine, and what is to be restored on it, lie in folders of the test's own."""
-    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
-    monkeypatch.setattr(lock_command.platformdirs, "user_cache_dir", lambda _: str(tmp_path / "cache"))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr("perfsuite.device.lock.command.platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -82,7 +81,7 @@ def test_a_living_run_is_not_broken(capsys: Streams) -> None:
     """A run that is under way keeps the device, and the line names --force."""
     with hold_lock(OWNER):
         assert main(["devices", "unlock", "host"]) == 2
-        assert lock.lock_state() is not None
+        assert lock_state() is not None
     told = capsys.readouterr().err
     assert told.startswith("perfsuite: error: host: held by anna from desk (pytest --device=board)")
     assert "--force" in told
@@ -93,7 +92,7 @@ def test_force_breaks_it_and_says_what_goes_on(capsys: Streams) -> None:
     """The lock is gone, and the process that had it is named, since it was not ended."""
     with hold_lock(OWNER):
         assert main(["devices", "unlock", "host", "--force"]) == 0
-        assert lock.lock_state() is None
+        assert lock_state() is None
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("host: was held by anna")
     assert first.endswith("; unlocked")
@@ -105,7 +104,7 @@ def test_a_board_is_asked_over_its_link(monkeypatch: pytest.MonkeyPatch, capsys:
     link = linked(monkeypatch, 0, line(lock=STATE.to_plain(), notes=["scaling_governor: restored to 'schedutil'"]))
     assert main(["devices", "unlock", "board", "--force"]) == 0
     python = "~/.local/share/perfsuite/venv/bin/python"
-    assert link.asked == [[python, "-I", "-m", "perfsuite.device.lock_command", "break", "--force"]]
+    assert link.asked == [[python, "-I", "-m", "perfsuite.device.lock.command", "break", "--force"]]
     assert link.is_closed
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("board: was held by anna from desk (pytest --device=board), account pi there")
@@ -143,8 +142,8 @@ def test_a_board_without_the_suite_is_told(monkeypatch: pytest.MonkeyPatch, stat
 )
 def test_a_board_with_another_suite_is_told(monkeypatch: pytest.MonkeyPatch, output: bytes) -> None:
     """An answer of another kind is a line with the device's last words."""
-    linked(monkeypatch, 1, output, b"/usr/bin/python: No module named perfsuite.device.lock_command")
-    with pytest.raises(DeviceError, match=r"board: .*No module named perfsuite.device.lock_command.*setup board"):
+    linked(monkeypatch, 1, output, b"/usr/bin/python: No module named perfsuite.device.lock.command")
+    with pytest.raises(DeviceError, match=r"board: .*No module named perfsuite.device.lock.command.*setup board"):
         devices_unlock.answered(BOARD, ("break",))
 
 
@@ -178,7 +177,7 @@ def test_what_a_killed_run_left_is_restored(folder: Path, monkeypatch: pytest.Mo
     seen: list[tuple[Path, bool]] = []
 
     def restore(state_folder: Path) -> tuple[str, ...]:
-        seen.append((state_folder, lock.lock_state() is not None))
+        seen.append((state_folder, lock_state() is not None))
         return ("a governor was restored",)
 
     monkeypatch.setattr("perfsuite.device.stability.restore_file.restore_leftovers", restore)
@@ -189,7 +188,7 @@ def test_what_a_killed_run_left_is_restored(folder: Path, monkeypatch: pytest.Mo
 
 def test_the_module_is_a_program() -> None:
     """What a desk starts on a device prints one line of JSON."""
-    command = [sys.executable, "-m", "perfsuite.device.lock_command", "state"]
+    command = [sys.executable, "-m", "perfsuite.device.lock.command", "state"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert set(json.loads(done.stdout)) == {"lock", "notes"}
@@ -199,7 +198,7 @@ def test_the_module_is_a_program() -> None:
 _HOLDER = """
 import sys
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock.owner import LockOwner
 with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board"), beat_s=0.1):
     print("held", flush=True)
     sys.stdin.read()

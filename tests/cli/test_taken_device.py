@@ -24,7 +24,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.launch import RUN_ID_NAME
 from perfsuite.workload.shapes.operation import Operation
 
-from ..device.lock_processes import held_by, owner_called
+from ..device.lock.lock_processes import held_by, owner_called
 from ..sys_trees import put
 from .conftest import Refused, Streams
 

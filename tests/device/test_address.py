@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.device.address import asked_reach, reach_of
-from perfsuite.device.profile_values import ADDRESS
+from perfsuite.device.profile.values import ADDRESS
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock.owner import LockOwner
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError

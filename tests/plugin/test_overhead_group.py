@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.lock_owner import STATE_FOLDER
+from perfsuite.device.lock.owner import STATE_FOLDER
 from perfsuite.errors import MeasurementError
 from perfsuite.records.events import Phase
 from perfsuite.verdict.overhead import COST_PHASES, Overhead

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfsuite.device.lock_state import LockState
+from perfsuite.device.lock.state import LockState
 from perfsuite.device.probe.readings import Readings
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.installed import Installed

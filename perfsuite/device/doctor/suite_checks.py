@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from perfsuite.device.doctor.facts import Facts
 from perfsuite.device.doctor.finding import Finding, fail, ok, warn
-from perfsuite.device.lock_state import Holder
+from perfsuite.device.lock.state import Holder
 
 #: Clocks that differ by less are taken for one: a shell tells whole seconds.
 _MOST_CLOCK_DIFFERENCE_S = 2.0

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, TypeGuard
 
 from perfsuite.device.farm.client import Client
-from perfsuite.device.profile_values import ADDRESS, PORT
+from perfsuite.device.profile.values import ADDRESS, PORT
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from perfsuite.device.conditions import Conditions
 
 if TYPE_CHECKING:
-    from perfsuite.device.lock_held import HeldLock
+    from perfsuite.device.lock.held import HeldLock
     from perfsuite.device.stability.stabilised import Stability
 
 #: What somebody else's unlocking says of a run.
@@ -84,7 +84,7 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
         It cannot be locked, or lacks the processors that the conditions name.
     """
     from perfsuite.device.lock import hold_lock  # only whoever measures needs a lock, and the device's state
-    from perfsuite.device.lock_owner import STATE_FOLDER, LockOwner
+    from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner
     from perfsuite.device.stability.stabilised import stabilised
     from perfsuite.measure.board.orphans import end_orphans
 

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from perfsuite.device.lock import lock_state
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_state import Holder
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import Holder
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.measure.board.holding import Claim
 

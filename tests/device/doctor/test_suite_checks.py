@@ -13,8 +13,8 @@ from perfsuite.device.doctor.suite_checks import (
     check_reach,
     check_suite,
 )
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_state import Holder, LockState
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.device.reach import Reach
 
 from .device_facts import INSTALLED, STATE, facts, told

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from perfsuite.device.lock_reading import account_name
+from perfsuite.device.lock.reading import account_name
 from perfsuite.device.reach import Reach
 from perfsuite.measure.board.claiming import desk_claim
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, RUN_ID_NAME

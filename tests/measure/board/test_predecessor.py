@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_place import place_lock
-from perfsuite.device.lock_reading import LOCK_NAME
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.place import place_lock
+from perfsuite.device.lock.reading import LOCK_NAME
 from perfsuite.device.process_start import process_start
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.predecessor import end_predecessor

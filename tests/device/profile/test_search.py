@@ -8,7 +8,7 @@ import platformdirs
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.device.profile_search import (
+from perfsuite.device.profile.search import (
     is_name,
     own_folders,
     profile_files,

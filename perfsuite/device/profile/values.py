@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from perfsuite.device.profile_search import NAME_RULE, is_name
+from perfsuite.device.profile.search import NAME_RULE, is_name
 
 #: No part of it is what a shell, or a configuration of OpenSSH, could take for more than a name.
 _ADDRESS = re.compile(r"(?!.*@(?:[-@]|$))[A-Za-z0-9_:\[][A-Za-z0-9._%@:\[\]+-]*")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 
-from perfsuite.device.profile_file import SUFFIX, ProfileFile
+from perfsuite.device.profile.file import SUFFIX, ProfileFile
 from perfsuite.errors import DeviceError
 
 #: The machine that the command runs on: always the first of the names.

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock.owner import LockOwner
 from perfsuite.device.process_start import boot_id, pid_namespace, process_start
 
 OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_state import Holder, LockState, judged_holder, seconds_since
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import Holder, LockState, judged_holder, seconds_since
 
 OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
 STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.RUNS, beat_age_s=3.0, held_s=720.0)

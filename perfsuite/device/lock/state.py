@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock.owner import LockOwner
 from perfsuite.device.process_start import boot_id, pid_namespace, process_start
 
 #: A holder that was silent for longer hangs: twelve heartbeats.

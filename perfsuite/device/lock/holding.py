@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from perfsuite.device.held_signals import signals_held_off
-from perfsuite.device.lock_held import HeldLock
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_place import remove_lock
-from perfsuite.device.lock_reading import lock_folders, lock_states
-from perfsuite.device.lock_state import Holder, LockState
-from perfsuite.device.lock_taking import CHANGING, N_TRIES, take_lock
+from perfsuite.device.lock.held import HeldLock
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.place import remove_lock
+from perfsuite.device.lock.reading import lock_folders, lock_states
+from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.lock.taking import CHANGING, N_TRIES, take_lock
 from perfsuite.errors import LockedError
 
 

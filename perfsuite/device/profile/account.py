@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from perfsuite.device.profile_building import built
-from perfsuite.device.profile_file import ProfileFile
-from perfsuite.device.profile_layers import Layered, layered
-from perfsuite.device.profile_record import Profile
+from perfsuite.device.profile.building import built
+from perfsuite.device.profile.file import ProfileFile
+from perfsuite.device.profile.layers import Layered, layered
+from perfsuite.device.profile.record import Profile
 
 _NAMES = ("description", "kind", "memory_bytes", "default_model", "opencl_platform")
 _SHARES = ("session_spread_ratio", "max_waiting_ratio", "max_others_ratio", "ceiling_spread_ratio", "forecast_least_ns")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.profile_checks import check_tables
-from perfsuite.device.profile_file import ProfileFile
-from perfsuite.device.profile_search import HOST, profile_files, shipped_file, unknown_device
+from perfsuite.device.profile.checks import check_tables
+from perfsuite.device.profile.file import ProfileFile
+from perfsuite.device.profile.search import HOST, profile_files, shipped_file, unknown_device
 from perfsuite.errors import DeviceError
 
 #: The key by which a profile takes over another one.

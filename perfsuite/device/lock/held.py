@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfsuite.device.held_signals import signals_held_off
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_place import PlacedLock, remove_lock
-from perfsuite.device.lock_reading import lock_states, read_lock
-from perfsuite.device.lock_state import Holder, LockState
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.place import PlacedLock, remove_lock
+from perfsuite.device.lock.reading import lock_states, read_lock
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 #: Longest to wait for a beat that is being written.

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device import lock_place
-from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_place import PlacedLock, place_lock, remove_lock
-from perfsuite.device.lock_reading import LOCK_NAME, read_lock
-from perfsuite.device.lock_state import Holder
+from perfsuite.device.lock import hold_lock, place
+from perfsuite.device.lock.place import PlacedLock, place_lock, remove_lock
+from perfsuite.device.lock.reading import LOCK_NAME, read_lock
+from perfsuite.device.lock.state import Holder
 from perfsuite.errors import LockedError
 
 from .lock_processes import held_by, owner_called
@@ -125,7 +124,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def write(handle: int, content: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(lock_place.os, "write", write)
+    monkeypatch.setattr(place.os, "write", write)
     with pytest.raises(OSError, match="No space left"):
         place_lock(tmp_path, owner_called("anna"))
     assert os.listdir(tmp_path) == []
@@ -135,7 +134,8 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_limit_of_file_sizes_is_a_refusal(tmp_path: Path) -> None:
     """In a real process that may write no byte, the lock is refused with one line."""
     program = (
-        "import resource, signal, sys; from pathlib import Path; from tests.device.lock_processes import owner_called;"
+        "import resource, signal, sys; from pathlib import Path;"
+        "from tests.device.lock.lock_processes import owner_called;"
         "from perfsuite.device.lock import hold_lock; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (0, {resource.RLIM_INFINITY}));"
         "hold_lock(owner_called('anna'), folder=Path(sys.argv[1])).__enter__()"
@@ -186,7 +186,7 @@ def test_what_is_broken_off_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lock_place.os, "rename", interrupted)
+    monkeypatch.setattr(place.os, "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         place_lock(tmp_path, owner_called("anna"))
     assert os.listdir(tmp_path) == []
@@ -209,7 +209,7 @@ def test_old_drafts_of_this_account_are_swept(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to act as two users")
 def test_another_account_cannot_keep_a_lock_from_being_removed(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It can read whose it is, and not open the folder, so that it cannot have the kernel's lock of it."""
-    monkeypatch.setattr(lock_place, "_REMOVAL_LIMIT_S", 0.2)
+    monkeypatch.setattr(place, "_REMOVAL_LIMIT_S", 0.2)
     lock = place_lock(shared, owner_called("anna"))
     assert lock is not None
     program = (

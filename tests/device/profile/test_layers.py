@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.profile import Profile, find_profile
-from perfsuite.device.profile_layers import layered
+from perfsuite.device.profile.layers import layered
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 

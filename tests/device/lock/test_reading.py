@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device import lock_reading
-from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_place import PlacedLock, place_lock
-from perfsuite.device.lock_reading import LOCK_NAME, account_name, lock_folders, read_lock
-from perfsuite.device.lock_state import Holder
+from perfsuite.device.lock import hold_lock, reading
+from perfsuite.device.lock.place import PlacedLock, place_lock
+from perfsuite.device.lock.reading import LOCK_NAME, account_name, lock_folders, read_lock
+from perfsuite.device.lock.state import Holder
 from perfsuite.errors import DeviceError, LockedError
 
 from .lock_processes import owner_called
@@ -87,10 +86,10 @@ def test_a_beat_that_is_being_written_is_no_beat(tmp_path: Path, placed: PlacedL
 
 def test_the_folders_are_known_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They do not depend on a user's TMPDIR, unless there is no other that can be written."""
-    monkeypatch.setattr(lock_reading.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(reading.tempfile, "gettempdir", lambda: str(tmp_path))
     assert tmp_path not in lock_folders()
     assert lock_folders()
-    monkeypatch.setattr(lock_reading.os, "access", lambda *_: False)
+    monkeypatch.setattr(reading.os, "access", lambda *_: False)
     assert lock_folders()[-1] == tmp_path
 
 

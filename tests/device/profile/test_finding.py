@@ -16,7 +16,7 @@ from perfsuite.device.profile import (
     find_profile,
     profile_names,
 )
-from perfsuite.device.profile_search import shipped_file, shipped_names
+from perfsuite.device.profile.search import shipped_file, shipped_names
 from perfsuite.device.reach import WAYS, Reach
 from perfsuite.errors import DeviceError
 from perfsuite.workload.catalog import find as find_architecture

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device import lock, lock_command
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_command import answer, main
-from perfsuite.device.lock_owner import STATE_FOLDER
-from perfsuite.device.lock_place import place_lock
+from perfsuite.device.lock.command import answer, main
+from perfsuite.device.lock.owner import STATE_FOLDER
+from perfsuite.device.lock.place import place_lock
 
 from .lock_processes import owner_called
 
@@ -21,8 +20,8 @@ from .lock_processes import owner_called
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the lock, and what is to be restored, lie in a folder of the test's own."""
-    monkeypatch.setattr(lock_command.platformdirs, "user_cache_dir", lambda _: str(tmp_path / "cache"))
-    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path,))
+    monkeypatch.setattr("perfsuite.device.lock.command.platformdirs.user_cache_dir", lambda _: str(tmp_path / "cache"))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
     return tmp_path
 
 

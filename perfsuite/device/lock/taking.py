@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perfsuite.device.held_signals import signals_held_off
-from perfsuite.device.lock_held import HeldLock
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_place import place_lock, remove_lock
-from perfsuite.device.lock_reading import lock_states
-from perfsuite.device.lock_state import Holder, LockState
+from perfsuite.device.lock.held import HeldLock
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.place import place_lock, remove_lock
+from perfsuite.device.lock.reading import lock_states
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 #: How often two who hinder each other, or a lock that changes under the eyes, are tried before it is refused so.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.profile_file import ProfileFile
+from perfsuite.device.profile.file import ProfileFile
 from perfsuite.errors import DeviceError
 
 

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device import lock, lock_state, lock_taking
-from perfsuite.device.lock import break_lock, hold_lock
-from perfsuite.device.lock_owner import LockOwner
-from perfsuite.device.lock_place import PlacedLock, place_lock
-from perfsuite.device.lock_reading import LOCK_NAME
-from perfsuite.device.lock_state import Holder, LockState
+from perfsuite.device.lock import break_lock, hold_lock, lock_state, taking
+from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.place import PlacedLock, place_lock
+from perfsuite.device.lock.reading import LOCK_NAME
+from perfsuite.device.lock.state import Holder, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 from .lock_processes import ended, first_line, held_by, let_go, owner_called, started_holder
@@ -28,7 +27,7 @@ from .lock_processes import ended, first_line, held_by, let_go, owner_called, st
 
 def state_of(folder: Path) -> LockState:
     """Return the lock that is in a folder."""
-    state = lock.lock_state(folder)
+    state = lock_state(folder)
     assert state is not None
     return state
 
@@ -63,7 +62,7 @@ def earlier_boot(folder: Path) -> None:
 
 def test_nobody_has_a_fresh_device(tmp_path: Path) -> None:
     """Where there is no lock, there is no state and nothing to break."""
-    assert lock.lock_state(tmp_path) is None
+    assert lock_state(tmp_path) is None
     assert break_lock(tmp_path) is None
 
 
@@ -107,7 +106,7 @@ def test_a_killed_holder_that_nobody_has_waited_for_is_gone(tmp_path: Path) -> N
 
 def test_a_stopped_holder_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that is there and silent for too long hangs; its lock can be broken without force."""
-    monkeypatch.setattr(lock_state, "SILENCE_LIMIT_S", 0.3)
+    monkeypatch.setattr("perfsuite.device.lock.state.SILENCE_LIMIT_S", 0.3)
     with held_by(tmp_path, "anna") as process:
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.6)
@@ -158,7 +157,7 @@ def test_processes_of_one_run_share_the_lock(tmp_path: Path) -> None:
         ended(process)
         with hold_lock(owner_called("anna"), folder=tmp_path) as nested:
             assert nested.is_nested
-        assert lock.lock_state(tmp_path) is not None
+        assert lock_state(tmp_path) is not None
 
 
 @pytest.mark.parametrize("is_broken", [True, False])
@@ -170,7 +169,7 @@ def test_an_inner_process_notices_that_the_lock_is_lost(tmp_path: Path, is_broke
         process.kill()
         process.wait()
         if is_broken:
-            assert lock.break_lock(tmp_path, force=True) is not None
+            assert break_lock(tmp_path, force=True) is not None
         until = time.monotonic() + 10
         while not nested.is_lost:
             assert time.monotonic() < until
@@ -248,7 +247,7 @@ def test_a_lock_in_any_folder_counts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Somebody who may not write to the first folder has the lock in the second, and is seen there."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir(), second.mkdir()
-    monkeypatch.setattr(lock, "lock_folders", lambda: (first, second))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (first, second))
     with held_by(second, "anna"), pytest.raises(LockedError, match="held by anna"), hold_lock(owner_called("ben")):
         pass
     assert list(first.iterdir()) == []
@@ -259,13 +258,13 @@ def test_two_who_begin_in_different_folders_never_both_have_it(tmp_path: Path, m
     orders = {"anna": (tmp_path / "first", tmp_path / "second"), "ben": (tmp_path / "second", tmp_path / "first")}
     for each in orders["anna"]:
         each.mkdir()
-    monkeypatch.setattr(lock, "lock_folders", lambda: orders[threading.current_thread().name])
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: orders[threading.current_thread().name])
 
     def slowly_placed(folder: Path, owner: LockOwner) -> PlacedLock | None:
         time.sleep(0.001)  # so that both have seen that there is none
         return place_lock(folder, owner)
 
-    monkeypatch.setattr(lock_taking, "place_lock", slowly_placed)
+    monkeypatch.setattr(taking, "place_lock", slowly_placed)
     inside: list[str] = []
     most: list[int] = []
 
@@ -289,7 +288,7 @@ def test_two_who_begin_in_different_folders_never_both_have_it(tmp_path: Path, m
 
 def test_a_folder_that_takes_nothing_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the first folder is not there, the second has the lock."""
-    monkeypatch.setattr(lock, "lock_folders", lambda: (tmp_path / "none", tmp_path))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path / "none", tmp_path))
     with hold_lock(owner_called("anna")):
         assert (tmp_path / LOCK_NAME).is_dir()
 
@@ -340,14 +339,14 @@ def test_what_another_account_left_before_the_boot_is_passed_over(
     """Where it cannot be removed, the next folder has the lock; without one the line says who may remove it."""
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir(), second.mkdir()
-    monkeypatch.setattr(lock, "lock_folders", lambda: (first, second))
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (first, second))
 
     def refused(folder: Path, seen: LockState) -> bool:
         raise LockedError(f"{seen.path}: belongs to the account root of the device; remove it as that account")
 
     with held_by(first, "anna"):
         earlier_boot(first)
-        monkeypatch.setattr(lock_taking, "remove_lock", refused)
+        monkeypatch.setattr(taking, "remove_lock", refused)
         with hold_lock(owner_called("ben")):
             assert user_of(second) == "ben"
             with pytest.raises(LockedError, match="held by ben"), hold_lock(owner_called("carl")):
@@ -363,7 +362,7 @@ def test_what_comes_between_placing_and_noting_leaves_no_lock(tmp_path: Path, mo
         assert place_lock(folder, owner) is not None
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lock_taking, "place_lock", interrupted)
+    monkeypatch.setattr(taking, "place_lock", interrupted)
     with pytest.raises(KeyboardInterrupt), hold_lock(owner_called("anna"), folder=tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -376,7 +375,7 @@ def test_an_interrupted_inner_lock_leaves_the_outer_one(tmp_path: Path, monkeypa
         raise KeyboardInterrupt
 
     with hold_lock(owner_called("anna"), folder=tmp_path):
-        monkeypatch.setattr(lock_taking, "_is_shared", interrupted)
+        monkeypatch.setattr(taking, "_is_shared", interrupted)
         with pytest.raises(KeyboardInterrupt), hold_lock(owner_called("anna"), folder=tmp_path):
             pass
         assert user_of(tmp_path) == "anna"
@@ -387,7 +386,7 @@ _INTERRUPTED = """
 import os, random, shutil, signal, sys
 from pathlib import Path
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock_owner import LockOwner
+from perfsuite.device.lock.owner import LockOwner
 
 class Ended(BaseException):
     pass

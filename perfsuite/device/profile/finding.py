@@ -1,27 +1,14 @@
-"""Device profiles: what a device is called, how it is reached, how it is to be, and how strictly it is judged."""
+"""The profile of a device by its name, from the files that say something of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfsuite.device.profile_building import built
-from perfsuite.device.profile_layers import layered
-from perfsuite.device.profile_record import DEFAULT_MARGIN_RATIO, PEAK_KINDS, Profile, TheoreticalPeak
-from perfsuite.device.profile_search import own_folders, profile_names, unknown_device
+from perfsuite.device.profile.building import built
+from perfsuite.device.profile.layers import layered
+from perfsuite.device.profile.record import Profile
 from perfsuite.errors import DeviceError
-
-__all__ = [
-    "DEFAULT_MARGIN_RATIO",
-    "PEAK_KINDS",
-    "Profile",
-    "TheoreticalPeak",
-    "find_local_profile",
-    "find_profile",
-    "own_folders",
-    "profile_names",
-    "unknown_device",
-]
 
 
 def find_profile(name: str, *, folders: Sequence[Path] | None = None, asked: str = "--device=") -> Profile:

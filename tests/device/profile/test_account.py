@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.device.profile_account import profile_account
+from perfsuite.device.profile.account import profile_account
 from perfsuite.errors import DeviceError
 
 

@@ -1,4 +1,4 @@
-"""``python -m perfsuite.device.lock_command break``: what a desk asks of a device about its lock, answered in JSON."""
+"""``python -m perfsuite.device.lock.command break``: what a desk asks of a device about its lock, answered in JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import platformdirs
 
 from perfsuite.device.lock import break_lock, hold_lock, lock_state
-from perfsuite.device.lock_owner import STATE_FOLDER, LockOwner
-from perfsuite.device.lock_reading import account_name
-from perfsuite.device.lock_state import LockState
+from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner
+from perfsuite.device.lock.reading import account_name
+from perfsuite.device.lock.state import LockState
 from perfsuite.errors import LockedError, PerfsuiteError
 
 _USAGE = "give 'state', 'break' or 'break --force'"

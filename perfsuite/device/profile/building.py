@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.device.conditions import Conditions
-from perfsuite.device.profile_layers import Layered
-from perfsuite.device.profile_record import Profile, TheoreticalPeak
+from perfsuite.device.profile.layers import Layered
+from perfsuite.device.profile.record import Profile, TheoreticalPeak
 from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError
 

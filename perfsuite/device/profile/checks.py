@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from perfsuite.device.profile_file import ProfileFile
-from perfsuite.device.profile_record import PEAK_KINDS
-from perfsuite.device.profile_values import (
+from perfsuite.device.profile.file import ProfileFile
+from perfsuite.device.profile.record import PEAK_KINDS
+from perfsuite.device.profile.values import (
     ADDRESS,
     DEVICE_FOLDER,
     FLAG,
