@@ -177,6 +177,29 @@ def test_bootstrap_refuses_an_old_interpreter(tmp_path: Path) -> None:
     assert "python3.9 is 3.9" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("macros", "config", "is_broken"),
+    [
+        ("#define __AMX_INT8__ 1", '__asm__ volatile ("ldtilecfg\\t%X0" :: "m" (*((const void **)__config)));', True),
+        ("#define __AMX_INT8__ 1", "__builtin_ia32_ldtilecfg (__config);", False),
+        ("#define __AVX2__ 1", '__asm__ volatile ("ldtilecfg\\t%X0" :: "m" (*((const void **)__config)));', False),
+    ],
+)
+def test_a_compiler_that_breaks_amx_is_told(tmp_path: Path, macros: str, config: str, is_broken: bool) -> None:
+    """One whose header reads 8 bytes of a tile configuration breaks llama.cpp where the processor has AMX."""
+    (tmp_path / "header").write_text(f"void _tile_loadconfig (const void *__config)\n{{\n  {config}\n}}\n")
+    compiler = tmp_path / "c++"
+    compiler.write_text(f"#!/bin/sh\ncase $* in *-dM*) echo '{macros}';; *) cat {tmp_path}/header;; esac\n")
+    compiler.chmod(0o755)
+    told = re.search(r"^breaks_amx\(\) \{.*?^\}", text(ROOT / "tools/bootstrap.sh"), re.MULTILINE | re.DOTALL)
+    assert told is not None
+    script = f"set -euo pipefail\n{told[0]}\nif breaks_amx; then echo broken; fi"
+    asked = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, check=True, env={**os.environ, "CXX": str(compiler)}
+    )
+    assert (asked.stdout, asked.stderr) == ("broken\n" if is_broken else "", "")
+
+
 def test_another_build_of_llama_is_another_wheel(tmp_path: Path) -> None:
     """The cached wheel is named by the pinned version, and other CMAKE_ARGS are another directory of the cache."""
     cache = {"XDG_CACHE_HOME": str(tmp_path)}

@@ -59,6 +59,7 @@ wheel_dir() {
     printf '%s\n' "${CMAKE_ARGS:-}" "${CC:-}" "${CXX:-}" "${CFLAGS:-}" "${CXXFLAGS:-}"
     getconf GNU_LIBC_VERSION || true
     grep -E '^(flags|Features|CPU (implementer|part))' /proc/cpuinfo | sort -u || true
+    ! grep -qw amx_int8 /proc/cpuinfo || echo 'since AMX is left out where it crashes'
   } 2>/dev/null | digest)
   printf '%s/wheels/%s-%s-%s\n' "$cache" "${requirement##*=}" "$(uname -m)" "$key"
 }
@@ -186,6 +187,17 @@ make_venv() {
   fi
 }
 
+# Says whether the compiler drops most of the tile configuration that ggml loads, because its header has the instruction
+# read 8 of the 64 bytes (GCC 12.2 does): llama.cpp then crashes at its first product on a processor with AMX
+# (llama.cpp's issue 20824 and pull request 26954).
+breaks_amx() {
+  local macros header
+  macros=$(${CXX:-c++} -march=native -dM -E -x c++ - </dev/null 2>/dev/null) || return 1
+  [[ $macros == *__AMX_INT8__* ]] || return 1
+  header=$(${CXX:-c++} -march=native -E -x c++ - <<<'#include <immintrin.h>' 2>/dev/null) || return 1
+  [[ $header =~ ldtilecfg[^\;]*const\ void\ \*\* ]]
+}
+
 # Without pip's own cache, which would hand out a wheel that was compiled with other CMAKE_ARGS.
 compile_llama() {
   [ -z "$(compgen -G "$wheels/*.whl")" ] || return 0
@@ -193,6 +205,10 @@ compile_llama() {
   mkdir -p "$cache/wheels"
   temporary=$(mktemp -d "$cache/wheels/.building.XXXXXX")
   say "compiling $(llama_requirement), once for this machine: about 5 minutes on 2 cores"
+  if breaks_amx; then
+    say "without AMX, which ${CXX:-c++} compiles wrongly; a newer compiler keeps it: CC=... CXX=... make env"
+    local -x CFLAGS="${CFLAGS:-} -U__AMX_INT8__" CXXFLAGS="${CXXFLAGS:-} -U__AMX_INT8__"
+  fi
   CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)} run "compiling llama.cpp" \
     pip wheel -v --no-deps --no-cache-dir --no-binary llama-cpp-python -w "$temporary" "$(llama_requirement)"
   mv "$temporary" "$wheels"
