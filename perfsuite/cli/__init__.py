@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from perfsuite.cli.ending import ended
+from perfsuite.device.held_signals import signals_held_off
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,6 +19,8 @@ def _run(words: Sequence[str]) -> int:
     from perfsuite.cli.nearest import refuse_mistyped
     from perfsuite.cli.whole_parser import parser_of
 
-    options = parser_of(words).parse_args(words)
+    with signals_held_off():  # libraries that are imported with a subcommand start threads
+        parser = parser_of(words)
+    options = parser.parse_args(words)
     refuse_mistyped(options)
     return int(options.run(options))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.ending import fail_in_the_end
 from perfsuite.device.end_requests import requests_unheard
+from perfsuite.device.held_signals import signals_held_off
 from perfsuite.errors import DeviceError, PerfsuiteError
 
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ def taken_device(
     LinkError
         It cannot be reached.
     """
-    import platformdirs  # only whoever measures needs what is imported here
+    with signals_held_off():  # as `perfsuite.cli.main` does
+        import platformdirs  # only whoever measures needs what is imported here
 
-    from perfsuite.cli.progress import remarks
-    from perfsuite.measure.board.claiming import desk_claim
-    from perfsuite.measure.board.opening import choose_board
+        from perfsuite.cli.progress import remarks
+        from perfsuite.measure.board.claiming import desk_claim
+        from perfsuite.measure.board.opening import choose_board
 
     tell, tell_aloud = remarks(command, options).remark, remarks(command, _ALOUD).remark
     reach = reach or profile.reach
@@ -101,6 +103,8 @@ def taken_device(
             raise
         _tell_new(board.held().notes, told, tell)
         problems = board.held().problems if is_measured else ()
+        if problems:
+            fail_in_the_end()
         _tell_new([f"what was measured is not to be trusted: {each}" for each in problems], told, tell_aloud)
 
 

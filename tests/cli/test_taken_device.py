@@ -16,6 +16,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.end_requests import END_REQUESTS
 from perfsuite.device.lock import break_lock, hold_lock, lock_state
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.threads import default_threads
@@ -65,14 +66,34 @@ ENDLESS = """
 import sys, time
 from functools import partial
 from pathlib import Path
-from perfsuite.cli import main, overhead
-from perfsuite.device.stability import stabilised
+from perfsuite.cli import main
+from perfsuite.device.held_signals import signals_held_off
+with signals_held_off():  # as the command itself imports it
+    from perfsuite.cli import overhead
+    from perfsuite.device.stability import stabilised
 def measure(*_):
     print("measuring", flush=True)
     time.sleep(60)
 overhead.overhead_rows = measure
 stabilised.stabilised = partial(stabilised.stabilised, root=Path(sys.argv[1]))
 sys.exit(main(["overhead", "--device=mine"]))
+"""
+
+#: Tells of every thread but the main one, once the device is had, which signals it takes not.
+THREADS = """
+import sys
+from pathlib import Path
+from perfsuite.cli import main
+from perfsuite.cli.taken_device import TakenDevice
+assert "numpy" not in sys.modules
+def tell(_):
+    assert "numpy" in sys.modules
+    threads = sorted(Path("/proc/self/task").iterdir(), key=lambda each: int(each.name))[1:]
+    for each in threads:
+        print(next(line for line in (each / "status").read_text().splitlines() if line.startswith("SigBlk")))
+    sys.exit()
+TakenDevice.refuse_untrusted = tell
+main(["overhead", "--device=host"])
 """
 
 GOVERNOR = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
@@ -209,6 +230,23 @@ def test_a_lock_that_was_broken_is_told_at_the_end(locks: Path, capsys: Streams)
         taken.refuse_untrusted()
 
 
+def test_a_lock_that_was_broken_is_a_failure(locks: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """The answer is there, after the line that says what is wrong with it, and the exit code is 2."""
+
+    def measured(options: argparse.Namespace) -> int:
+        with taken_device(find_profile("host"), "overhead", options):
+            break_lock(locks, force=True)
+            time.sleep(0.01)
+        print("the answer")
+        return 0
+
+    monkeypatch.setattr("perfsuite.cli.overhead._overhead", measured)
+    assert main(["overhead"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "the answer\n"
+    assert err.startswith("overhead: what was measured is not to be trusted: somebody has broken the device's lock")
+
+
 def test_what_was_measured_is_told_where_the_device_is_not_let_go_of(
     monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
@@ -272,6 +310,16 @@ def test_a_followed_program_may_measure(locks: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("perfsuite.cli.trace_opencl.find_opencl_layers", lambda _: SimpleNamespace(tracing="layer.so"))
     assert main(["trace", "--opencl", "--", *program]) == 0
     assert lock_state(locks) is None
+
+
+def test_no_thread_but_the_main_one_takes_requests_to_end(locks: Path) -> None:
+    """Neither the lock's beat nor what NumPy starts: a wait of the main thread would go on."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", THREADS]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=60).stdout
+    masks = [int(line.split()[1], 16) for line in told.splitlines()]
+    assert len(masks) > 1, "NumPy started no thread"
+    assert all(mask >> (number - 1) & 1 for mask in masks for number in END_REQUESTS), told
 
 
 @pytest.mark.parametrize(
