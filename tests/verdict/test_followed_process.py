@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import subprocess
 import sys
@@ -56,9 +55,9 @@ def target(engine: Engine, requires_ebpf: Path, tmp_path_factory: pytest.TempPat
 
 
 @contextmanager
-def _busy(cpus: set[int]) -> Iterator[None]:
-    """Keep processors busy with other work, one process bound to each."""
-    others = [subprocess.Popen([sys.executable, "-c", _SPIN, str(cpu)]) for cpu in cpus]
+def _busy(cpus: set[int], n_each: int = 1) -> Iterator[None]:
+    """Keep processors busy with other work, so many processes bound to each."""
+    others = [subprocess.Popen([sys.executable, "-c", _SPIN, str(cpu)]) for cpu in cpus for _ in range(n_each)]
     try:
         time.sleep(0.3)
         yield
@@ -123,19 +122,17 @@ def test_a_floor_is_held_while_the_machine_is_loaded(
     processors = set(os.sched_getaffinity(0))
     with followed(target.pid, _request(engine, cache, "operator,ends"), new_folder(tmp_path / "speeds")):
         free = _speed(target, 40)
-        with _busy(processors):
-            loaded = _speed(target, 40)
-    floor = math.sqrt(free * loaded)
+    floor = free / 3  # neighbours do not take that much, nine processes on a processor do
     folder = new_folder(tmp_path / "floor")
     log = folder / LOG_NAME
     with followed(target.pid, _request(engine, cache, "operator,ends", floor), folder):
         target.decode(100)
-        with _busy(processors):
+        with _busy(processors, n_each=8):
             _decode_until(target, lambda: LevelsReason.BELOW_FLOOR in _reasons(log))
         _decode_until(target, lambda: LevelsReason.RECOVERED in _reasons(log))
     trace = finish_recording(folder)
     switches, asked = _levels(trace), parse_levels("operator,ends", "--trace")
-    assert switches, f"no level was switched: {free:.0f} tokens/s alone, {loaded:.0f} under load, floor {floor:.0f}"
+    assert switches, f"no level was switched: {free:.0f} tokens/s alone, floor {floor:.0f}"
     assert switches[0] & asked != asked
     assert any(after & before != after for before, after in itertools.pairwise(switches)), "no level came back"
     assert all(levels & TraceLevel.TOKEN for levels in switches)
