@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,8 @@ from perfsuite.records.observation import (
     TokenLatency,
 )
 from perfsuite.records.observation_file import plain_observation, read_observation, write_observation
+
+from ..json_places import places, with_value
 
 _TIMES_NS = st.integers(min_value=0, max_value=2**62)
 _WORDS = st.text(max_size=20)
@@ -207,7 +207,7 @@ def test_what_is_no_observation_is_one_line(tmp_path: Path, content: str, line: 
 def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...], value: object, line: str) -> None:
     """What a chart could not draw is refused with the way to it."""
     (tmp_path / "observation.json").write_text(
-        json.dumps(_with(json.loads(json.dumps(plain_observation(_FULL))), place, value))
+        json.dumps(with_value(json.loads(json.dumps(plain_observation(_FULL))), place, value))
     )
     with pytest.raises(PerfsuiteError, match=rf"observation\.json: .*{line}"):
         read_observation(tmp_path)
@@ -220,29 +220,13 @@ def test_a_folder_in_its_place_is_one_line(tmp_path: Path) -> None:
         read_observation(tmp_path)
 
 
-def _places(plain: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    keys = list(plain) if isinstance(plain, dict) else range(len(plain)) if isinstance(plain, list) else ()
-    for key in keys:
-        yield (*above, key)
-        yield from _places(plain[key], (*above, key))
-
-
-def _with(plain: Any, place: tuple[Any, ...], value: Any) -> Any:
-    changed = copy.deepcopy(plain)
-    within = changed
-    for key in place[:-1]:
-        within = within[key]
-    within[place[-1]] = value
-    return changed
-
-
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
     """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
     plain = plain_observation(_FULL)
     told = []
-    for place in _places(plain):
-        (tmp_path / "observation.json").write_text(json.dumps(_with(plain, place, wrong)))
+    for place in places(plain):
+        (tmp_path / "observation.json").write_text(json.dumps(with_value(plain, place, wrong)))
         try:
             read_observation(tmp_path)
         except PerfsuiteError as error:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,8 @@ from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
 from perfsuite.report.run_file import RunFile, plain_run, write_run
 from perfsuite.report.run_reader import read_run_file, run_path
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+from ..json_places import places, with_value
 
 #: A run that says something under every key.
 RUN = replace(
@@ -213,7 +213,7 @@ def test_a_case_of_wrong_types_is_named(tmp_path: Path, field: str, value: objec
     """The line has the path, the case, the field, what it holds and what it may."""
     case = RUN.judgements[7].case_id
     with pytest.raises(PerfsuiteError) as raised:
-        read_run_file(_rewritten(tmp_path, _with(plain_run(RUN), ("cases", 7, field), value)))
+        read_run_file(_rewritten(tmp_path, with_value(plain_run(RUN), ("cases", 7, field), value)))
     way, _, rest = str(raised.value).partition(f"cases[{case!r}].{field} is ")
     assert way == f"{tmp_path / 'run.json'}: "
     assert told in rest
@@ -234,7 +234,7 @@ def test_a_case_of_wrong_types_is_named(tmp_path: Path, field: str, value: objec
 def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...], value: object, told: str) -> None:
     """What no reader could count with is refused before anything is made of it."""
     with pytest.raises(PerfsuiteError) as raised:
-        read_run_file(_rewritten(tmp_path, _with(plain_run(RUN), place, value)))
+        read_run_file(_rewritten(tmp_path, with_value(plain_run(RUN), place, value)))
     assert told in str(raised.value)
 
 
@@ -251,30 +251,13 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         read_run_file(tmp_path)
 
 
-def _places(plain: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the way to everything in a tree of JSON; of lists to the first alone."""
-    keys = list(plain) if isinstance(plain, dict) else range(min(1, len(plain))) if isinstance(plain, list) else ()
-    for key in keys:
-        yield (*above, key)
-        yield from _places(plain[key], (*above, key))
-
-
-def _with(plain: Any, place: tuple[Any, ...], value: Any) -> Any:
-    changed = copy.deepcopy(plain)
-    within = changed
-    for key in place[:-1]:
-        within = within[key]
-    within[place[-1]] = value
-    return changed
-
-
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
     """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
     plain = plain_run(replace(RUN, judgements=RUN.judgements[:1]))
     told = []
-    for place in _places(plain):
-        _rewritten(tmp_path, _with(plain, place, wrong))
+    for place in places(plain, of_lists=1):
+        _rewritten(tmp_path, with_value(plain, place, wrong))
         try:
             read_run_file(tmp_path)
         except PerfsuiteError as error:
