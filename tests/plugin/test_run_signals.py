@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.end_requests import HeardRequests
+from perfsuite.device.end_requests import END_REQUESTS, HeardRequests
 from perfsuite.measure.board.holding import NOTHING_HELD, Seen
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan, Plan
@@ -24,6 +24,18 @@ from .conftest import FakeDevice
 
 _CHOOSE = "perfsuite.plugin.board_options.choose_board"
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+#: A conftest.py that tells, in the end, which signals each thread but the main one takes not.
+_THREADS = """
+import sys
+from pathlib import Path
+
+def pytest_sessionfinish():
+    assert "numpy" in sys.modules
+    for each in sorted(Path("/proc/self/task").iterdir(), key=lambda each: int(each.name))[1:]:
+        print([line for line in (each / "status").read_text().splitlines() if line.startswith("SigBlk")][0])
+"""
 
 
 class SignalledBoard(LocalBoard):
@@ -52,6 +64,19 @@ class SignalledBoard(LocalBoard):
     def _send(self) -> None:
         assert signal.getsignal(self.number) is not signal.SIG_DFL  # it would end the tests
         os.kill(os.getpid(), self.number)
+
+
+def test_no_thread_of_a_library_takes_requests_to_end(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What NumPy starts when the plugin is loaded leaves them to the main thread, which may be waiting."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    pytester.makeconftest(_THREADS)
+    pytester.makepyfile("def test_nothing(): pass")
+    told = pytester.runpytest_subprocess("-s").outlines
+    masks = [int(line.rpartition("SigBlk:")[2], 16) for line in told if "SigBlk:" in line]
+    assert masks, "NumPy started no thread"
+    assert all(mask >> (number - 1) & 1 for mask in masks for number in END_REQUESTS)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
