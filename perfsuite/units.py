@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 NS_PER_S = 1_000_000_000
@@ -66,6 +67,14 @@ def format_bytes_per_s(bytes_per_s: float) -> str:
     return _scaled(bytes_per_s, _BYTE_RATE_STEPS)
 
 
+def format_tokens_per_s(tokens_per_s: float | None) -> str:
+    """Format a speed with three significant digits and whole tokens, without its unit; ``-`` where there is none."""
+    if tokens_per_s is None:
+        return "-"
+    digits = max(0, 3 - len(str(int(_rounded(tokens_per_s)))))
+    return f"{tokens_per_s:.{digits}f}"
+
+
 def to_giga_per_s(per_s: float) -> float:
     """Scale FLOP/s to GFLOP/s or bytes/s to GB/s, as axes have them."""
     return per_s / 1e9
@@ -82,6 +91,13 @@ def format_change(ratio: float | None) -> str:
         return "-"
     percent = round((ratio - 1.0) * 100.0, 1) + 0.0  # which takes the sign from -0.0
     return f"{percent:+.1f} %"
+
+
+def format_limit(ratio: float) -> str:
+    """Format a share that bounds something, such as 0.0215, as a percentage of two digits, rounded up: ``2.2 %``."""
+    percent = round(ratio * 100.0, 6)
+    step = 10.0 ** max(-6, math.floor(math.log10(percent)) - 1) if percent > 0.0 else 1.0
+    return f"{math.ceil(round(percent / step, 6)) * step:g} %"
 
 
 def format_ratio(ratio: float | None) -> str:

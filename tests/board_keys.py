@@ -12,7 +12,7 @@ from perfsuite.device.reach import Reach
 
 #: Debian has it where ordinary users do not look.
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin:/usr/bin") or ""
-INSTALL = "'make boards' installs what is needed"
+INSTALL = "'make test-needs' installs it"
 
 _CONFIGURATION = """\
 ListenAddress {address}:{port}

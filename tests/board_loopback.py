@@ -21,6 +21,7 @@ from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import new_work_folder
 
 from .board_keys import INSTALL, SSHD, SshdFiles
+from .board_processes import own_mounts
 
 _LIMIT_S = 20.0
 
@@ -31,14 +32,11 @@ _N_PORTS = 5
 @cache
 def loopback_obstacle() -> str | None:
     """Return why there can be no such board here; None where there can."""
-    missing = [name for name in ("ssh", "ssh-keygen", "setpriv", "unshare") if shutil.which(name) is None]
+    missing = [name for name in ("ssh", "ssh-keygen", "setpriv") if shutil.which(name) is None]
     missing += [] if SSHD else ["sshd"]
     if missing:
         return f"there is no {missing[0]}; {INSTALL}"
-    if os.geteuid() != 0:
-        return None
-    told = subprocess.run([*_own_run(), "true"], capture_output=True, text=True, check=False, timeout=_LIMIT_S)
-    return f"this machine allows root no mount of its own ({told.stderr.strip()})" if told.returncode else None
+    return "this machine allows root no mounts of its own" if os.geteuid() == 0 and not own_mounts() else None
 
 
 class LoopbackBoard:
@@ -100,7 +98,7 @@ def _own_run() -> list[str]:
     """
     folders = "mkdir -m 755 /run/sshd && mkdir -m 1777 /run/lock"
     mounts = f'mount -t tmpfs -o mode=755 board /run && {folders} && exec "$@"'
-    return ["unshare", "--mount", "sh", "-c", mounts, "sh"] if os.geteuid() == 0 else []
+    return [*own_mounts(), "sh", "-c", mounts, "sh"] if os.geteuid() == 0 else []
 
 
 def _free_port() -> int:

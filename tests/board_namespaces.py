@@ -53,13 +53,15 @@ from perfsuite.device.work_folder import new_work_folder
 from .board_clock import clock_variables
 from .board_keys import INSTALL, SSHD, SshdFiles
 from .board_network import plug_in
-from .board_processes import child_of, end_process, processes_beside, start_process
+from .board_processes import child_of, end_process, own_mounts, processes_beside, start_process
 from .board_sys import sys_mounts
 
 ROOT = Path(__file__).resolve().parent.parent
 
 _PORT = 2222
-_LIMIT_S = 20.0
+_LIMIT_S = 120.0
+#: What is entered of a board: its root too, which in a changed root is not that of its mounts.
+_INSIDE = ("-r", "-m", "-n", "-u")
 _TOOLS = ("ssh", "ssh-keygen", "ip", "unshare", "nsenter", "setpriv", "mount")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -72,8 +74,10 @@ def board_obstacle() -> str | None:
         return f"there is no {missing[0]}; {INSTALL}"
     if os.geteuid() != 0:
         return "namespaces with a network of their own need root"
+    if not own_mounts():
+        return "this machine allows no mounts of one's own"
     attempt = "mount -t tmpfs none /mnt && ip link add board0 type veth peer name board1"
-    command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", attempt]
+    command = [*own_mounts(), "--net", "--uts", "--ipc", "--pid", "--fork", "sh", "-c", attempt]
     told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
     return f"this machine allows no namespaces ({told.stderr.strip()})" if told.returncode else None
 
@@ -124,7 +128,7 @@ class NamespaceBoard:
         own = {"PATH": _PATH, "HOME": str(self.home), **(variables or {})}
         environment = ["env", "-i", *(f"{name}={text}" for name, text in own.items())]
         words = [*environment, "sh", "-c", 'cd "$HOME" && exec "$@"', "sh", *command]
-        inside = ["nsenter", "-t", str(self._init()), "-m", "-n", "-u", "-i", "-p", *words]
+        inside = ["nsenter", "-t", str(self._init()), *_INSIDE, "-i", "-p", *words]
         return subprocess.run(inside, input=stdin, capture_output=True, text=True, check=False, timeout=limit_s)
 
     def outside(self, path: str | Path) -> Path:
@@ -208,9 +212,7 @@ class NamespaceBoard:
 
     def _new_kernel(self, home_bytes: int) -> None:
         """Start what outlives reboots: the network, the disks, the name."""
-        self._kernel = start_process(
-            "unshare", "--net", "--mount", "--uts", "--ipc", "--propagation", "private", "sleep", "infinity"
-        )
+        self._kernel = start_process(*own_mounts(), "--net", "--uts", "--ipc", "sleep", "infinity")
         own = os.readlink("/proc/self/ns/uts")
         self._await(lambda: os.readlink(f"/proc/{self._kernel_pid}/ns/uts") != own, "has namespaces")
         user = f"s|^root:\\([^:]*:[^:]*:[^:]*:[^:]*\\):[^:]*:[^:]*$|root:\\1:{self.home}:/bin/bash|"
@@ -248,8 +250,8 @@ class NamespaceBoard:
                 f"while :; do {shlex.join(self.files.command)} || :; sleep 0.1; done",
             )
         )
-        inside = ["nsenter", "-t", str(self._kernel_pid), "-m", "-n", "-u", "-i"]
-        unshared = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "sh", "-c", script]
+        inside = ["nsenter", "-t", str(self._kernel_pid), *_INSIDE, "-i"]
+        unshared = [*own_mounts(), "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         self._session = start_process(*inside, *unshared)
         self._await(self._listens, "listens")
 
@@ -279,7 +281,7 @@ class NamespaceBoard:
         return self._kernel.pid
 
     def _in_kernel(self, script: str) -> None:
-        command = ["nsenter", "-t", str(self._kernel_pid), "-m", "-n", "-u", "sh", "-ec", script]
+        command = ["nsenter", "-t", str(self._kernel_pid), *_INSIDE, "sh", "-ec", script]
         told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
         assert told.returncode == 0, told.stderr
 

@@ -1,14 +1,45 @@
-"""Processes of a test board: started so that they die with the tests, found by their namespace, ended for good."""
+"""Processes of a test board: with mounts of their own, ended with the tests, found by their namespace."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 _STARTER = ThreadPoolExecutor(max_workers=1)
+
+
+_LIMIT_S = 20.0
+
+
+@cache
+def own_mounts() -> tuple[str, ...]:
+    """Return the command that gives a program mounts of its own; empty where there is none.
+
+    A changed root (chroot) is no mount, so that it cannot be made private first. It need not be where the machine's
+    mounts are private already, which shows in whether this process sees what another one mounts.
+    """
+    if shutil.which("unshare") is None:
+        return ()
+    if _succeeds("unshare", "--mount", "true"):
+        return ("unshare", "--mount")
+    command = ("unshare", "--mount", "--propagation", "unchanged")
+    with tempfile.TemporaryDirectory() as folder:
+        if not _succeeds(*command, "mount", "-t", "tmpfs", "none", folder):
+            return ()
+        if not os.path.ismount(folder):
+            return command
+        subprocess.run(["umount", folder], check=True, timeout=_LIMIT_S)
+    return ()
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False, timeout=_LIMIT_S).returncode == 0
 
 
 def start_process(*command: str) -> subprocess.Popen[bytes]:

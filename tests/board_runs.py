@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import psutil
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import WorkFolder, new_work_folder
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 
 from .board_namespaces import ROOT, NamespaceBoard
 from .farm_daemons import awaited
@@ -32,6 +33,7 @@ _SMALLEST = (
     "--threads=1",
     "--perf-replicates=3",
     "--baseline=off",
+    "--perf-calibrate=off",
     "-kphase",
     "-pno:labgrid",
     "-pno:cacheprovider",
@@ -106,6 +108,13 @@ class EndedRun:
     def outcomes(self) -> set[str]:
         """The outcomes of its cases."""
         return {each["outcome"] for each in self.cases.values()}
+
+    @property
+    def has_gone_well(self) -> bool:
+        """Whether it ended as it should; what its neighbours took may have slowed it down meanwhile."""
+        if self.status == NOTHING_JUDGED_EXIT:
+            return all(each["reason"].startswith("throttled: ") for each in self.cases.values())
+        return self.status == 0
 
     @property
     def notes(self) -> str:
@@ -208,10 +217,20 @@ def in_replicate(run: RunningRun, board: NamespaceBoard, number: int) -> None:
 
     def is_there() -> bool:
         assert run.process.poll() is None, run.output
-        seen.update(board.processes(_WORKER))
+        workers = board.processes(_WORKER)
+        # What a worker starts has the worker's command line until it has one of its own.
+        seen.update(worker for worker in workers if not _is_of(worker, workers))
         return len(seen) > number
 
     awaited(is_there, LIMIT_S)
+
+
+def _is_of(pid: int, parents: Collection[int]) -> bool:
+    """Whether one of these processes has started this one, or it has ended."""
+    try:
+        return psutil.Process(pid).ppid() in parents
+    except psutil.NoSuchProcess:
+        return True
 
 
 def kill_worker(board: NamespaceBoard) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # playwright is there only where its dependency group is inst
 
 #: What is asked for on the way; Debian's name, since playwright's own Chromium is a download from elsewhere.
 _CHROMIUM = "chromium"
-_INSTALL = "'make browser' installs what is needed"
+_INSTALL = "'make test-needs' installs it"
 _LAUNCH_LIMIT_MS, _STEP_LIMIT_MS, _TEST_LIMIT_S = 60_000, 20_000, 180
 
 

@@ -1,8 +1,9 @@
-"""Stored records, so that nothing here is measured; eBPF and test boards, where there can be any; what must be told."""
+"""Stored records, so that nothing is measured; eBPF and test boards, where there can be any; no process is left."""
 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 from perfsuite.measure.plan import load_record
@@ -17,9 +19,28 @@ from perfsuite.records.events import EngineRecord
 
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
+from .left_processes import end, left_by_tests, mark_run
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job's; what is started here would inherit it
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+#: What a background job, nohup or a CI ignores or blocks, and what is started here would inherit: as in a terminal.
+_ORDINARY = {
+    signal.SIGINT: signal.default_int_handler,
+    **dict.fromkeys((signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD)),
+}
+for _number, _handler in _ORDINARY.items():
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler or signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+#: What a reader's terminal or another run of tests may have set: with PYTEST_XDIST_WORKER, pytest-benchmark takes runs
+#: within the tests for xdist's own.
+for _name in ("PYTEST_XDIST_WORKER", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+os.environ["TERM"] = "xterm"
+mark_run()
+
+#: How long an example takes says something of the machine, and nothing of what is tested.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 DATA = Path(__file__).parent / "data"
 
@@ -33,12 +54,8 @@ _EBPF = "traces_with_ebpf"
 _BOARDS = "runs_on_a_board"
 _BOARD_FIXTURES = {"requires_board", "requires_loopback_board"}
 
-#: The tests that are told at the end, by their marker, since their absence must not pass in silence: what they do.
-_TOLD = {
-    _EBPF: ("eBPF", "traced with eBPF"),
-    _BOARDS: ("boards", "ran on a test board"),
-    "measures_for_docs": ("documentation", "measured what a page of the documentation shows"),
-}
+#: The tests that are counted at the end, by their marker, since their absence must not pass in silence: what they do.
+_COUNTED = {_EBPF: "traced with eBPF", _BOARDS: "ran on a test board", "measures": "measured"}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -126,14 +143,15 @@ def loopback_board(requires_loopback_board: None) -> Iterator[LoopbackBoard]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers of the tests that are told at the end."""
+    """Register the markers of the suite's own tests."""
     config.addinivalue_line("markers", f"{_EBPF}: traces a process with eBPF (set by the fixture requires_ebpf)")
     config.addinivalue_line("markers", f"{_BOARDS}: runs on a test board (set by the fixtures of boards)")
-    config.addinivalue_line("markers", "measures_for_docs: runs commands of a page that measure this machine")
+    config.addinivalue_line("markers", "measures: times something, so that nothing may run beside it")
+    config.addinivalue_line("markers", "long: takes so long that 'make test-long' runs it")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need eBPF or a board, so that their reports can be told apart."""
+    """Mark the tests that need eBPF or a board, so that their reports can be counted."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if "requires_ebpf" in fixtures:
@@ -142,11 +160,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(_BOARDS)
 
 
+def pytest_collection_finish() -> None:
+    """Keep the tests themselves out of collections, of which each run of pytest within a test asks for several."""
+    gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Keep what a file has left out of collections: each run of pytest within a later test asks for several of them."""
-    if nextitem is not None and nextitem.path != item.path:
+    """Keep what a file has left out of collections as well, and let it leave no process."""
+    if nextitem is None or nextitem.path != item.path:
         gc.freeze()
+        end(left := left_by_tests(item.nodeid.partition("::")[0]))
+        assert not left, f"tests have left processes: {left}"
 
 
 def pytest_sessionfinish() -> None:
@@ -155,26 +180,14 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which tests traced with eBPF, ran on a board or measured for the documentation, which did not, and why."""
-    for marker, (title, what) in _TOLD.items():
-        _tell(terminalreporter, marker, title, what)
+    """Say how many tests traced with eBPF, ran on a board or measured, and how many did not."""
+    for marker, what in _COUNTED.items():
+        n_skipped = _count(terminalreporter, marker, "skipped")
+        n_ran = _count(terminalreporter, marker, "passed", "failed", "error")
+        if n_ran or n_skipped:
+            terminalreporter.write_line(f"{n_ran} tests {what}, {n_skipped} that would have were skipped")
 
 
-def _tell(terminalreporter: pytest.TerminalReporter, marker: str, title: str, what: str) -> None:
-    outcomes = ("passed", "failed", "error")
-    ran = [each for outcome in outcomes for each in _reports(terminalreporter, outcome, marker)]
-    skipped = _reports(terminalreporter, "skipped", marker)
-    if not ran and not skipped:
-        return
-    terminalreporter.section(title)
-    terminalreporter.write_line(f"{len(ran)} tests {what}, {len(skipped)} were skipped")
-    for report in ran:
-        terminalreporter.write_line(f"  ran      {report.nodeid}")
-    for report in skipped:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        terminalreporter.write_line(f"  skipped  {report.nodeid}: {reason.removeprefix('Skipped: ')}")
-
-
-def _reports(terminalreporter: pytest.TerminalReporter, outcome: str, marker: str) -> list[pytest.TestReport]:
-    reports = terminalreporter.stats.get(outcome, [])
-    return [each for each in reports if isinstance(each, pytest.TestReport) and marker in each.keywords]
+def _count(terminalreporter: pytest.TerminalReporter, marker: str, *outcomes: str) -> int:
+    reports = [each for outcome in outcomes for each in terminalreporter.stats.get(outcome, [])]
+    return sum(isinstance(each, pytest.TestReport) and marker in each.keywords for each in reports)

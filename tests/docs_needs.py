@@ -61,7 +61,7 @@ _RULES = {
 }
 
 #: What stands for something of the reader's own.
-_PLACEHOLDER = re.compile(r"path/to/|<\w|\b(RUN|CPU|DEVICE|FILE)\b")
+_PLACEHOLDER = re.compile(r"path/to/|~/\w|<\w|\b(RUN|CPU|DEVICE|FILE)\b")
 
 #: Files that have to be there before they can be read.
 _FILE = re.compile(r"[\w./-]+\.(gguf|jsonl?|toml|txt|py|csv|sql|sqlite|pstrace|pftrace|xml|md|sh)")

@@ -15,7 +15,7 @@ from typing import Any
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_weights
+from perfsuite.expectation.timing.reference_architectures import named_weights
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, dump_record, load_plan, task_of
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import Scenario
@@ -40,7 +40,8 @@ _RATES = {"fp32_flops_per_s": 4e11, "int8_flops_per_s": 1.6e12, "f16_flops_per_s
 @cache
 def operators_of(name: str, n_prompt: int, phase: Phase) -> tuple[OperatorShape, ...]:
     """List the operators that an architecture of the calibration computes."""
-    weights = next(each for each in reference_weights(cache_dir=Path("/nowhere")) if each.name == name)
+    weights = named_weights(name, cache_dir=Path("/nowhere"))
+    assert weights is not None
     scenario = Scenario(name="own", n_prompt=n_prompt, n_gen=12, source="of the tests' own")
     return phase_operators(llama_workload(weights, scenario), phase)
 

@@ -46,7 +46,7 @@ def opencl_backend(folder: Path, kind: str = "cpu", *, driver_version: str = "1.
 def plain_engine(folder: Path, build_id: str = "abc") -> Engine:
     """Return an engine that was built without OpenCL."""
     written(folder / "engine" / "libllama.so")
-    return Engine(library_dir=folder / "engine", include_dir=folder / "include", build_id=build_id)
+    return Engine(library_dir=folder / "engine", include_dirs=(folder / "include",), build_id=build_id)
 
 
 def written(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.lock import hold_lock, lock_state
 from perfsuite.device.lock.owner import LockOwner
+from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
@@ -61,9 +63,9 @@ def _script(path: Path, text: str, *, answers: bool = False) -> None:
     path.chmod(0o755)
 
 
-def _header() -> str:
-    """Return what a run that takes the board and measures nothing says on what its forecasts stand."""
-    words = ["--device=bench", f"--threads={N_THREADS}", "-knothing", "--baseline=off", "-pno:cacheprovider"]
+def _header(selection: str = "nothing") -> str:
+    """Return what a run that takes the board, and by default measures nothing, says on what its forecasts stand."""
+    words = ["--device=bench", f"--threads={N_THREADS}", f"-k{selection}", "--baseline=off", "-pno:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *words, "-pno:labgrid"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     found = re.search("perfsuite: forecasts from (.*)", done.stdout)
@@ -71,11 +73,12 @@ def _header() -> str:
     return found[1]
 
 
+@pytest.mark.long
 def test_a_calibration_over_a_link_serves_the_runs_over_it(
     bench: LoopbackBoard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is measured on the board, kept at the desk under the board's identity, and found by the next run alone."""
-    assert _header().startswith("ceilings alone")
+    assert _header().startswith("a quick calibration, which is made before")
     assert main([*_CALIBRATE]) == 0
     told = capsys.readouterr().err
     assert f"calibrate: stored in {tmp_path / 'cache'}" in told
@@ -88,6 +91,17 @@ def test_a_calibration_over_a_link_serves_the_runs_over_it(
     assert _header() == f"calibration of {found.recorded_at}"
     assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
     assert lock_state(bench.home / "locks") is None
+
+
+@pytest.mark.long
+def test_a_quick_calibration_is_made_on_the_board(bench: LoopbackBoard, tmp_path: Path) -> None:
+    """The first run over the link makes it there and keeps it here, and the next one has it."""
+    assert _header("test_phase").startswith("a quick calibration, which is made before")
+    (kept,) = (tmp_path / "cache" / "perfsuite" / "calibrations").iterdir()
+    found = Calibration.from_plain(json.loads(kept.read_text()))
+    assert found.is_quick
+    assert _header().startswith(f"a quick calibration of {found.recorded_at}")
+    assert not list(bench.home.glob("cache/perfsuite/calibrations/*"))
 
 
 def test_a_board_that_somebody_has_is_not_calibrated(

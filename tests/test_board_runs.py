@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from perfsuite.device.lock.reading import account_name
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.workload.weights import materialize, resolve
 
 from . import farm_daemons
@@ -70,7 +71,7 @@ class Bench:
         """See that a next run has the board without any step in between, and that all is as before afterwards."""
         self.await_rest()
         ended = self.desk.run("--perf-replicates=1") if measures else self.desk.run(*NOTHING)
-        expected = (GOOD, [], {1}) if measures else (NOTHING_RUN, [], set())
+        expected = (NOTHING_JUDGED_EXIT, [], {1}) if measures else (NOTHING_RUN, [], set())
         assert (ended.status, ended.errors, ended.sample_counts) == expected, ended.output
         assert is_let_go(self.board)
         assert self.governor == SAVING
@@ -122,7 +123,7 @@ def test_a_board_has_the_cases_of_a_local_run(bench: Bench) -> None:
     assert list(there.cases) == list(here.cases)
     assert there.cases
     for ended in (there, here):
-        assert (ended.status, ended.sample_counts, ended.errors) == (GOOD, {3}, []), ended.output
+        assert (ended.has_gone_well, ended.sample_counts, ended.errors) == (True, {3}, []), ended.output
         assert all(each["measured_ns"] for each in ended.cases.values())
     assert f"governor {ASKED}" in there.output
     assert there.record is not None
@@ -140,11 +141,12 @@ def test_a_link_that_comes_back_costs_nothing(bench: Bench) -> None:
     run.until("trying to reach it again")
     bench.board.link_up()
     ended = run.end()
-    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {3}), ended.output
+    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {3}), ended.output
     assert "the link was lost and came back" in ended.notes
     bench.require_next_run()
 
 
+@pytest.mark.long
 def test_a_link_that_stays_away_ends_the_run(bench: Bench) -> None:
     """What was measured until a link was cut is kept as of an interrupted run; the board restores itself meanwhile."""
     run = bench.desk.start("--perf-replicates=50")
@@ -161,6 +163,7 @@ def test_a_link_that_stays_away_ends_the_run(bench: Bench) -> None:
     bench.require_next_run()
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_told(bench: Bench) -> None:
     """A worker that is killed on the board makes its cases INVALID, with the samples before it, and the run fail."""
     run = bench.desk.start("--perf-replicates=50")
@@ -174,17 +177,19 @@ def test_a_worker_that_is_killed_is_told(bench: Bench) -> None:
     bench.require_next_run()
 
 
+@pytest.mark.long
 def test_an_agent_that_is_killed_is_followed_by_another(bench: Bench) -> None:
     """Where the agent alone is killed, the run goes on with another one, which restores what the first has set."""
     run = bench.desk.start("--perf-replicates=6")
     in_replicate(run, bench.board, 2)
     assert bench.board.kill(AGENT) == 1
     ended = run.end()
-    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {6}), ended.output
+    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {6}), ended.output
     assert "the link was lost and came back" in ended.notes
     bench.require_next_run()
 
 
+@pytest.mark.long
 def test_what_two_kills_leave_is_explained_and_unlocked(bench: Bench) -> None:
     """Where agent and desk are killed at once, the next run names the command that frees and restores the board."""
     run = bench.desk.start("--perf-replicates=50")
@@ -201,6 +206,7 @@ def test_what_two_kills_leave_is_explained_and_unlocked(bench: Bench) -> None:
     bench.require_next_run(measures=True)
 
 
+@pytest.mark.long
 def test_a_desk_that_is_killed_leaves_a_free_board(bench: Bench) -> None:
     """After kill -9 of the desk's pytest the board restores and unlocks itself, and no worker goes on."""
     run = bench.desk.start("--perf-replicates=50")
@@ -212,6 +218,7 @@ def test_a_desk_that_is_killed_leaves_a_free_board(bench: Bench) -> None:
     bench.require_next_run()
 
 
+@pytest.mark.long
 def test_an_interrupt_keeps_what_was_measured(bench: Bench) -> None:
     """Ctrl-C ends a run on a board at once, with the replicates before it, and the board is as before."""
     run = bench.desk.start("--perf-replicates=50")
@@ -226,6 +233,7 @@ def test_an_interrupt_keeps_what_was_measured(bench: Bench) -> None:
     bench.require_next_run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cut", [True, False])
 def test_a_board_that_reboots_is_measured_on(bench: Bench, cut: bool) -> None:
     """A board that starts anew in the middle is taken again, whether the desk hears of it or not."""
@@ -234,11 +242,12 @@ def test_a_board_that_reboots_is_measured_on(bench: Bench, cut: bool) -> None:
     bench.reset_governor()
     bench.board.reboot(cut=cut)
     ended = run.end()
-    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {4}), ended.output
+    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {4}), ended.output
     assert "the link was lost and came back" in ended.notes
     bench.require_next_run()
 
 
+@pytest.mark.long
 def test_a_full_disk_is_told(bench: Bench) -> None:
     """A board without space is refused in one line that says so; with space again it is measured."""
     shutil.rmtree(bench.board.outside(".cache/perfsuite/models"), ignore_errors=True)
@@ -251,6 +260,7 @@ def test_a_full_disk_is_told(bench: Bench) -> None:
     bench.require_next_run(measures=True)
 
 
+@pytest.mark.long
 def test_a_disk_that_fills_up_costs_nothing_measured(bench: Bench) -> None:
     """Where the disk fills up in the middle, what was measured is there, and the board is restored and free."""
     run = bench.desk.start("--perf-replicates=6")
@@ -287,6 +297,7 @@ def test_another_key_is_refused(bench: Bench) -> None:
     assert "ssh-copy-id" in line
 
 
+@pytest.mark.long
 def test_a_step_of_the_clock_changes_nothing(
     shared: tuple[NamespaceBoard, Path],
     start_board: Callable[..., NamespaceBoard],
@@ -295,7 +306,7 @@ def test_a_step_of_the_clock_changes_nothing(
 ) -> None:
     """A day that the board's clock jumps in the middle is in no sample, and disturbs neither lock nor run."""
     if clock_library() is None:
-        pytest.skip("boards: libfaketime is not installed; 'make boards' installs what is needed")
+        pytest.skip("boards: libfaketime is not installed; 'make test-needs' installs it")
     board = start_board(clock=True)
     board.link_suite()
     give_built(shared[0], board)
@@ -305,12 +316,13 @@ def test_a_step_of_the_clock_changes_nothing(
     board.set_clock(86400)
     assert run.process.poll() is None
     ended = run.end()
-    assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {6}), ended.output
+    assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {6}), ended.output
     assert min(min(each["samples_ns"]) for each in ended.cases.values()) > 0
     assert max(max(each["samples_ns"]) for each in ended.cases.values()) < 10**9
     awaited_free(board)
 
 
+@pytest.mark.long
 def test_a_file_whose_put_was_interrupted_is_put_again(bench: Bench) -> None:
     """A put of a GGUF file that is cut leaves no half of it; the next run puts it whole, and a third not again."""
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
@@ -325,7 +337,7 @@ def test_a_file_whose_put_was_interrupted_is_put_again(bench: Bench) -> None:
     assert bench.board.address in only_error(cut)
     bench.await_rest()
     again = bench.desk.run(f"--model={model}", "--perf-replicates=1")
-    assert (again.status, again.sample_counts) == (GOOD, {1}), again.output
+    assert (again.status, again.sample_counts) == (NOTHING_JUDGED_EXIT, {1}), again.output
     assert "putting" in again.output
     assert "putting" not in bench.desk.run(f"--model={model}", "--perf-replicates=1").output
     assert not list(bench.board.outside(bench.board.home).rglob(".perfsuite-*.*"))
@@ -364,6 +376,7 @@ def stop_copy(pid: int) -> None:
     awaited(killed, 20.0)
 
 
+@pytest.mark.long
 def test_two_runs_come_one_after_the_other(bench: Bench) -> None:
     """A second run is refused in one line that says who has the board; one that waits comes after the first."""
     first = bench.desk.start("--perf-replicates=15")
@@ -376,10 +389,11 @@ def test_two_runs_come_one_after_the_other(bench: Bench) -> None:
     assert f"held by {user} from {socket.gethostname()} (pytest --device=myboard)" in only_error(refused)
     assert waiting.process.poll() is None
     assert "wait" in waiting.output
-    assert (first.end().status, waiting.end().status) == (GOOD, NOTHING_RUN), waiting.output
+    assert (first.end().has_gone_well, waiting.end().status) == (True, NOTHING_RUN), waiting.output
     bench.await_rest()
 
 
+@pytest.mark.long
 def test_a_run_on_a_farm(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With --farm a run borrows its board, whose address the farm knows, measures there, and gives it back."""
     service = {"address": bench.board.address, "port": bench.board.reach().port, "username": "root"}
@@ -391,6 +405,6 @@ def test_a_run_on_a_farm(bench: Bench, tmp_path: Path, monkeypatch: pytest.Monke
         in_replicate(run, bench.board, 1)
         assert not farm.is_free(place)
         ended = run.end()
-        assert (ended.status, ended.errors, ended.sample_counts) == (GOOD, [], {3}), ended.output
+        assert (ended.has_gone_well, ended.errors, ended.sample_counts) == (True, [], {3}), ended.output
         awaited(lambda: farm.is_free(place))
     bench.await_rest()

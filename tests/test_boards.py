@@ -41,10 +41,10 @@ def test_what_is_missing_for_a_board_is_told(monkeypatch: pytest.MonkeyPatch) ->
     """Without root or without a program there is no board, and the reason is named."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     if board_obstacle.__wrapped__() != "namespaces with a network of their own need root":
-        assert "'make boards' installs what is needed" in (board_obstacle.__wrapped__() or "")
+        assert "'make test-needs' installs it" in (board_obstacle.__wrapped__() or "")
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     for obstacle in (board_obstacle, loopback_obstacle):
-        assert obstacle.__wrapped__() == "there is no ssh; 'make boards' installs what is needed"
+        assert obstacle.__wrapped__() == "there is no ssh; 'make test-needs' installs it"
 
 
 def test_a_board_is_a_machine_of_its_own(fresh_board: NamespaceBoard) -> None:
@@ -102,7 +102,10 @@ def test_a_reboot_ends_processes_and_keeps_the_home(fresh_board: NamespaceBoard)
     """After a reboot the boot id is new, /tmp is empty, no process is left, and what was in the home still is."""
     before = fresh_board.boot_id
     fresh_board.run("sh", "-c", "echo kept >kept; echo lost >/tmp/lost; (setsid sleep 1234 >/dev/null 2>&1 &)")
-    assert fresh_board.processes("sleep 1234")
+    end = time.monotonic() + 10
+    while not fresh_board.processes("^sleep 1234") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert fresh_board.processes("^sleep 1234")
     fresh_board.reboot(cut=True)
     told = opened(fresh_board).run(["sh", "-c", "cat kept /proc/sys/kernel/random/boot_id; ls -A /tmp"])
     kept, boot_id, *left = told.text.split("\n")
@@ -132,7 +135,7 @@ def test_a_full_disk_is_full(fresh_board: NamespaceBoard) -> None:
 def test_a_wrong_clock_is_wrong_in_running_processes(start_board: Callable[..., NamespaceBoard]) -> None:
     """A step of the clock reaches a process that runs already; its monotonic clock goes on."""
     if clock_library() is None:
-        pytest.skip("boards: libfaketime is not installed; 'make boards' installs what is needed")
+        pytest.skip("boards: libfaketime is not installed; 'make test-needs' installs it")
     board = start_board(clock=True)
     board.link_suite()
     code = "import sys, time\nfor line in sys.stdin: print(time.time(), time.monotonic(), flush=True)"

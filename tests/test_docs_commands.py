@@ -117,10 +117,10 @@ def measures(page: str) -> bool:
 
 
 def run_pages() -> Iterator[object]:
-    """Yield the pages of which a command is run; those that measure with a mark, which conftest tells of."""
+    """Yield the pages of which a command is run: they take long, and some measure."""
     for page in PAGES:
         if any(runnable(told(page))):
-            yield pytest.param(page, marks=pytest.mark.measures_for_docs) if measures(page) else page
+            yield pytest.param(page, marks=pytest.mark.measures if measures(page) else pytest.mark.long)
 
 
 def silence(disturbed: Mapping[str, str | None]) -> str | None:
@@ -155,6 +155,7 @@ def note(page: str, why: str | None) -> None:
         DISTURBED[page] = why
 
 
+@pytest.mark.measures
 def test_some_page_that_measures_was_not_disturbed() -> None:
     """One page may be skipped on a busy machine; where all are, nothing shows that what they say is true."""
     if why := silence(DISTURBED):

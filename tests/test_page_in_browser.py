@@ -31,7 +31,11 @@ limit = pytest.fixture(autouse=True)(a_limit)
 MAX_BYTES, MAX_BYTES_BESIDE = 1_900_000, 2_400_000
 
 WIDTHS, SCHEMES = (360, 1440), ("light", "dark")
-COMBINATIONS = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
+COMBINATIONS = [
+    pytest.param(width, scheme, marks=() if (width, scheme) in ((360, "dark"), (1440, "light")) else pytest.mark.long)
+    for width in WIDTHS
+    for scheme in SCHEMES
+]
 
 #: Of each kind with times, so that each template of a case's figure is drawn.
 OPENED = (*list(CHOSEN_CASES)[:2], "kernel/gemm/m64-n128-k576/f32", "tokenizer/encode/tokens64")
@@ -87,6 +91,7 @@ def test_a_full_run_has_a_figure_of_every_subject() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("width", "scheme"), COMBINATIONS)
 def test_details_are_drawn_when_they_open(browser: Browser, usual_report: Path, width: int, scheme: str) -> None:
     """The times of a case are drawn when its row is opened, and not before; the page stays as wide as it was."""
@@ -113,6 +118,7 @@ def test_axe_finds_nothing(browser: Browser, usual_report: Path, width: int, sch
         assert axe_violations(seen.page) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SORTS)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_sort_of_run_is_shown(browser: Browser, tmp_path: Path, name: str, width: int) -> None:
@@ -129,6 +135,7 @@ def test_every_sort_of_run_is_shown(browser: Browser, tmp_path: Path, name: str,
         assert seen.problems == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", WIDTHS)
 def test_several_runs_stand_side_by_side(browser: Browser, tmp_path: Path, width: int) -> None:
     """Each run has its column or its place in the details, its verdict, and its part in the figures."""
@@ -164,6 +171,7 @@ def test_the_scheme_can_be_changed(browser: Browser, usual_report: Path, scheme:
         assert seen.problems == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_on_paper_all_is_there(browser: Browser, usual_report: Path, scheme: str) -> None:
     """Printed are the verdict, every case with its details, and dark pictures on white, whatever the screen has."""

@@ -59,6 +59,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report(tmp_path_factory.mktemp("hostile"), RUN, OBSERVATION)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1440])
 def test_names_do_nothing(browser: Browser, report: Path, width: int) -> None:
     """No name becomes an element, a script or a request, and none widens the page or spoils a picture."""
@@ -78,6 +79,7 @@ def test_there_are_as_many_scripts_as_ever(browser: Browser, report: Path, tmp_p
         assert seen.page.evaluate(_SCRIPTS) == other.page.evaluate(_SCRIPTS)
 
 
+@pytest.mark.long
 def test_names_are_shown_letter_by_letter(browser: Browser, report: Path) -> None:
     """Each case's name and id, and each kind's title, are there as text; what cannot be seen is written out."""
     with visit(browser, report) as seen:
@@ -89,6 +91,7 @@ def test_names_are_shown_letter_by_letter(browser: Browser, report: Path) -> Non
         assert set(titles) == {visible(kind_title(each.kind)) for each in RUN.judgements}
 
 
+@pytest.mark.long
 def test_every_word_of_a_run_is_shown(browser: Browser, report: Path) -> None:
     """Device, workload, engine, branch, fingerprint and what it was compared with are somewhere on the page."""
     with visit(browser, report) as seen:

@@ -75,6 +75,7 @@ def has_words(case_id: str, text: str) -> bool:
     return all(word in case_id.lower() for word in text.lower().split())
 
 
+@pytest.mark.long
 def test_every_outcome_and_kind_can_be_chosen(browser: Browser, report: Path) -> None:
     """Each outcome and each kind shows its own cases, both together those of both, and all come back."""
     with visit(browser, report) as seen:
@@ -92,6 +93,7 @@ def test_every_outcome_and_kind_can_be_chosen(browser: Browser, report: Path) ->
         assert seen.problems == []
 
 
+@pytest.mark.long
 def test_the_counts_at_the_head_choose_their_outcome(browser: Browser, report: Path) -> None:
     """Each count is that of the run, shows its cases when it is chosen, and all when it is chosen again."""
     with visit(browser, report) as seen:
@@ -107,6 +109,7 @@ def test_the_counts_at_the_head_choose_their_outcome(browser: Browser, report: P
         assert seen.problems == []
 
 
+@pytest.mark.long
 def test_figures_are_sorted_by_their_values(browser: Browser, report: Path) -> None:
     """Each column of figures is sorted up and then down by what it shows, not by its text; what has none is last."""
     with visit(browser, report) as seen:
@@ -120,6 +123,7 @@ def test_figures_are_sorted_by_their_values(browser: Browser, report: Path) -> N
         assert seen.problems == []
 
 
+@pytest.mark.long
 def test_names_and_outcomes_are_sorted_as_people_would(browser: Browser, report: Path) -> None:
     """Names are sorted with their numbers as numbers, outcomes in groups, with those first that fail."""
     with visit(browser, report) as seen:
@@ -139,6 +143,7 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(word), "") if word.isdigit() else (-1 if not word.isalpha() else 1 << 40, word) for word in words]
 
 
+@pytest.mark.long
 def test_a_sorted_column_says_so(browser: Browser, report: Path) -> None:
     """The heading that a table is sorted by tells its direction, and no other of the table does."""
     with visit(browser, report) as seen:
@@ -175,6 +180,7 @@ def test_a_case_is_opened_with_the_keyboard_alone(browser: Browser, report: Path
         assert seen.problems == []
 
 
+@pytest.mark.long
 def test_what_has_the_focus_can_be_seen(browser: Browser, report: Path) -> None:
     """Whatever Tab reaches has an outline and lies within the window."""
     look = """
@@ -199,6 +205,7 @@ def is_in_view(seen: Visit, anchor: str) -> bool:
     return 0 <= box["y"] < seen.page.viewport_size["height"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case_id", [SEEN_CASE, "roofline/prompt/smollm2-135m-q8_0 64+32/prefill"])
 def test_an_address_leads_to_its_case(browser: Browser, report: Path, case_id: str) -> None:
     """A page that is opened with the address of a case shows it opened, spaces in its name or not."""
@@ -210,6 +217,7 @@ def test_an_address_leads_to_its_case(browser: Browser, report: Path, case_id: s
         assert seen.problems == []
 
 
+@pytest.mark.long
 def test_links_of_the_findings_lead_to_their_cases(browser: Browser, report: Path) -> None:
     """A link to a case opens it, also where the filter hides it and where it was opened and closed before."""
     with visit(browser, report) as seen:
@@ -234,6 +242,7 @@ def test_every_link_within_the_page_leads_somewhere(browser: Browser, report: Pa
         assert {link for link in links if not (link.startswith("#") and link[1:] in ids)} == set()
 
 
+@pytest.mark.long
 def test_a_command_is_copied(browser: Browser, report: Path) -> None:
     """The button copies the whole command, and says that it did."""
     with visit(browser, report) as seen:

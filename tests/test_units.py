@@ -15,9 +15,11 @@ from perfsuite.units import (
     format_change,
     format_count,
     format_flops_per_s,
+    format_limit,
     format_ns,
     format_ratio,
     format_signed_ns,
+    format_tokens_per_s,
     to_change_percent,
     to_giga_per_s,
     to_mebibytes,
@@ -142,6 +144,18 @@ def test_axes_have_rates_in_decimal_and_bytes_in_binary_units() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        *((0.02, "2 %"), (0.07, "7 %"), (0.2384, "24 %"), (0.24, "24 %"), (0.0211, "2.2 %"), (0.002, "0.2 %")),
+        *((0.0999, "10 %"), (4.0, "400 %"), (4.01, "410 %"), (0.0, "0 %"), (1e-12, "0 %")),
+    ],
+)
+def test_a_limit_is_never_understated(ratio: float, text: str) -> None:
+    """What bounds something has two digits, rounded up, and no more than it is where it has no more."""
+    assert format_limit(ratio) == text
+
+
+@pytest.mark.parametrize(
     ("times_ns", "unit"),
     [((), "ns"), ((999.0,), "ns"), ((1_000.0, 3.0), "µs"), ((5.0, 2.5e6), "ms"), ((-3e9,), "s")],
 )
@@ -154,3 +168,11 @@ def test_axes_have_times_in_their_unit_and_ratios_in_per_cent() -> None:
     """2.5 ms is 2 500 000 ns; a ratio of 1.2 is a change of 20 %, and a share of 0.2 is 20 %."""
     assert (to_time_unit(2_500_000, "ms"), to_time_unit(7, "ns")) == (2.5, 7.0)
     assert (round(to_change_percent(1.2), 6), to_percent(0.2)) == (20.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"), [(None, "-"), (0.51234, "0.51"), (9.996, "10.0"), (28.74, "28.7"), (1520.4, "1520")]
+)
+def test_a_speed_has_three_digits_and_whole_tokens(rate: float | None, text: str) -> None:
+    """A speed is a plain number without an exponent; one that is not known is a dash."""
+    assert format_tokens_per_s(rate) == text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -16,11 +16,12 @@ from perfsuite.errors import BaselineError
 from perfsuite.report.run_reader import run_path
 from perfsuite.units import format_count
 from perfsuite.verdict.approval import append_approval, approval_text, approvals_path, approve, checked_reason
-from perfsuite.verdict.baseline import BaselineFile, baseline_path, read_baselines, write_baselines
+from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.changes import CaseChange, case_changes
 from perfsuite.verdict.entry import BaselineEntry, entry_with
-from perfsuite.verdict.match import absence_text
+from perfsuite.verdict.match import absence_text, settings_text
 from perfsuite.verdict.recorded_run import RecordedGroup, RecordedRun, read_run, require_reference
+from perfsuite.verdict.sentinel_weights import fitted_weights
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
@@ -56,17 +57,27 @@ def add_parser(commands: Commands) -> None:
 def _record(options: argparse.Namespace) -> int:
     run = read_run(run_path(options.run_path))
     require_reference(run)
-    changed = []
-    for group in run.groups:
-        stored = _file_of(options, run, group)
-        if any(each.has_session(run.recorded_at) for each in stored.comparable(group.fingerprint, run.board)):
-            raise BaselineError(f"{stored.path}: holds the session of {run.recorded_at} already; nothing to record")
-        changed.append((stored.with_session(group.fingerprint, group.session, run.board), group))
-    for stored, group in changed:
-        write_baselines(stored)
-        print(f"{stored.path}: {format_count(len(group.session.samples_ns), 'case')} of {run.recorded_at} added")
+    with changing(options.baseline_dir / run.device):
+        changed = list(_recorded(options, run))
+        for stored, group in changed:
+            write_baselines(stored)
+            print(f"{stored.path}: {format_count(len(group.session.samples_ns), 'case')} of {run.recorded_at} added")
     output.show_rejected(run)
     return 0
+
+
+def _recorded(options: argparse.Namespace, run: RecordedRun) -> Iterator[tuple[BaselineFile, RecordedGroup]]:
+    """Yield the files with the run in them, but for those that hold it: a record that was cut off is completed."""
+    files = [(_file_of(options, run, group), group) for group in run.groups]
+    lacking = [
+        (stored, group)
+        for stored, group in files
+        if not any(each.has_session(run.recorded_at) for each in stored.comparable(group.fingerprint, run.board))
+    ]
+    if not lacking:
+        raise BaselineError(f"{files[0][0].path}: holds the session of {run.recorded_at} already; nothing to record")
+    for stored, group in lacking:
+        yield stored.with_session(group.fingerprint, group.session, run.board), group
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -86,23 +97,36 @@ def _diff(options: argparse.Namespace) -> int:
 def _approve(options: argparse.Namespace) -> int:
     reason, run = checked_reason(options.reason), read_run(run_path(options.run_path))
     require_reference(run)
+    with changing(options.baseline_dir / run.device):
+        for stored, text, n_cases in _approved(options, run, reason):
+            # The text first: if this is cut off, approving again completes it.
+            append_approval(approvals_path(stored.path), text, run.recorded_at)
+            write_baselines(stored)
+            print(f"{stored.path}: {format_count(n_cases, 'case')} approved; review {approvals_path(stored.path)}")
+    output.show_rejected(run)
+    return 0
+
+
+def _approved(options: argparse.Namespace, run: RecordedRun, reason: str) -> list[tuple[BaselineFile, str, int]]:
+    """Return the files with the run as their reference, the text of each, and the number of its cases."""
     profile, approved_at = find_profile(run.device), _now()
-    decided = []
+    decided, done = [], ""
     for group, entries in _stored(options, run):
         changes = _changes(profile, group, entries)
         own = entries[0]
         changes = tuple(each if _is_own(each, entries, run) else replace(each, anchor_ratio=None) for each in changes)
         if own.board != run.board:
             own = own.for_board(run.board, group.session)
-        approved = approve(own, group.session, changes, reason=reason, approved_at=approved_at)
+        try:
+            approved = approve(own, group.session, changes, reason=reason, approved_at=approved_at)
+        except BaselineError as error:  # of this group it is the reference already
+            done = str(error)
+            continue
         text = approval_text(approved, changes, reason=reason, approved_at=approved_at, recorded_at=run.recorded_at)
         decided.append((_file_of(options, run, group).with_entry(approved), text, len(changes)))
-    for stored, text, n_cases in decided:
-        write_baselines(stored)
-        append_approval(approvals_path(stored.path), text)
-        print(f"{stored.path}: {format_count(n_cases, 'case')} approved; review {approvals_path(stored.path)}")
-    output.show_rejected(run)
-    return 0
+    if not decided:
+        raise BaselineError(done)
+    return decided
 
 
 def _is_own(change: CaseChange, entries: Sequence[BaselineEntry], run: RecordedRun) -> bool:
@@ -123,10 +147,12 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _anchor(options: argparse.Namespace) -> int:
-    reason, stored = checked_reason(options.reason), _named_file(options)
-    for entry in _selected(stored, options):
-        stored = stored.with_entry(entry.anchored(recorded_at=_now(), reason=reason))
-    write_baselines(stored)
+    reason = checked_reason(options.reason)
+    with changing(_named_file(options).path.parent):
+        stored = _named_file(options)
+        for entry in _selected(stored, options):
+            stored = stored.with_entry(entry.anchored(recorded_at=_now(), reason=reason))
+        write_baselines(stored)
     print(f"{stored.path}: anchored at the present reference")
     return 0
 
@@ -134,11 +160,12 @@ def _anchor(options: argparse.Namespace) -> int:
 def _prune(options: argparse.Namespace) -> int:
     if options.keep < 1:
         raise BaselineError(f"--keep={options.keep}: expected an integer of 1 or more")
-    stored = _named_file(options)
-    before = sum(len(entry.sessions) for entry in stored.entries)
-    for entry in _selected(stored, options):
-        stored = stored.with_entry(entry.pruned(options.keep))
-    write_baselines(stored)
+    with changing(_named_file(options).path.parent):
+        stored = _named_file(options)
+        before = sum(len(entry.sessions) for entry in stored.entries)
+        for entry in _selected(stored, options):
+            stored = stored.with_entry(entry.pruned(options.keep))
+        write_baselines(stored)
     print(f"{stored.path}: {sum(len(entry.sessions) for entry in stored.entries)} of {before} sessions kept")
     return 0
 
@@ -168,14 +195,15 @@ def _why_nothing(stored: BaselineFile, group: RecordedGroup, board: str | None) 
     others = stored.other_boards(group.fingerprint, board)
     if others:
         return absence_text(len(others), board)
-    return "; ".join(stored.nearest_differences(group.fingerprint, board)) or "no entry"
+    return "; ".join(stored.machine_differences(group.fingerprint, board)) or settings_text(stored, group.fingerprint)
 
 
 def _changes(profile: Profile, group: RecordedGroup, entries: Sequence[BaselineEntry]) -> tuple[CaseChange, ...]:
+    others = [entry.without_session(group.session.recorded_at) for entry in entries]
     return case_changes(
-        [entry.without_session(group.session.recorded_at) for entry in entries],
+        others,
         group.session,
-        weights=profile.sentinel_weight_ratio,
+        weights=fitted_weights(others[0], profile.sentinel_weight_ratio),
         default_spread_ratio=profile.session_spread_ratio,
     )
 

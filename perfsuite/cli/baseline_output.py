@@ -17,6 +17,7 @@ from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.verdict.changes import CaseChange
 from perfsuite.verdict.entry import BaselineEntry, StoredSession
 from perfsuite.verdict.recorded_run import RecordedRun
+from perfsuite.verdict.sentinel_weights import fitted_weights
 from perfsuite.verdict.summary import CaseSummary, case_summaries
 
 
@@ -82,7 +83,7 @@ def _show_sessions(entry: BaselineEntry) -> None:
 
 def _show_cases(entry: BaselineEntry, weights: Mapping[str, float]) -> None:
     table = _table(left=("case",), right=("sessions", "median", "within", "between", "anchor", "since"))
-    for each in case_summaries(entry, weights):
+    for each in case_summaries(entry, fitted_weights(entry, weights)):
         spreads = (_percent(each.within_ratio), _percent(each.between_ratio))
         anchor = (format_ns(each.anchor_ns), format_change(each.since_anchor_ratio))
         table.add_row(each.case_id, str(each.n_sessions), format_ns(each.median_ns), *spreads, *anchor)
@@ -118,7 +119,7 @@ def _plain_entry(entry: BaselineEntry, weights: Mapping[str, float]) -> dict[str
         "sessions": [_plain_session(session) for session in entry.sessions],
         "anchor": {"recorded_at": entry.anchor.recorded_at, "reason": entry.anchor.reason},
         "approvals": [{"approved_at": each.approved_at, "reason": each.reason} for each in entry.approvals],
-        "cases": [_plain_summary(each) for each in case_summaries(entry, weights)],
+        "cases": [_plain_summary(each) for each in case_summaries(entry, fitted_weights(entry, weights))],
     }
 
 
@@ -126,6 +127,7 @@ def _plain_session(session: StoredSession) -> dict[str, Any]:
     return {
         "recorded_at": session.recorded_at,
         "suite_version": session.suite_version,
+        "engine_version": session.engine_version,
         "n_cases": len(session.samples_ns),
         "sentinels_ns": {name: round(median(times)) for name, times in session.sentinels_ns.items() if times},
         "covariates": dict(session.covariates),

@@ -21,12 +21,13 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
 from perfsuite.expectation.timing.efficiency import Efficiency, efficiency
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
 from perfsuite.measure.board.naming import board_name
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.calibrate import N_ROUNDS, CalibrationRun, calibrate
+from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings
 from perfsuite.units import format_change, format_ns
@@ -79,16 +80,18 @@ def _calibrate(options: argparse.Namespace) -> int:
     profile, types = find_profile(options.device), _types(options)
     _check(options)
     reach = asked_reach("--address", options.address, profile.reach)
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    plan = standard_plan(types, cache_dir / "models", n_rounds=options.rounds)
     with taken_device(profile, "calibrate", options, reach=reach) as taken:
-        run = _run(options, profile, types, taken.board)
+        run = _run(options, profile, plan, taken.board)
         with progress("calibrate", options) as told:
             told.step("ceilings")
             measured = measured_ceilings(run.board, run.n_threads)
             calibration = calibrate(run, told.step)
             taken.refuse_untrusted()
-            ceilings = best_of_board(run.board, measured, run.cache_dir)
+            ceilings = best_of_board(run.board, measured, cache_dir)
             kept_by = board_name(run.board).kept_by
-            path = store_calibration(calibration, run.engine.build_id, run.cache_dir, board=kept_by)
+            path = store_calibration(calibration, run.engine.build_id, cache_dir, board=kept_by)
             told.remark(f"stored in {path}")
     _tell(calibration, ceilings, as_json=options.json)
     return 0
@@ -101,17 +104,10 @@ def _check(options: argparse.Namespace) -> None:
             raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
 
 
-def _run(options: argparse.Namespace, profile: Profile, types: tuple[str, ...], board: Board) -> CalibrationRun:
+def _run(options: argparse.Namespace, profile: Profile, plan: CalibrationPlan, board: Board) -> CalibrationRun:
     facts = board.facts()
-    return CalibrationRun(
-        board=board,
-        engine=facts.engine,
-        profile=profile,
-        n_threads=options.threads or facts.default_threads,
-        cache_dir=Path(platformdirs.user_cache_dir("perfsuite")),
-        types=types,
-        n_rounds=options.rounds,
-    )
+    n_threads = options.threads or facts.default_threads
+    return CalibrationRun(board=board, engine=facts.engine, profile=profile, n_threads=n_threads, plan=plan)
 
 
 def _types(options: argparse.Namespace) -> tuple[str, ...]:

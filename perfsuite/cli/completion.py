@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHELLS = tuple(name for name in shtab.SUPPORTED_SHELLS if name in ("bash", "zsh", "fish", "tcsh"))
 
 _FILE_WORDS = {"FILE", "PATH", "RUN", "RUN.json", "POLICY.json", "PLAN", "GGUF", "PATH|NAME", "NAME|PATH"}
-_FOLDER_WORDS = {"DIR", "LIBDIR"}
+_FOLDER_WORDS = {"DIR"}
 
 _ABOUT = """
 The script goes to standard output. It is made for the installed version and holds what that has: after an update, make

@@ -172,6 +172,7 @@ def _check(options: argparse.Namespace) -> None:
         raise PerfsuiteError(
             f"--kernel-budget={options.kernel_budget:g}: expected seconds above 0, {_MOST_BUDGET_S} at most"
         )
+    _case_ids(options.kernel or ())
     if FidelityKind.KERNELS in _kinds(options):
         return
     if options.kernel:

@@ -26,6 +26,7 @@ from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.launch import environment_engine
 from perfsuite.units import format_change, format_ns
 from perfsuite.verdict.held_out import HELD_OUT, HeldOutRow, HeldOutSummary, measure_held_out, summarize
+from perfsuite.workload.weights import resolve
 
 if TYPE_CHECKING:
     from perfsuite.cli.commands import Commands
@@ -73,6 +74,8 @@ def _held_out(options: argparse.Namespace) -> int:
     if options.threads is not None and options.threads < 1:
         raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
     workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
+    for name, _ in workloads:
+        resolve(name, cache_dir=_cache_dir() / "models")
     with taken_device(profile, "held-out", options):
         rows = _measured(options, profile, workloads)
     _tell(rows, as_json=options.json)
@@ -84,7 +87,7 @@ def _measured(
 ) -> tuple[HeldOutRow, ...]:
     """Compare with the calibration of the device as it is now: with its governor."""
     engine = environment_engine()
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = _cache_dir()
     n_threads = options.threads or default_threads()
     calibration = find_calibration(host_fingerprint(), engine.build_id, n_threads, cache_dir)
     if calibration is None:
@@ -101,6 +104,10 @@ def _measured(
             cache_dir=cache_dir,
             progress=told.step,
         )
+
+
+def _cache_dir() -> Path:
+    return Path(platformdirs.user_cache_dir("perfsuite"))
 
 
 def _workload(text: str) -> tuple[str, int]:

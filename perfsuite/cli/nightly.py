@@ -33,6 +33,7 @@ _EXITS = {
     0: "all cells were measured, and none fails",
     1: "a cell has a case that fails, whatever became of the others",
     2: "a cell could not be measured, none that was fails; or a mistake in what was asked for: one line says what",
+    10: "all cells were measured and none fails, and in one of them nothing could be judged",
 }
 
 

@@ -16,6 +16,7 @@ from perfsuite.nightly.merged_junit import write_junit
 from perfsuite.nightly.night_folder import held_night, last_night, new_night
 from perfsuite.nightly.night_state import origin_here, read_state, write_state
 from perfsuite.nightly.plan import NightPlan
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_count
@@ -59,10 +60,12 @@ def answer(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> int:
 
 
 def exit_code(plan: NightPlan, ends: Mapping[str, CellEnd]) -> int:
-    """Return 1 where a cell fails, else 2 where one was not measured, else 0."""
+    """Return 1 where a cell fails, else 2 where one was not measured, else 10 where one judged nothing, else 0."""
     if any(end.ending is Ending.FAILED for end in ends.values()):
         return 1
-    return 0 if all((end := ends.get(cell.key)) and end.is_finished for cell in plan.cells) else 2
+    if not all((end := ends.get(cell.key)) and end.is_finished for cell in plan.cells):
+        return 2
+    return NOTHING_JUDGED_EXIT if any(end.is_unjudged for end in ends.values()) else 0
 
 
 def write_files(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> None:

@@ -47,6 +47,7 @@ class Command:
 COMMANDS = (
     Command("report", Purpose.LOOK, "show a run as one HTML page, alone or beside others"),
     Command("baseline", Purpose.LOOK, "record, show, compare and approve stored baselines"),
+    Command("engines", Purpose.LOOK, "keep the builds of llama.cpp that made the baselines, and hand them on"),
     Command("export", Purpose.LOOK, "write runs for pytest-benchmark, JUnit, GitHub, Prometheus and others"),
     Command("history", Purpose.LOOK, "show how cases moved over all runs, and where they changed"),
     Command("llama-bench", Purpose.LOOK, "exchange measurements with llama.cpp's llama-bench"),

@@ -67,6 +67,7 @@ def check_options(options: argparse.Namespace) -> None:
             raise PerfsuiteError(f"--{name}={path}: no such file")
     if options.source is not None:
         _refuse(options, "--from", _MEASURING)
+    sweep_names(options.sweep or ())
     if options.sweep and options.scenario is not None:
         raise PerfsuiteError(f"--scenario={options.scenario}: sweeps have scenarios of their own; leave it out")
 

@@ -68,6 +68,8 @@ def taken_device(
 
     Raises
     ------
+    PerfsuiteError
+        The options name a model, a scenario or a llama.cpp that there is not; said before the device is asked for.
     LockedError
         Somebody else has it.
     DeviceError
@@ -82,11 +84,12 @@ def taken_device(
         from perfsuite.measure.board.claiming import desk_claim
         from perfsuite.measure.board.opening import choose_board
 
+    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    _refuse_mistakes(options, cache_dir)
     tell, tell_aloud = remarks(command, options).remark, remarks(command, _ALOUD).remark
     reach = reach or profile.reach
     purpose, run_id = f"perfsuite {command} --device={profile.name}", f"{command}-{uuid.uuid4().hex}"
     claim = desk_claim(profile.name, reach, purpose=purpose, run_id=run_id)
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
     board = choose_board(reach, profile.conditions, claim, cache_dir=cache_dir, tell=tell)
     taken, told, is_measured = TakenDevice(board=board, run_id=claim.run_id), set[str](), False
     try:
@@ -106,6 +109,19 @@ def taken_device(
         if problems:
             fail_in_the_end()
         _tell_new([f"what was measured is not to be trusted: {each}" for each in problems], told, tell_aloud)
+
+
+def _refuse_mistakes(options: argparse.Namespace, cache_dir: Path) -> None:
+    """Raise where what the options of many commands name is not there."""
+    from perfsuite.measure.launch import environment_engine  # as in `taken_device`
+    from perfsuite.workload.scenario import find_scenario
+    from perfsuite.workload.weights import resolve
+
+    if (model := getattr(options, "model", None)) is not None:
+        resolve(model, cache_dir=cache_dir / "models")
+        environment_engine()
+    if (scenario := getattr(options, "scenario", None)) is not None:
+        find_scenario(scenario)
 
 
 def _let_go(board: Board, tell_aloud: Callable[[str], None]) -> None:

@@ -39,8 +39,8 @@ recorder, and what was seen is kept as a trace. 'view' shows it, 'agree' compare
 says what eBPF lacks here, and 'install-helper' installs the one program that needs privileges; each has a --help of its
 own.
 
-eBPF follows processes of one's own that use llama.cpp as shared libraries of the build that the headers are of. Nothing
-is judged: 'pytest --device=host --perf-trace' judges what a trace shows.
+eBPF follows processes of one's own that use llama.cpp as shared libraries, whose headers lie near them or in the
+checkout that they were built from. Nothing is judged: 'pytest --device=host --perf-trace' judges what a trace shows.
 """
 
 _EXAMPLES = {
@@ -112,7 +112,7 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
         "--ggml-include",
         type=Path,
         metavar="DIR",
-        help="headers of the ggml that the program uses, where it is another",
+        help="headers of the ggml that the program uses, where they are not near its libraries",
     )
 
 

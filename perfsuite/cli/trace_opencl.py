@@ -52,7 +52,7 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
     """
     _refuse_unusable(options, program)
     profile = find_local_profile(options.device)
-    with taken_device(profile, "trace", options) as taken, _log_folder(options.output) as folder:
+    with _log_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
         layer = find_opencl_layers(Path(platformdirs.user_cache_dir("perfsuite"))).tracing
         sys.stdout.flush()
         environment = layer_environment(layer, folder, inherited=environment_opencl_layers())

@@ -46,7 +46,7 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
     request, told = follow_request(options), remarks("trace", options)
     find_helper(request.cache_dir)  # before the program runs for nothing
     profile = find_local_profile(options.device)
-    with taken_device(profile, "trace", options) as taken, recording_folder(options.output) as folder:
+    with recording_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
         sys.stdout.flush()
         exit_code = run_traced(
             program,

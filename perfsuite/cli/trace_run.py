@@ -40,21 +40,22 @@ def trace_run(options: argparse.Namespace) -> int:
     PerfsuiteError
         The model, the scenario or the recorder cannot be had, or the worker failed.
     """
-    with taken_device(find_local_profile(options.device), "trace", options):
-        return _traced(options)
+    profile = find_local_profile(options.device)
+    if options.memory_limit is not None:
+        _bytes(options.memory_limit)
+    with recording_folder(options.output) as folder, taken_device(profile, "trace", options):
+        return _traced(options, folder)
 
 
-def _traced(options: argparse.Namespace) -> int:
+def _traced(options: argparse.Namespace, folder: Path) -> int:
     recorder = options.recorder or ("ebpf" if options.trace else "preload")
     opencl = _opencl(options) if recorder == "opencl" else None
     plan = own_plan(options, opencl)
     ebpf = ebpf_of(options, plan) if recorder == "ebpf" else None
     told = remarks("trace", options)
     observe = _memory_limit(options.memory_limit, plan, told)
-    with recording_folder(options.output) as folder:
-        name = Path(plan.gguf_path).stem
-        told.step(f"{name}, {options.scenario}, recorder {recorder}")
-        tell(options, _record(recorder, plan, folder, ebpf, opencl, observe, told), folder)
+    told.step(f"{Path(plan.gguf_path).stem}, {options.scenario}, recorder {recorder}")
+    tell(options, _record(recorder, plan, folder, ebpf, opencl, observe, told), folder)
     return 0
 
 

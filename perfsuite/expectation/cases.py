@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.records.events import Phase
+from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
 from perfsuite.workload.scenario import Scenario
 from perfsuite.workload.weights import Weights
@@ -88,7 +89,7 @@ class LlamaWorkload:
     @property
     def has_known_graph(self) -> bool:
         """Whether operators can be enumerated for this architecture."""
-        return self.weights.architecture.gguf_architecture in KNOWN_GRAPHS
+        return self.weights.gguf_architecture in KNOWN_GRAPHS
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
         """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
@@ -126,8 +127,9 @@ class LlamaWorkload:
 def llama_workload(
     weights: Weights, scenario: Scenario, *, flash_attn: bool = True, type_k: str = "f16", type_v: str = "f16"
 ) -> LlamaWorkload:
-    """Return a workload with the engine's usual settings; flash attention only where the architecture has it."""
-    can_flash = weights.architecture.family.flash_attention
+    """Return a workload with the engine's usual settings; without flash attention where it is known to fail."""
+    known = weights.known_architecture
+    can_flash = known is None or known.family.flash_attention
     return LlamaWorkload(
         weights=weights,
         scenario=scenario,
@@ -165,6 +167,15 @@ def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
             costs = tuple(part for part, operator in zip(parts, graph, strict=True) if operator.role == role)
             yield Case(case_id=f"{prefix}/{role}", kind="operator", costs=_summed(costs), phase=phase, role=role)
         yield Case(case_id=f"{prefix}/{REST_ROLE}", kind="operator", phase=phase, role=REST_ROLE)
+
+
+def recorded_operator_cases(workload: LlamaWorkload, case_ids: Iterable[str]) -> Iterator[Case]:
+    """Make cases of a workload's operators that are known by having been recorded: of those among the ids."""
+    for phase in workload.graph_phases():
+        prefix = f"operator/{workload.prefix}/{phase.value}/"
+        for case_id in case_ids:
+            if case_id.startswith(prefix):
+                yield Case(case_id=case_id, kind="operator", phase=phase, role=case_id.removeprefix(prefix))
 
 
 def kernel_cases() -> Iterator[Case]:
@@ -214,14 +225,16 @@ def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
             if phase is Phase.PREFILL:
                 costs[Phase.EMBEDDING] = (embedding,)
             costs[phase] = _summed(tuple(rest))
-    n_vocab = workload.weights.architecture.n_vocab
-    costs |= _token_costs(n_vocab)
+    costs |= _token_costs(workload.weights.known_architecture)
     costs[Phase.END_TO_END] = _end_to_end(workload, costs) if known else ()
     return costs
 
 
-def _token_costs(n_vocab: int) -> dict[Phase, tuple[CaseCost, ...]]:
+def _token_costs(known: Architecture | None) -> dict[Phase, tuple[CaseCost, ...]]:
     """Cost what follows each evaluation: one row of logits copied, normalised, and drawn from."""
+    if known is None:
+        return dict.fromkeys((Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING), ())
+    n_vocab = known.n_vocab
     row, candidates = 4 * n_vocab, _CANDIDATE_BYTES * n_vocab
     copy = OpCost(read_bytes=row, written_bytes=row)
     softmax = OpCost(flops=_SOFTMAX_FLOPS * n_vocab, read_bytes=3 * row, written_bytes=2 * row)

@@ -8,36 +8,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
+from typing import Any
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.timing.calibration import Calibration, CalibrationPoint, Composition, TokenPhase
+from perfsuite.expectation.timing.calibration_plan import CalibrationPlan
 from perfsuite.expectation.timing.engine_times import phase_operators
-from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.reference_architectures import reference_weights
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
-from perfsuite.measure.plan import OperatorsPlan
+from perfsuite.measure.plan import OperatorsPlan, Plan
 from perfsuite.measure.undisturbed import run_undisturbed
 from perfsuite.records.events import EngineRecord, Evaluation, Phase
-from perfsuite.workload.scenario import Scenario
-from perfsuite.workload.weights import Weights
 
-#: Rounds by default, each in a fresh process and in another order: a neighbour who stays for seconds spoils no median.
-N_ROUNDS = 3
-#: Time for the repetitions of one operator in one round.
-_BUDGET_NS = 15_000_000
 #: Parameters that are read before one of them is read again: several times the caches of small machines.
 _SPREAD_BYTES = 96 << 20
-#: The prompts of the compositions in turn, their generation, and how often a process runs both.
-_PROMPTS = (96, 320)
-_N_GEN = 12
-_REPETITIONS = 3
 
 Progress = Callable[[str], None]
 
@@ -53,15 +42,12 @@ class CalibrationRun:
     #: Says what counts as a disturbance.
     profile: Profile
     n_threads: int
-    #: Of this machine; the board has one of its own.
-    cache_dir: Path
-    types: tuple[str, ...]
-    n_rounds: int = N_ROUNDS
+    plan: CalibrationPlan
     seed: int = 0
 
 
 def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
-    """Measure every operator of the grid in each round, and every composition once a round.
+    """Measure every operator of the plan in each round, and every composition once a round.
 
     Raises
     ------
@@ -70,20 +56,16 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
     EngineError
         The engine cannot compute one of the operators.
     """
-    shapes = standard_shapes(run.types)
-    compositions = [
-        _workload(weights, _PROMPTS[at % len(_PROMPTS)])
-        for at, weights in enumerate(reference_weights(cache_dir=run.cache_dir / "models"))
-    ]
+    plan = run.plan
     order = random.Random(run.seed)
     operator_rounds: list[dict[OperatorShape, float]] = []
-    composed: list[list[EngineRecord]] = [[] for _ in compositions]
+    composed: list[list[EngineRecord]] = [[] for _ in plan.compositions]
     version = ""
-    for at in range(run.n_rounds):
-        progress(f"round {at + 1} of {run.n_rounds}: {len(shapes)} operators")
-        operator_rounds.append(_operator_round(run, shapes, order))
-        for records, workload in zip(composed, compositions, strict=True):
-            progress(f"round {at + 1} of {run.n_rounds}: {workload.weights.name}")
+    for at in range(plan.n_rounds):
+        progress(f"round {at + 1} of {plan.n_rounds}: {len(plan.shapes)} operators")
+        operator_rounds.append(_operator_round(run, order))
+        for records, workload in zip(composed, plan.compositions, strict=True):
+            progress(f"round {at + 1} of {plan.n_rounds}: {workload.weights.name}")
             records.append(_composition_record(run, workload, order))
             version = records[-1].engine_version
     return Calibration(
@@ -93,25 +75,24 @@ def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
         fingerprint=dict(run.board.facts().fingerprint),
         points=tuple(
             CalibrationPoint(shape=shape, rounds_ns=tuple(times[shape] for times in operator_rounds))
-            for shape in shapes
+            for shape in plan.shapes
         ),
         compositions=tuple(
             _composition(workload, phase, records)
-            for workload, records in zip(compositions, composed, strict=True)
+            for workload, records in zip(plan.compositions, composed, strict=True)
             for phase in (Phase.PREFILL, Phase.DECODE)
         ),
         token_phases=tuple(
             _token_phase(workload, phase, records)
-            for workload, records in zip(compositions, composed, strict=True)
+            for workload, records in zip(plan.compositions, composed, strict=True)
             for phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
         ),
+        is_quick=plan.is_quick,
     )
 
 
-def _operator_round(
-    run: CalibrationRun, shapes: Sequence[OperatorShape], order: random.Random
-) -> dict[OperatorShape, float]:
-    shuffled = list(shapes)
+def _operator_round(run: CalibrationRun, order: random.Random) -> dict[OperatorShape, float]:
+    shuffled = list(run.plan.shapes)
     order.shuffle(shuffled)
     plan = OperatorsPlan(
         library_dir=str(run.engine.library_dir),
@@ -119,17 +100,12 @@ def _operator_round(
         cache_dir=str(run.board.facts().cache_dir),
         n_threads=run.n_threads,
         shapes=tuple(shuffled),
-        budget_ns=_BUDGET_NS,
+        budget_ns=run.plan.budget_ns,
         spread_bytes=_SPREAD_BYTES,
         binds_threads=binds_threads(run.engine),
     )
-    times_ns = run_undisturbed(plan, run.profile, run=run.board.run)["times_ns"]
+    times_ns = _undisturbed(run, plan)["times_ns"]
     return dict(zip(shuffled, times_ns, strict=True))
-
-
-def _workload(weights: Weights, n_prompt: int) -> LlamaWorkload:
-    name, source = f"calibration-p{n_prompt}", "of the calibration's own"
-    return llama_workload(weights, Scenario(name=name, n_prompt=n_prompt, n_gen=_N_GEN, source=source))
 
 
 def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: random.Random) -> EngineRecord:
@@ -139,10 +115,14 @@ def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: ran
         gguf_path=run.board.place_weights(workload.weights),
         cache_dir=run.board.facts().cache_dir,
         n_threads=run.n_threads,
-        n_repetitions=_REPETITIONS,
+        n_repetitions=run.plan.n_repetitions,
     )
-    payload = run_undisturbed(with_drawn_layout(plan, order), run.profile, run=run.board.run)
+    payload = _undisturbed(run, with_drawn_layout(plan, order))
     return EngineRecord.from_plain(payload["engine"])
+
+
+def _undisturbed(run: CalibrationRun, plan: Plan) -> dict[str, Any]:
+    return run_undisturbed(plan, run.profile, n_tries=run.plan.n_tries, run=run.board.run)
 
 
 def _composition(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> Composition:

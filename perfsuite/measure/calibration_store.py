@@ -12,29 +12,45 @@ from perfsuite.measure.device_file import device_file
 from perfsuite.records.json_file import write_json
 
 
-def store_calibration(calibration: Calibration, build_id: str, cache_dir: Path, *, board: str | None = None) -> Path:
+def store_calibration(
+    calibration: Calibration, build_id: str, cache_dir: Path, *, board: str | None = None, quick_for: str | None = None
+) -> Path:
     """Write a calibration whole, in place of an older one; return its path.
 
-    `board` is the identity of a board at the end of a link; None is the machine whose cache it is.
+    Parameters
+    ----------
+    board
+        The identity of a board at the end of a link; None is the machine whose cache it is.
+    quick_for
+        Names what a quick calibration was made for. Each has a file beside that of a whole one, and takes no place of
+        that.
     """
-    path = calibration_path(calibration.fingerprint, build_id, calibration.n_threads, cache_dir, board=board)
+    path = calibration_path(
+        calibration.fingerprint, build_id, calibration.n_threads, cache_dir, board=board, quick_for=quick_for
+    )
     write_json(path, calibration.to_plain(), MeasurementError)
     return path
 
 
 def find_calibration(
-    fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path, *, board: str | None = None
+    fingerprint: Mapping[str, str],
+    build_id: str,
+    n_threads: int,
+    cache_dir: Path,
+    *,
+    board: str | None = None,
+    quick_for: str | None = None,
 ) -> Calibration | None:
     """Return the calibration of exactly this device, build and number of threads; None where there is none.
 
-    `board` is as in `store_calibration`: another board of the kind has none of this one's.
+    `board` and `quick_for` are as in `store_calibration`: another board of the kind has none of this one's.
 
     Raises
     ------
     MeasurementError
         The file is there and cannot be read; the message names it.
     """
-    path = calibration_path(fingerprint, build_id, n_threads, cache_dir, board=board)
+    path = calibration_path(fingerprint, build_id, n_threads, cache_dir, board=board, quick_for=quick_for)
     try:
         plain = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -48,7 +64,14 @@ def find_calibration(
 
 
 def calibration_path(
-    fingerprint: Mapping[str, str], build_id: str, n_threads: int, cache_dir: Path, *, board: str | None = None
+    fingerprint: Mapping[str, str],
+    build_id: str,
+    n_threads: int,
+    cache_dir: Path,
+    *,
+    board: str | None = None,
+    quick_for: str | None = None,
 ) -> Path:
-    """Return where the calibration of a device, a build and a number of threads is kept."""
-    return device_file(cache_dir / "calibrations", fingerprint, build_id, n_threads, board=board)
+    """Return where the calibration of a device, a build and a number of threads is kept, or a quick one of them."""
+    quick = () if quick_for is None else (quick_for,)
+    return device_file(cache_dir / "calibrations", fingerprint, build_id, n_threads, *quick, board=board)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import EngineError
+from perfsuite.measure.engine_folders import include_folders, library_folder
 
 #: The libraries whose structs and functions the native part uses; together they are the engine's identity.
 ENGINE_LIBRARIES = ("libllama", "libggml", "libggml-base", "libggml-cpu")
@@ -23,10 +24,10 @@ _SECTION_NOTE = 7
 class Engine:
     """One build of llama.cpp on disk."""
 
-    #: Directory that holds the shared libraries, as ``LLAMA_CPP_LIB_PATH`` takes it.
+    #: Directory that holds the shared libraries.
     library_dir: Path
-    #: Directory that holds ``llama.h`` and ``ggml.h`` of the same build.
-    include_dir: Path
+    #: Directories that hold ``llama.h`` and ``ggml.h`` of the same build, which a checkout keeps apart.
+    include_dirs: tuple[Path, ...]
     #: Sixteen hex digits over the build ids of `ENGINE_LIBRARIES`.
     build_id: str
     #: Whether it has a BLAS library, which has threads beside OpenMP's.
@@ -40,36 +41,40 @@ class Engine:
         except EngineError:
             return False
 
+    @property
+    def include_flags(self) -> tuple[str, ...]:
+        """What a compiler is given to find its headers."""
+        return tuple(f"-I{folder}" for folder in self.include_dirs)
+
     def to_plain(self) -> dict[str, Any]:
         """Return the fields by name."""
-        folders = {"library_dir": str(self.library_dir), "include_dir": str(self.include_dir)}
+        folders = {"library_dir": str(self.library_dir), "include_dirs": [str(each) for each in self.include_dirs]}
         return {**folders, "build_id": self.build_id, "has_blas": self.has_blas}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Engine:
-        """Undo `to_plain`."""
-        folders = {name: Path(plain[name]) for name in ("library_dir", "include_dir")}
-        return cls(**{**plain, **folders})
+        """Undo `to_plain`; an older form has one folder of headers."""
+        rest = {name: plain[name] for name in plain if name not in ("library_dir", "include_dir", "include_dirs")}
+        includes = plain["include_dirs"] if "include_dirs" in plain else [plain["include_dir"]]
+        return cls(library_dir=Path(plain["library_dir"]), include_dirs=tuple(map(Path, includes)), **rest)
 
     def library(self, name: str) -> Path:
         """Return the path of one library, by the name that a process maps (``.so.0`` before ``.so``)."""
         return _library(self.library_dir, name)
 
 
-def find_engine(library_dir: Path | None = None) -> Engine:
-    """Find the llama.cpp that llama-cpp-python brings, or the one in `library_dir`.
+def find_engine(named: Path | None = None) -> Engine:
+    """Find the llama.cpp that llama-cpp-python brings, or the one that is meant by a folder that a user names.
 
     Raises
     ------
     EngineError
         No library or no header is found; the message says where it was looked for.
     """
-    directory = _packaged_library_dir() if library_dir is None else library_dir.resolve()
-    if not directory.is_dir():
-        raise EngineError(f"{directory}: no such directory of llama.cpp libraries; unset LLAMA_CPP_LIB_PATH or mend it")
+    directory = _packaged_library_dir() if named is None else library_folder(named)
     return Engine(
         library_dir=directory,
-        include_dir=_include_dir(directory),
+        include_dirs=include_folders(directory),
         build_id=engine_build_id({name: _library(directory, name) for name in ENGINE_LIBRARIES}),
         has_blas=any(directory.glob("libggml-blas*")),
     )
@@ -103,20 +108,10 @@ def _library(directory: Path, name: str) -> Path:
     for candidate in (directory / f"{name}.so.0", directory / f"{name}.so"):
         if candidate.exists():
             return candidate
-    raise EngineError(f"{directory}: {name}.so is not there; the directory must hold a whole build of llama.cpp")
-
-
-def _include_dir(directory: Path) -> Path:
-    candidates = (
-        directory / "include",
-        directory.parent / "include",
-        directory.parent.parent / "include",
-        directory.parent.parent.parent / "include",
+    by_processor = "; build it with -DGGML_BACKEND_DL=OFF" if any(directory.glob(f"{name}-*.so")) else ""
+    raise EngineError(
+        f"{directory}: {name}.so is not there{by_processor}; the folder must hold a whole build of llama.cpp"
     )
-    for candidate in candidates:
-        if (candidate / "llama.h").exists() and (candidate / "ggml.h").exists():
-            return candidate
-    raise EngineError(f"{directory}: no llama.h and ggml.h of this build near it (looked in {candidates[0]} and above)")
 
 
 def _gnu_build_id(content: bytes) -> str | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from pathlib import Path
+from typing import cast
 
 import pyopencl as cl
 
 from perfsuite.errors import OpenClError
 from perfsuite.measure.kernel_launches import Launch
-
-#: The suite's own kernels.
-KERNELS_DIR = Path(__file__).with_name("kernels")
+from perfsuite.records.whole_file import write_whole_bytes
 
 _Key = tuple[tuple[str, ...], tuple[tuple[str, int], ...]]
 
@@ -22,9 +22,14 @@ class KernelPrograms:
     Kernel objects are kept: OpenCL makes a new one, with arguments to set again, at each request.
     """
 
-    def __init__(self, context: cl.Context, *, kernels_dir: Path, log_dir: Path) -> None:
-        """Build from the ``.cl`` files of a directory, each behind its preludes; logs go to ``log_dir``."""
+    def __init__(self, context: cl.Context, *, kernels_dir: Path, log_dir: Path, built_dir: Path | None = None) -> None:
+        """Build from the ``.cl`` files of a directory, each behind its preludes; logs go to ``log_dir``.
+
+        What is built is kept in ``built_dir`` for the next process on the same device; it is to be a folder of one run,
+        for nothing there is ever outdated.
+        """
         self._context = context
+        self._built_dir = built_dir
         self._kernels_dir = kernels_dir
         self._log_dir = log_dir
         self._programs: dict[_Key, cl.Program] = {}
@@ -41,13 +46,21 @@ class KernelPrograms:
 
     def _build(self, launch: Launch) -> cl.Program:
         options = ["-cl-std=CL1.2", *(f"-D{name}={value}" for name, value in launch.defines)]
-        program = cl.Program(self._context, self._source(*launch.preludes, launch.source))
+        source = self._source(*launch.preludes, launch.source)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a build log that is not empty, which a driver's greeting makes
-                program.build(options)
+            return self._built(source, options)
         except cl.Error as error:
             raise self._build_error(launch, f"options: {' '.join(options)}\n{error}\n") from None
+
+    def _built(self, source: str, options: list[str]) -> cl.Program:
+        kept = None
+        if self._built_dir is not None:
+            kept = self._built_dir / f"{hashlib.sha256(repr((source, options)).encode()).hexdigest()[:32]}.bin"
+            if kept.exists():
+                return _quietly_built(cl.Program(self._context, self._context.devices, [kept.read_bytes()]), options)
+        program = _quietly_built(cl.Program(self._context, source), options)
+        if kept is not None:
+            write_whole_bytes(kept, cast("list[bytes]", program.get_info(cl.program_info.BINARIES))[0], OpenClError)
         return program
 
     def _entry(self, program: cl.Program, launch: Launch) -> cl.Kernel:
@@ -68,3 +81,10 @@ class KernelPrograms:
         self._log_dir.mkdir(parents=True, exist_ok=True)
         path.write_text(f"device: {device}\n{log}", encoding="utf-8")
         return OpenClError(f"kernel {launch.entry} of {launch.source} does not build for {device}; see {path}")
+
+
+def _quietly_built(program: cl.Program, options: list[str]) -> cl.Program:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a build log that is not empty, which a driver's greeting makes
+        program.build(options)
+    return program

@@ -15,7 +15,7 @@ from typing import Any
 
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import MeasurementError
+from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ShapesPlan, dump_plan, load_record, task_of
 
@@ -39,6 +39,9 @@ PARENT_NAME = "PERFSUITE_PARENT"
 #: the command has.
 RUN_ID_NAME = "PERFSUITE_RUN_ID"
 
+#: The variable that names the llama.cpp to measure, where it is not the one of llama-cpp-python.
+ENGINE_NAME = "LLAMA_CPP_LIB_PATH"
+
 #: The variable that says where this machine's lock lies; runs with another one know nothing of each other.
 LOCK_FOLDER_NAME = "PERFSUITE_LOCK_DIR"
 
@@ -50,9 +53,20 @@ FAILURE_MARK = "perfsuite-worker-failed: "
 
 
 def environment_engine() -> Engine:
-    """Find the engine that the environment names by ``LLAMA_CPP_LIB_PATH``, else the packaged one."""
-    named = os.environ.get("LLAMA_CPP_LIB_PATH")
-    return find_engine(Path(named) if named else None)
+    """Find the engine that the environment names by ``LLAMA_CPP_LIB_PATH``, else the packaged one.
+
+    Raises
+    ------
+    EngineError
+        There is none there; the message names the variable.
+    """
+    named = os.environ.get(ENGINE_NAME)
+    if not named:
+        return find_engine()
+    try:
+        return find_engine(Path(named))
+    except EngineError as error:
+        raise EngineError(f"{ENGINE_NAME}: {error}") from error
 
 
 def environment_opencl_vendors() -> str | None:

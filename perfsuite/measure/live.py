@@ -155,7 +155,9 @@ def _consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s
     thread.start()
     try:
         yield
-    except MeasurementError:  # the worker's own words say more than those of its subscriber
+    except MeasurementError:  # the worker's own words say more than those of its subscriber, who may still be at it
+        is_over.set()
+        thread.join()
         raised[:] = [error for error in raised if not isinstance(error, PerfsuiteError)]
         raise
     finally:

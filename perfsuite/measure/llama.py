@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from perfsuite.errors import EngineError
+from perfsuite.measure.code_pages import own_code_pages
 from perfsuite.measure.llama_record import NativeRecord, TickClock
 from perfsuite.measure.llama_structs import NativeClockPoint, NativeOptions, NativeWorkload, declare
 from perfsuite.measure.plan import LlamaPlan
@@ -85,6 +87,8 @@ class LlamaEngine:
 def open_engine(library: ctypes.CDLL, plan: LlamaPlan) -> Iterator[LlamaEngine]:
     """Load the model and open a context; free both at the end.
 
+    A plan that draws where buffers lie draws where the engine's code lies, too.
+
     Raises
     ------
     EngineError
@@ -95,6 +99,8 @@ def open_engine(library: ctypes.CDLL, plan: LlamaPlan) -> Iterator[LlamaEngine]:
     options = _options(plan)
     _checked(library.ps_engine_open, ctypes.byref(options), ctypes.byref(handle))
     try:
+        if plan.layout_seed:
+            own_code_pages(library, Path(plan.library_dir))
         yield LlamaEngine(library, handle)
     finally:
         library.ps_engine_close(handle)

@@ -97,9 +97,9 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
         f"-Wl,-rpath-link,{engine.library_dir}",
         "-ldl",
     ]
-    extra = (f"-I{engine.include_dir}",)
     identity = f"{engine.build_id} {engine.library_dir}"
-    return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=extra, links=links, identity=identity)
+    flags = engine.include_flags
+    return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=flags, links=links, identity=identity)
 
 
 def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
@@ -110,7 +110,7 @@ def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
         [root / "src" / "tracer" / "phase_tracer.c"],
         root / "include",
         cache_dir,
-        extra=(f"-I{engine.include_dir}",),
+        extra=engine.include_flags,
         links=("-ldl",),
         identity=f"phase tracer {engine.build_id}",
     )

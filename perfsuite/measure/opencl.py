@@ -15,11 +15,12 @@ import numpy as np
 import pyopencl as cl
 
 from perfsuite.errors import OpenClError
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaunch, Launch, Tuning, prepare
-from perfsuite.measure.kernel_programs import KERNELS_DIR, KernelPrograms
+from perfsuite.measure.kernel_programs import KernelPrograms
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES, error_norm
-from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
+from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.placed_launch import PlacedLaunch
 from perfsuite.workload.kernel_catalog import KernelCase
 
@@ -32,60 +33,33 @@ WARM_UP_LAUNCHES = 2
 _Stamps = tuple[int, int, int, int]
 
 
-def measure_kernels(
-    cases: Sequence[KernelCase],
-    *,
-    platform: str | None,
-    repetitions: int,
-    seed: int,
-    log_dir: Path,
-    kernels_dir: Path = KERNELS_DIR,
-    budget_ns: int = BUDGET_NS,
-) -> tuple[KernelRecord, ...]:
-    """Measure kernels in this process and return a record for each, in the order of the cases.
-
-    Every launch is waited for before the next; all use the same buffers, so that inputs which fit in the device's
-    caches are read from there.
-
-    Parameters
-    ----------
-    cases
-        What to measure.
-    platform
-        The OpenCL platform, as `choose_device` takes it.
-    repetitions
-        Timed launches of each kernel, less where they take longer than ``budget_ns``.
-    seed
-        Draws the inputs, of each case independently of the others.
-    log_dir
-        Where the log of a failed build goes.
-    kernels_dir
-        The directory of the kernels' sources; another than the suite's own measures a variant of them.
-    budget_ns
-        What a kernel's timed launches may take before they are cut short, at `MIN_REPETITIONS` or more.
-
-    Raises
-    ------
-    OpenClError
-        There is no such platform, a kernel does not build, or the device refuses a launch.
-    """
-    bench = KernelBench(choose_device(platform), kernels_dir=kernels_dir, log_dir=log_dir)
-    return tuple(bench.measure(case, repetitions=repetitions, seed=seed, budget_ns=budget_ns) for case in cases)
-
-
 class KernelBench:
-    """A device with a profiling queue and the programs built for it."""
+    """A device with a profiling queue and the programs built for it, from a directory of kernels' sources.
+
+    Every launch is waited for before the next; all launches of a case use the same buffers, so that inputs which fit in
+    the device's caches are read from there. A seed draws the inputs of each case independently of the others. What is
+    timed is cut short where it takes longer than a budget, at `MIN_REPETITIONS` or more. An `OpenClError` says that a
+    kernel does not build, with the log in `log_dir`, or that the device refuses a launch.
+    """
 
     def __init__(
-        self, device: OpenClDevice, *, log_dir: Path, kernels_dir: Path = KERNELS_DIR, tuning: Tuning | None = None
+        self,
+        device: OpenClDevice,
+        *,
+        log_dir: Path,
+        kernels_dir: Path = KERNELS_DIR,
+        built_dir: Path | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
-        """Open the device; the tuning is that of its kind unless given."""
+        """Open the device; the tuning is that of its kind unless given, and programs are kept in `built_dir`."""
         handle = cl.get_platforms()[device.platform_index].get_devices()[device.device_index]
         self._device = device
         self._tuning = tuning or (CPU_TUNING if device.is_cpu else GPU_TUNING)
         self._context = cl.Context([handle])
         self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self._programs = KernelPrograms(self._context, kernels_dir=kernels_dir, log_dir=log_dir)
+        self._log_dir, self._built_dir = log_dir, built_dir
+        self._programs = self._programs_of(kernels_dir)
+        self._old_programs: dict[Path, KernelPrograms] = {}
 
     @property
     def queue(self) -> cl.CommandQueue:
@@ -110,30 +84,64 @@ class KernelBench:
             stamps = bound.time(repetitions, budget_ns) if deviation <= tolerance else []
         except cl.Error as error:
             raise OpenClError(f"{case.case_id}: {first_line(error)} on {self._device}") from None
-        queued, submit, start, end = zip(*stamps, strict=True) if stamps else ((), (), (), ())
-        return KernelRecord(
-            case_id=case.case_id,
-            error_norm=deviation,
-            tolerance=tolerance,
-            queued_ns=queued,
-            submit_ns=submit,
-            start_ns=start,
-            end_ns=end,
-        )
+        return _record(case, deviation, stamps)
+
+    def measure_pair(
+        self,
+        case: KernelCase,
+        *,
+        old_kernels_dir: Path,
+        repetitions: int,
+        seed: int,
+        leader: int,
+        budget_ns: int = 2 * BUDGET_NS,
+    ) -> tuple[KernelRecord, KernelRecord]:
+        """Verify a kernel of two sources, then time them launch by launch; return the records of old and new.
+
+        They take turns in ABBA order, the `leader` (0 is the old one) first, on the same buffers of one queue: what
+        disturbs the device for longer than a launch disturbs both.
+        """
+        tolerance = TOLERANCES[case.type]
+        try:
+            new = self.bound(case, seed=seed)
+            old = new.with_kernel(self._old(old_kernels_dir).kernel(new.launch))
+            deviations = (old.verify(), new.verify())
+            right = all(deviation <= tolerance for deviation in deviations)
+            stamps = _time_in_turns((old, new), repetitions, budget_ns, leader) if right else ([], [])
+        except cl.Error as error:
+            raise OpenClError(f"{case.case_id}: {first_line(error)} on {self._device}") from None
+        return _record(case, deviations[0], stamps[0]), _record(case, deviations[1], stamps[1])
+
+    def _old(self, kernels_dir: Path) -> KernelPrograms:
+        """Return the programs of other sources, in the same context."""
+        if kernels_dir not in self._old_programs:
+            self._old_programs[kernels_dir] = self._programs_of(kernels_dir)
+        return self._old_programs[kernels_dir]
+
+    def _programs_of(self, kernels_dir: Path) -> KernelPrograms:
+        return KernelPrograms(self._context, kernels_dir=kernels_dir, log_dir=self._log_dir, built_dir=self._built_dir)
 
 
 class BoundLaunch(PlacedLaunch):
     """A kernel of the catalogue with its arguments set, which is verified and timed."""
 
-    def __init__(self, queue: cl.CommandQueue, kernel: cl.Kernel, launch: KernelLaunch) -> None:
-        """Copy the inputs to the device."""
-        super().__init__(queue, kernel, launch, n_outputs=launch.expected.size)
-        self._expected = launch.expected
+    def __init__(
+        self, queue: cl.CommandQueue, kernel: cl.Kernel, launch: KernelLaunch, beside: PlacedLaunch | None = None
+    ) -> None:
+        """Copy the inputs to the device, unless they are there with another launch."""
+        super().__init__(queue, kernel, launch, n_outputs=launch.expected.size, beside=beside)
+        self.launch = launch
+
+    def with_kernel(self, kernel: cl.Kernel) -> BoundLaunch:
+        """Return the same launch of another kernel, on the same buffers."""
+        return BoundLaunch(self._queue, kernel, self.launch, beside=self)
 
     def verify(self) -> float:
         """Run once and return the error norm, infinite where the kernel wrote behind its output or left any of it."""
         values = self.outputs()
-        return math.inf if values is None else error_norm(values.reshape(self._expected.shape), self._expected)
+        return (
+            math.inf if values is None else error_norm(values.reshape(self.launch.expected.shape), self.launch.expected)
+        )
 
     def time(self, repetitions: int, budget_ns: int) -> list[_Stamps]:
         """Warm up, then return the timestamps of the repetitions."""
@@ -142,9 +150,42 @@ class BoundLaunch(PlacedLaunch):
         stamps: list[_Stamps] = []
         began_ns = time.monotonic_ns()
         while not has_enough(len(stamps), repetitions, time.monotonic_ns() - began_ns, budget_ns):
-            profile = self.run().profile
-            stamps.append((profile.queued, profile.submit, profile.start, profile.end))
+            stamps.append(self.stamped())
         return stamps
+
+    def stamped(self) -> _Stamps:
+        """Launch once and return its timestamps."""
+        profile = self.run().profile
+        return profile.queued, profile.submit, profile.start, profile.end
+
+
+def _time_in_turns(
+    sides: tuple[BoundLaunch, BoundLaunch], repetitions: int, budget_ns: int, leader: int
+) -> tuple[list[_Stamps], list[_Stamps]]:
+    """Warm both up, then let them take turns: each round has both, and every other one in the other order."""
+    for _ in range(WARM_UP_LAUNCHES):
+        for each in sides:
+            each.run()
+    stamps: tuple[list[_Stamps], list[_Stamps]] = ([], [])
+    began_ns = time.monotonic_ns()
+    while not has_enough(len(stamps[0]), repetitions, time.monotonic_ns() - began_ns, budget_ns):
+        first = leader ^ (len(stamps[0]) % 2)
+        for side in (first, 1 - first):
+            stamps[side].append(sides[side].stamped())
+    return stamps
+
+
+def _record(case: KernelCase, deviation: float, stamps: Sequence[_Stamps]) -> KernelRecord:
+    queued, submit, start, end = zip(*stamps, strict=True) if stamps else ((), (), (), ())
+    return KernelRecord(
+        case_id=case.case_id,
+        error_norm=deviation,
+        tolerance=TOLERANCES[case.type],
+        queued_ns=queued,
+        submit_ns=submit,
+        start_ns=start,
+        end_ns=end,
+    )
 
 
 def has_enough(done: int, repetitions: int, elapsed_ns: int, budget_ns: int) -> bool:

@@ -12,7 +12,7 @@ import pyopencl as cl
 from numpy.typing import NDArray
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.opencl_ceiling_references import BYTES, TRIED_PASSES, X, Y, chained, small_numbers, streamed
 from perfsuite.measure.opencl_ceiling_rounds import Way
 from perfsuite.measure.opencl_platform import OpenClDevice

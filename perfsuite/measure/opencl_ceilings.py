@@ -15,7 +15,7 @@ import pyopencl as cl
 
 from perfsuite.errors import OpenClError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Rate, Resource
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.opencl_ceiling_kernels import ARITHMETIC, WIDTHS, CeilingKernels
 from perfsuite.measure.opencl_ceiling_rounds import Way, rates_in_rounds
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device

@@ -17,15 +17,32 @@ POISON = 0xFFFFFFFF
 class PlacedLaunch:
     """A kernel with its arguments set; it holds their buffers, which OpenCL does not."""
 
-    def __init__(self, queue: cl.CommandQueue, kernel: cl.Kernel, launch: Launch, *, n_outputs: int) -> None:
-        """Copy the inputs to the device, and make room for so many outputs and the guard."""
+    def __init__(
+        self,
+        queue: cl.CommandQueue,
+        kernel: cl.Kernel,
+        launch: Launch,
+        *,
+        n_outputs: int,
+        beside: PlacedLaunch | None = None,
+    ) -> None:
+        """Copy the inputs to the device, and make room for so many outputs and the guard.
+
+        A launch `beside` another, of the same inputs, has its buffers: where these lie is no difference between them.
+        """
         flags = cl.mem_flags
         self._queue, self._kernel, self._launch = queue, kernel, launch
         self._poison = np.full(n_outputs + GUARD_VALUES, POISON, dtype=np.uint32)
-        self._inputs = [
-            cl.Buffer(queue.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=array) for array in launch.inputs
-        ]
-        self._out = cl.Buffer(queue.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=self._poison)
+        self._inputs: list[cl.Buffer]
+        self._out: cl.Buffer
+        if beside is not None:
+            self._inputs, self._out = beside._inputs, beside._out
+        else:
+            self._inputs = [
+                cl.Buffer(queue.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=array)
+                for array in launch.inputs
+            ]
+            self._out = cl.Buffer(queue.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=self._poison)
         self.bind()
 
     def bind(self) -> None:

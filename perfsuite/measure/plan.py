@@ -163,6 +163,11 @@ class KernelPlan:
     #: Where the compiled native library of the sentinels is kept, and their threads.
     cache_dir: str
     n_threads: int
+    #: Other sources, with which the suite's own take turns, and which of the two is first: 0 is the other one.
+    old_kernels_dir: str | None = None
+    leader: int = 0
+    #: A folder of this run in which processes keep what they have built for those after them.
+    built_dir: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.errors import EngineError, NativeBuildError
@@ -18,6 +19,7 @@ from perfsuite.records.whole_file import write_whole_bytes
 LAYOUT_LIBRARY = "libggml-base"
 
 _SOURCE = "bpf/layout/tensor_layout.c"
+_HEADER = "ggml.h"
 _LIMIT_S = 60
 #: What the kernel puts behind the path of a mapped file that is no longer there.
 _DELETED = " (deleted)"
@@ -25,11 +27,11 @@ _DELETED = " (deleted)"
 
 def tensor_layout(engine: Engine, cache_dir: Path) -> TensorLayout:
     """Return the layout of the tensors of one build of llama.cpp; raises as `layout_of` does."""
-    return layout_of(engine.include_dir, engine.library(LAYOUT_LIBRARY), cache_dir)
+    return layout_of(engine.include_dirs, engine.library(LAYOUT_LIBRARY), cache_dir)
 
 
-def layout_of(include_dir: Path, library: Path, cache_dir: Path) -> TensorLayout:
-    """Return the layout that the headers in `include_dir` have; `library` is the libggml-base of the same build.
+def layout_of(include_dirs: Sequence[Path], library: Path, cache_dir: Path) -> TensorLayout:
+    """Return the layout that the headers in `include_dirs` have; `library` is the libggml-base of the same build.
 
     Raises
     ------
@@ -38,15 +40,18 @@ def layout_of(include_dir: Path, library: Path, cache_dir: Path) -> TensorLayout
     EngineError
         There is no such library.
     """
-    header = include_dir / "ggml.h"
-    if not header.is_file():
-        raise NativeBuildError(f"{header}: is not there; name the folder of ggml.h of the llama.cpp that is recorded")
+    header = next((each / _HEADER for each in include_dirs if (each / _HEADER).is_file()), None)
+    if header is None:
+        where = ", ".join(map(str, include_dirs))
+        raise NativeBuildError(
+            f"{where}: {_HEADER} is not there; name its folder of the llama.cpp that is recorded, such as ggml/include"
+        )
     build_id = library_build_id(library)
     source = source_root(_SOURCE) / _SOURCE
     digest = hashlib.sha256(header.read_bytes() + source.read_bytes()).hexdigest()[:16]
     kept = cache_dir / "native" / f"tensor-layout-{build_id[:16]}-{digest}.json"
     if not kept.exists():
-        write_whole_bytes(kept, _ask(include_dir, library, cache_dir).encode(), NativeBuildError)
+        write_whole_bytes(kept, _ask(header.parent, library, cache_dir).encode(), NativeBuildError)
     return _parse(kept, build_id)
 
 

@@ -43,6 +43,7 @@ from perfsuite.measure.resident import resident_sample
 from perfsuite.records.trace_levels import TraceLevel
 
 if TYPE_CHECKING:
+    from perfsuite.measure.kernel_record import KernelRecord
     from perfsuite.measure.live_publisher import Pause
 
 
@@ -323,19 +324,32 @@ def _run_independent(plan: IndependentPlan) -> dict[str, Any]:
 
 
 def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
-    from perfsuite.measure.opencl import measure_kernels
+    from perfsuite.measure.opencl import KernelBench
+    from perfsuite.measure.opencl_platform import choose_device
     from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 
     wanted = set(plan.case_ids)
     cases = tuple(case for case in STANDARD_KERNELS if case.case_id in wanted)
     before = ContentionMark.take()
-    records = measure_kernels(
-        cases, platform=plan.platform, repetitions=plan.n_repetitions, seed=plan.seed, log_dir=Path(plan.log_dir)
-    )
+    built_dir = Path(plan.built_dir) if plan.built_dir else None
+    bench = KernelBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), built_dir=built_dir)
+    old_records: tuple[KernelRecord, ...] = ()
+    if plan.old_kernels_dir is None:
+        records = tuple(bench.measure(case, repetitions=plan.n_repetitions, seed=plan.seed) for case in cases)
+    else:
+        old_dir = Path(plan.old_kernels_dir)
+        pairs = [
+            bench.measure_pair(
+                case, old_kernels_dir=old_dir, repetitions=plan.n_repetitions, seed=plan.seed, leader=plan.leader
+            )
+            for case in cases
+        ]
+        old_records, records = tuple(old for old, _ in pairs), tuple(new for _, new in pairs)
     contention = before.until(ContentionMark.take())
     resident_bytes = peak_rss_bytes()
     return {
         "kernels": [record.to_plain() for record in records],
+        "old_kernels": [record.to_plain() for record in old_records],
         "contention": contention.to_plain(),
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),

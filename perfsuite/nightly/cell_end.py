@@ -11,7 +11,7 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_log import borrowed_place, broken_reason, log_lines
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
 from perfsuite.records.run_json import RUN_NAME, read_plain_run
 
 #: The report of a cell, beside the files that every run writes.
@@ -20,7 +20,14 @@ JUNIT_NAME = "junit.xml"
 #: Of its cases, how many of a cell that counts as measured must be valid.
 LEAST_VALID_RATIO = 0.5
 
-_WORDS = {2: "was interrupted", 3: "pytest or the suite failed", 5: "no case was left to be measured"}
+_NOTHING_JUDGED = "nothing could be judged"
+
+_WORDS = {
+    2: "was interrupted",
+    3: "pytest or the suite failed",
+    5: "no case was left to be measured",
+    NOTHING_JUDGED_EXIT: _NOTHING_JUDGED,
+}
 
 
 class Ending(str, Enum):
@@ -42,7 +49,7 @@ class CellEnd:
     #: Of its pytest; None where that did not end by itself.
     exit_code: int | None
     seconds: float
-    #: In one line; "" where all is well.
+    #: In one line, also why a cell that was measured judged nothing; "" where all is well.
     why: str = ""
     #: By outcome: how many cases there are.
     n_cases: Mapping[str, int] = field(default_factory=dict)
@@ -53,6 +60,11 @@ class CellEnd:
     def is_finished(self) -> bool:
         """Whether the cell was measured, and need not be again."""
         return self.ending is not Ending.BROKEN
+
+    @property
+    def is_unjudged(self) -> bool:
+        """Whether the cell was measured, and nothing could be judged."""
+        return self.ending is Ending.MEASURED and self.exit_code == NOTHING_JUDGED_EXIT
 
     @property
     def blames_its_place(self) -> bool:
@@ -76,12 +88,12 @@ def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) 
     is_valid = bool(outcomes) and n_valid >= LEAST_VALID_RATIO * len(outcomes)
     is_whole = stopped is None and not plain.get("interrupted") and is_valid
     ending = Ending.BROKEN
-    if is_whole and exit_code == 0:
+    if is_whole and exit_code in (0, NOTHING_JUDGED_EXIT):
         ending = Ending.MEASURED
     elif is_whole and exit_code == 1 and _fails(plain, outcomes):
         ending = Ending.FAILED
     lines = log_lines(folder)
-    why = ""
+    why = _NOTHING_JUDGED if exit_code == NOTHING_JUDGED_EXIT else ""
     if ending is Ending.BROKEN:
         why = stopped or _invalid(len(outcomes), n_valid, is_valid) or _why(lines, exit_code)
     return CellEnd(

@@ -22,6 +22,9 @@ _OWN = (
     "--farm",
 )
 
+#: Begins like one of these, and is the plan's business.
+_QUIET = "--perf-wait-quiet"
+
 
 def refuse_unknown_model(model: str) -> None:
     """Refuse what pytest would refuse in each cell; a file is looked for, and not read.
@@ -49,4 +52,5 @@ def lane(profile: Profile) -> str:
 
 def is_taken(word: str) -> bool:
     """Whether the night says this itself, or it would run several things at a time on a device."""
-    return word.split("=")[0].startswith(_OWN) or re.match(r"-n|--dist|--numproc|--tx", word) is not None
+    name = word.split("=")[0]
+    return (name.startswith(_OWN) and name != _QUIET) or re.match(r"-n|--dist|--numproc|--tx", word) is not None

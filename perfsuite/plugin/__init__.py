@@ -1,34 +1,63 @@
-"""The pytest plugin; pytest finds the hooks and fixtures here."""
+"""The pytest plugin: what pytest loads in each project. The rest is loaded where ``--device`` is given."""
 
-from perfsuite.device.held_signals import signals_held_off
+from __future__ import annotations
 
-with signals_held_off():  # libraries that are imported here start threads
-    from perfsuite.plugin.fixtures import perf
-    from perfsuite.plugin.hooks import (
-        pytest_addoption,
-        pytest_collection_modifyitems,
-        pytest_configure,
-        pytest_generate_tests,
-        pytest_ignore_collect,
-        pytest_pyfunc_call,
-        pytest_report_header,
-        pytest_runtestloop,
-    )
-    from perfsuite.plugin.run_end import pytest_sessionfinish, pytest_terminal_summary
-    from perfsuite.plugin.statuses import pytest_report_teststatus, pytest_runtest_makereport
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "perf",
-    "pytest_addoption",
-    "pytest_collection_modifyitems",
-    "pytest_configure",
-    "pytest_generate_tests",
-    "pytest_ignore_collect",
-    "pytest_pyfunc_call",
-    "pytest_report_header",
-    "pytest_report_teststatus",
-    "pytest_runtest_makereport",
-    "pytest_runtestloop",
-    "pytest_sessionfinish",
-    "pytest_terminal_summary",
-]
+import pytest
+
+from perfsuite.plugin.option_table import MARKER_LINE, add_options, given_options
+from perfsuite.plugin.parameters import PARAMETERS, SHAPES_FILE, cases_dir
+
+if TYPE_CHECKING:
+    from perfsuite.plugin.fixtures import Perf
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options."""
+    add_options(parser)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and what a device needs; pytest calls that at once."""
+    config.addinivalue_line("markers", MARKER_LINE)
+    if config.getoption("--device"):
+        _register_rest(config.pluginmanager)
+    elif given := given_options(config.option):
+        raise pytest.UsageError(f"{given[0]}: on which device? Give --device=NAME as well")
+
+
+def _register_rest(manager: pytest.PytestPluginManager) -> None:
+    from perfsuite.device.held_signals import signals_held_off
+
+    with signals_held_off():  # libraries that are imported here start threads
+        from perfsuite.plugin import hooks, run_end, statuses
+    for each in (run_end, statuses, hooks):
+        manager.register(each, each.__name__)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the file of the hunts for shapes where none was asked for."""
+    if collection_path.name != SHAPES_FILE or collection_path.parent != cases_dir():
+        return None
+    return None if config.getoption("--device") and config.getoption("--perf-shapes") else True
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Leave the functions of the shipped cases without a case where there is no device."""
+    if not metafunc.config.getoption("--device"):
+        for argument in PARAMETERS:
+            if argument in metafunc.fixturenames:
+                metafunc.parametrize(argument, [], ids=[])
+
+
+@pytest.fixture
+def perf(request: pytest.FixtureRequest) -> Perf:
+    """Judge performance cases; needs ``--device``."""
+    if not request.config.getoption("--device"):
+        pytest.skip("performance cases need --device=NAME, such as --device=host")
+    from perfsuite.plugin.fixtures import perf_of
+
+    return perf_of(request)

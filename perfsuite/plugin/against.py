@@ -10,8 +10,12 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.measure.engine_store import engine_folder
 from perfsuite.measure.opencl_backend import of_engine
+from perfsuite.plugin.llama_group import llama_fingerprint
+from perfsuite.plugin.option_table import AGAINST_ARGUMENTS
 from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.stored import open_baselines
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
 
@@ -19,18 +23,6 @@ from perfsuite.workload.weights import resolve
 _KINDS = {"against": "build", "against_model": "model", "against_args": "settings"}
 
 _FLAGS = {"1": True, "on": True, "0": False, "off": False}
-
-_ACCEPTED = "threads=N, ubatch=N, flash_attn=0|1, type_k=TYPE, type_v=TYPE"
-
-
-def add_against_options(group: pytest.OptionGroup) -> None:
-    """Register the options that name an old side, and the time for comparing with it."""
-    group.addoption("--against", metavar="LIBDIR", help="compare, in pairs, with another build of llama.cpp")
-    group.addoption("--against-model", metavar="PATH|NAME", help="compare, in pairs, with another model file")
-    group.addoption("--against-args", metavar="NAME=VALUE ..", help=f"compare, in pairs, with settings: {_ACCEPTED}")
-    group.addoption(
-        "--perf-budget", metavar="SECONDS", help="time for the pairs of --against, such as 120s, 5m or 1h (default 90s)"
-    )
 
 
 def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True) -> RunConfig:
@@ -58,6 +50,30 @@ def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True)
     return replace(config, old=replace(old, inject_op=None, inject_phases=()), old_text=told)
 
 
+def with_stored_side(config: RunConfig) -> RunConfig:
+    """Return the run with the engine that made its baseline as the old side, where that is at hand.
+
+    Without it the stored times alone judge. Pairs of an OpenCL backend have no trace of kernels, and prompts of many
+    lengths are not paired: these are judged by stored times, too.
+
+    Raises
+    ------
+    PerfsuiteError
+        The baselines cannot be read, or the stored engine is damaged.
+    """
+    is_paired = config.baseline_mode == "compare" and config.old is None and config.opencl is None
+    if not is_paired or config.prompt_lengths:
+        return config
+    found = open_baselines(config).at_hand("llama", llama_fingerprint(config, ""))
+    if found is None:
+        return config
+    (session, differences), folder = found
+    engine = config.board.find_engine(engine_folder(folder))
+    old = replace(config, other_engine=engine, inject_op=None, inject_phases=())
+    text = f"the build of the baseline of {session.recorded_at[:16]}"
+    return replace(config, old=old, old_text=text, old_session=session, old_differences=differences)
+
+
 def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arguments: str | None) -> RunConfig:
     old = config
     if library_dir is not None:
@@ -76,7 +92,7 @@ def _with_argument(config: RunConfig, argument: str) -> RunConfig:
     change = _ARGUMENTS.get(name)
     changed = change(config, value) if change else None
     if changed is None:
-        raise pytest.UsageError(f"--against-args={argument}: accepted are {_ACCEPTED}, separated by spaces")
+        raise pytest.UsageError(f"--against-args={argument}: accepted are {AGAINST_ARGUMENTS}, separated by spaces")
     return changed
 
 

@@ -37,18 +37,6 @@ _MERELY_TELLING = (
 )
 
 
-def add_board_options(group: pytest.OptionGroup) -> None:
-    """Register the options that say how a device is reached."""
-    group.addoption(
-        "--perf-address",
-        metavar="local|ssh:HOST|adb",
-        help="reach the device in this way instead of its profile's: local, ssh:[user@]host[:port], adb[:SERIAL]",
-    )
-    group.addoption(
-        "--perf-wait", metavar="TIME", help="wait for a device that somebody else has, such as 10m (default: do not)"
-    )
-
-
 def is_to_measure(option: argparse.Namespace) -> bool:
     """Whether a run is to measure: it neither lists cases, fixtures or markers alone, nor prints a help."""
     return not any(getattr(option, name, None) for name in _MERELY_TELLING)

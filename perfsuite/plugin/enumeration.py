@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from perfsuite.expectation.cases import (
     kernel_cases,
     operator_cases,
     phase_cases,
+    recorded_operator_cases,
 )
 from perfsuite.plugin.examination import Examination
 from perfsuite.plugin.fidelity_group import FidelityExamination
@@ -45,8 +46,8 @@ class Enumeration:
     hunts: ShapeHunts | None = None
 
 
-def enumerate_run(config: RunConfig, forecasts: Forecasts) -> Enumeration:
-    """Enumerate what the options ask for.
+def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[str] = ()) -> Enumeration:
+    """Enumerate what the options ask for; operators of a graph that is not known are those of the `recorded` ids.
 
     Raises
     ------
@@ -54,8 +55,8 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts) -> Enumeration:
         The kernels of the OpenCL backend cannot be told apart, or what was kept of shapes cannot be read.
     """
     mapping = _open_mapping(config)
-    cases = list(_engine_cases(config, mapping))
-    if config.old is None:  # the kernels are the suite's own, the same on both sides of a pair
+    cases = list(_engine_cases(config, mapping, recorded))
+    if not config.is_against:  # the two sides of --against have the same kernels
         cases += kernel_cases()
     hunts = _hunts(config, forecasts)
     examinations = _examinations(config, forecasts, hunts)
@@ -101,14 +102,20 @@ def _open_mapping(config: RunConfig) -> KernelMapping | None:
     return open_mapping(config)
 
 
-def _engine_cases(config: RunConfig, mapping: KernelMapping | None) -> Iterator[Case]:
+def _engine_cases(config: RunConfig, mapping: KernelMapping | None, recorded: Sequence[str]) -> Iterator[Case]:
     if config.opencl is None:
         yield from phase_cases(config.workload)
-        yield from operator_cases(config.workload)
+        yield from _operator_cases(config, recorded)
         return
     # The gather of the embeddings is done by the processor, and stays in the prefill.
     yield from (case for case in phase_cases(config.workload) if case.phase is not Phase.EMBEDDING)
     if mapping is not None:
-        yield from (case for case in operator_cases(config.workload) if case.role != EMBEDDING_ROLE)
+        yield from (case for case in _operator_cases(config, recorded) if case.role != EMBEDDING_ROLE)
         roles = {phase: mapping.kernel_roles(phase) for phase in GRAPH_PHASES}
         yield from engine_kernel_cases(config.workload, roles)
+
+
+def _operator_cases(config: RunConfig, recorded: Sequence[str]) -> Iterator[Case]:
+    if config.workload.has_known_graph:
+        return operator_cases(config.workload)
+    return recorded_operator_cases(config.workload, recorded)

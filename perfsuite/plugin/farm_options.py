@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.device.profile import Profile
-from perfsuite.device.waits import DEFAULT_FARM_WAIT
 from perfsuite.report.terminal_text import terminal_text
 
 if TYPE_CHECKING:  # only a run on a farm needs what borrows a board
@@ -18,29 +17,6 @@ if TYPE_CHECKING:  # only a run on a farm needs what borrows a board
 
 #: The board of a farm that a run has; absent where it has none.
 FARM_BOARD_KEY: pytest.StashKey[FarmBoard] = pytest.StashKey()
-
-
-def add_farm_options(group: pytest.OptionGroup) -> None:
-    """Register the options."""
-    group.addoption(
-        "--farm",
-        nargs="?",
-        const="",
-        metavar="HOST:PORT",
-        help="borrow a board of --device's kind through labgrid's coordinator there (default: LG_COORDINATOR)",
-    )
-    group.addoption(
-        "--farm-wait",
-        default=DEFAULT_FARM_WAIT,
-        metavar="TIME",
-        help=f"longest wait for a board that others have, such as 30m (default {DEFAULT_FARM_WAIT})",
-    )
-    group.addoption("--farm-break", metavar="PLACE", help="break the lock of a dead run on a place of the farm first")
-    group.addoption(
-        "--farm-avoid",
-        metavar="PLACE,...",
-        help="places of the farm that are taken only where there is no other of the kind",
-    )
 
 
 def on_farm_board(config: pytest.Config, profile: Profile) -> Profile:

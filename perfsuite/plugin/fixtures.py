@@ -1,4 +1,4 @@
-"""The fixtures: ``perf`` judges a case, the suite's own or a third party's."""
+"""What the fixture ``perf`` gives a test: it judges a case, the suite's own or a third party's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.replay import ReplayClock
 from perfsuite.plugin.session import PerfSession
 from perfsuite.records.judgement import Judgement
@@ -117,20 +116,19 @@ def _whole_ns(case_id: str, samples_ns: Sequence[float]) -> tuple[int, ...]:
     return tuple(round(sample_ns) for sample_ns in samples_ns)
 
 
-@pytest.fixture
-def perf(request: pytest.FixtureRequest) -> Perf:
-    """Judge performance cases; needs ``--device``."""
-    session = request.config.stash.get(SESSION_KEY, None)
-    if session is None:
-        pytest.skip("performance cases need --device=NAME, such as --device=host")
+def perf_of(request: pytest.FixtureRequest) -> Perf:
+    """Return what judges the cases of a test."""
+    session = request.config.stash[SESSION_KEY]
     if not request.config.stash.get(_SUITE_IS_TOLD_KEY, False):
         request.config.stash[_SUITE_IS_TOLD_KEY] = True
-        _tell_suite(request, session.config)
+        _tell_suite(request, session)
     return Perf(request, session)
 
 
-def _tell_suite(request: pytest.FixtureRequest, run: RunConfig) -> None:
+def _tell_suite(request: pytest.FixtureRequest, session: PerfSession) -> None:
     """Let a JUnit report say, once, what its figures are of."""
     record = request.getfixturevalue("record_testsuite_property")
-    for name, value in run_properties(run.profile.name, run.workload.prefix, run.origin).items():
+    run = session.config
+    told = run_properties(run.profile.name, run.workload.prefix, session.subjects(), run.origin)
+    for name, value in told.items():
         record(name, value)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,53 +16,20 @@ import pytest
 from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.measure.board.naming import board_name
 from perfsuite.measure.board.protocol import Board
-from perfsuite.plugin.against import add_against_options, with_old_side
+from perfsuite.plugin.against import with_old_side, with_stored_side
 from perfsuite.plugin.board_options import is_to_measure
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
-from perfsuite.plugin.margins import MARKER_LINE, marker_margin
-from perfsuite.plugin.options import RunConfig, add_options, resolve_config
-from perfsuite.plugin.origin import GROUP
+from perfsuite.plugin.margins import marker_margin
+from perfsuite.plugin.options import RunConfig, resolve_config
+from perfsuite.plugin.parameters import CASE_KINDS, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
 from perfsuite.plugin.session import PerfSession, open_session
-from perfsuite.plugin.shapes.hunt_options import HuntRequest, refuse_without_device
-
-#: The kind of case that each argument of a case function stands for.
-CASE_KINDS = {
-    "phase_case": "phase",
-    "operator_case": "operator",
-    "kernel_case": "kernel",
-    "engine_kernel_case": "engine_kernel",
-    "roofline_case": "roofline",
-    "fidelity_case": "fidelity",
-    "overhead_case": "overhead",
-    "trace_case": "trace",
-    "shape_kept": "shape-kept",
-    "shape_hunt": "shape-hunt",
-}
-
-#: The file of the cases of ``--perf-shapes``, whose import brings Hypothesis.
-_SHAPES_FILE = "test_shapes.py"
-
-#: The argument of a test of statements about sweeps.
-_STATEMENT = "roofline_statement"
-
-#: The arguments that get cases or statements.
-_PARAMETERS = (*CASE_KINDS, _STATEMENT)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register the options."""
-    add_options(parser)
-    add_against_options(parser.getgroup(GROUP))
+from perfsuite.plugin.shapes.hunt_options import HuntRequest
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Resolve the options, and run the shipped cases unless paths were given."""
-    config.addinivalue_line("markers", MARKER_LINE)
-    if not config.getoption("--device"):
-        refuse_without_device(config.option)
-        return
     if hasattr(config, "workerinput"):
         return
     _refuse_xdist(config)
@@ -70,11 +38,19 @@ def pytest_configure(config: pytest.Config) -> None:
     run = resolve_config(config)
     asks_board = run.board.is_local or is_to_measure(config.option)
     try:
+        # Whoever waits for a device hears of a mistake first; what lies on a board is looked for when that is had.
+        compared = with_old_side(run, config.option, asks_board=run.board.is_local)
+        _refuse_unwritable(run.run_dir)
         if is_to_measure(config.option):
             config.add_cleanup(partial(_let_go, run.board))
             run.board.open()
             run = _on_its_board(run)
-        run = with_old_side(run, config.option, asks_board=asks_board)
+        if run.board.is_local:
+            run = replace(compared, origin=run.origin)
+        else:
+            run = with_old_side(run, config.option, asks_board=asks_board)
+        if is_to_measure(config.option):
+            run = with_stored_side(run)
         run.run_dir.mkdir(parents=True, exist_ok=True)
         config.stash[SESSION_KEY] = open_session(run, asks_board=asks_board)
     except OSError as error:
@@ -85,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if run.shapes is not None:
         _prepare_hunts(run.shapes)
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args[:] = [str(_cases_dir())]
+        config.args[:] = [str(cases_dir())]
     _quieten_benchmark(config)
 
 
@@ -106,17 +82,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         *(f"perfsuite: {note}" for note in run.board.held().notes),
         f"perfsuite: {run.workload.prefix}, {run.n_threads} threads, backend {run.backend}, "
         f"llama.cpp build {run.engine.build_id}, {_compared_with(run)}",
-        *([] if run.old else [f"perfsuite: forecasts from {session.forecasts.description}"]),
+        *([] if run.is_against else [f"perfsuite: forecasts from {session.forecasts.description}"]),
         *([] if run.shapes is None else [f"perfsuite: {run.shapes.told}"]),
     ]
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the file of the hunts where none was asked for."""
-    if collection_path.name != _SHAPES_FILE or collection_path.parent != _cases_dir():
-        return None
-    session = config.stash.get(SESSION_KEY, None)
-    return None if session is not None and session.config.shapes is not None else True
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -126,9 +94,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if argument in metafunc.fixturenames:
             ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
             metafunc.parametrize(argument, ids, ids=ids)
-    if _STATEMENT in metafunc.fixturenames:
+    if STATEMENT in metafunc.fixturenames:
         names = [] if session is None else list(session.enumerated.sweeps.statements())
-        metafunc.parametrize(_STATEMENT, names, ids=names)
+        metafunc.parametrize(STATEMENT, names, ids=names)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -146,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_empty(item: pytest.Item) -> bool:
     """Whether pytest made this item only to skip it: its parameter has no case."""
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    return any(name in _PARAMETERS and not isinstance(value, str) for name, value in parameters.items())
+    return any(name in PARAMETERS and not isinstance(value, str) for name, value in parameters.items())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -176,6 +144,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     return True
 
 
+def _refuse_unwritable(folder: Path) -> None:
+    """Raise an OSError where a folder is neither there nor can be made; nothing is made."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(nearest, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 def _on_its_board(run: RunConfig) -> RunConfig:
     """Return the run with the name of its board, which is known now."""
     return replace(run, origin=replace(run.origin, board=board_name(run.board)))
@@ -190,8 +167,10 @@ def _let_go(board: Board) -> None:
 
 
 def _compared_with(run: RunConfig) -> str:
-    if run.old is not None:
+    if run.is_against:
         return f"in pairs against {run.old_text}, budget {run.budget_s:g} s; kernels are left out"
+    if run.old is not None:
+        return f"in pairs against {run.old_text}, budget {run.budget_s:g} s"
     return f"{run.n_replicates} replicates, baselines {run.baseline_mode}"
 
 
@@ -202,7 +181,7 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
         for item in session.items
         if hasattr(item, "callspec")
         for name, value in item.callspec.params.items()
-        if name in _PARAMETERS
+        if name in PARAMETERS
     }
     try:
         perf.measure(selected, reporter)
@@ -235,10 +214,3 @@ def _quieten_benchmark(config: pytest.Config) -> None:
     asked = ("benchmark_compare", "benchmark_histogram", "benchmark_verbose", "benchmark_only")
     if hasattr(option, "benchmark_quiet") and not any(getattr(option, name, None) for name in asked):
         option.benchmark_quiet = True
-
-
-def _cases_dir() -> Path:
-    spec = find_spec("perfsuite.cases")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent

@@ -21,27 +21,18 @@ from perfsuite.records.samples import CaseSamples
 _REPETITIONS = 20
 
 
-def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
-    """Run the OpenCL kernels in `n_replicates` fresh processes.
+def measure_kernels(
+    config: RunConfig, cases: Sequence[Case], device: Mapping[str, Any], progress: ProgressLine
+) -> GroupSamples:
+    """Run the OpenCL kernels in `n_replicates` fresh processes, on what `opencl_device` has found.
 
     Raises
     ------
-    OpenClError
-        There is no OpenCL here, which is no mistake unless a platform was asked for.
     MeasurementError
         A kernel does not build or run.
     """
     environment = kernel_environment(config)
-    device = _device(config, environment)
-    plan = KernelPlan(
-        case_ids=tuple(case.case_id for case in cases),
-        platform=_platform(config),
-        n_repetitions=_REPETITIONS,
-        seed=0,
-        log_dir=str(config.log_dir),
-        cache_dir=str(config.board.facts().cache_dir),
-        n_threads=config.n_threads,
-    )
+    plan = kernel_plan(config, cases)
     replicates = collect_replicates(
         config,
         lambda: config.board.run(plan, extra_environment=environment),
@@ -51,26 +42,50 @@ def measure_kernels(config: RunConfig, cases: Sequence[Case], progress: Progress
         group="kernels",
     )
     by_case: dict[str, list[KernelRecord]] = defaultdict(list)
-    for payload in replicates.payloads:
+    for payload in replicates.shown_payloads:
         for plain in payload["kernels"]:
             by_case[plain["case_id"]].append(KernelRecord.from_plain(plain))
     return GroupSamples(
-        samples={case.case_id: _kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
-        fingerprint={
-            **config.board.facts().fingerprint,
-            "opencl_platform": f"{device['platform_name']}, {device['platform_version']}",
-            "opencl_device": device["device_name"],
-            "opencl_driver": device["driver_version"],
-        },
+        samples={case.case_id: kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
+        fingerprint=kernel_fingerprint(config, device),
         peak_rss_bytes=replicates.peak_rss_bytes,
         n_discarded=replicates.n_discarded,
         sentinels_ns=replicates.sentinels_ns,
         covariates=replicates.covariates,
         on_processor=device["type"] == "cpu",
-        description=f"{device['device_name']} ({device['platform_name']} {device['driver_version']})",
+        description=description(device),
         observation=Observation(states=replicates.states),
+        notes=replicates.notes,
         broken_off_by=replicates.broken_off_by,
     )
+
+
+def kernel_plan(config: RunConfig, cases: Sequence[Case]) -> KernelPlan:
+    """Return the plan of one process."""
+    return KernelPlan(
+        case_ids=tuple(case.case_id for case in cases),
+        platform=_platform(config),
+        n_repetitions=_REPETITIONS,
+        seed=0,
+        log_dir=str(config.log_dir),
+        cache_dir=str(config.board.facts().cache_dir),
+        n_threads=config.n_threads,
+    )
+
+
+def kernel_fingerprint(config: RunConfig, device: Mapping[str, Any]) -> dict[str, str]:
+    """Return what must be equal for two runs of the kernels to be comparable."""
+    return {
+        **config.board.facts().fingerprint,
+        "opencl_platform": f"{device['platform_name']}, {device['platform_version']}",
+        "opencl_device": device["device_name"],
+        "opencl_driver": device["driver_version"],
+    }
+
+
+def description(device: Mapping[str, Any]) -> str:
+    """Name a device, for the header of a report."""
+    return f"{device['device_name']} ({device['platform_name']} {device['driver_version']})"
 
 
 def kernel_environment(config: RunConfig) -> Mapping[str, str]:
@@ -78,10 +93,19 @@ def kernel_environment(config: RunConfig) -> Mapping[str, str]:
     return config.board.facts().opencl_environment
 
 
-def _device(config: RunConfig, environment: Mapping[str, str]) -> dict[str, Any]:
+def opencl_device(config: RunConfig) -> dict[str, Any]:
+    """Return the device that the kernels run on.
+
+    Raises
+    ------
+    OpenClError
+        There is none, and none was asked for.
+    MeasurementError
+        The one that was asked for is not there.
+    """
     try:
         plan = DevicesPlan(platform=_platform(config))
-        chosen: dict[str, Any] = config.board.run(plan, extra_environment=environment)["chosen"]
+        chosen: dict[str, Any] = config.board.run(plan, extra_environment=kernel_environment(config))["chosen"]
     except MeasurementError as error:
         if config.opencl_platform:
             raise
@@ -93,7 +117,8 @@ def _platform(config: RunConfig) -> str | None:
     return config.opencl_platform or config.profile.opencl_platform
 
 
-def _kernel_samples(case: Case, records: Sequence[KernelRecord], problems: tuple[str, ...]) -> CaseSamples:
+def kernel_samples(case: Case, records: Sequence[KernelRecord], problems: tuple[str, ...]) -> CaseSamples:
+    """Return the samples of a case, one a process, and why none of them can be trusted."""
     wrong = tuple(
         f"the kernel computes wrongly: error norm {record.error_norm:.2g}, tolerance {record.tolerance:.2g}"
         for record in records

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from perfsuite.expectation.cases import REST_ROLE, Case
+from perfsuite.expectation.cases import REST_ROLE, Case, recorded_operator_cases
 from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
@@ -46,17 +46,21 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         progress,
         group="llama",
     )
-    records = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.payloads]
-    version = records[0].engine_version if records else "unknown"
+    shown = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.shown_payloads]
+    records = shown[: len(replicates.payloads)]
+    version = shown[0].engine_version if shown else "unknown"
     reduced = [replicate_samples(record) for record in records]
+    figures = [replicate_samples(record) for record in shown]
     wrong = graph_problems(config, records)
+    found = found_operators(config, cases, reduced)
     return GroupSamples(
         samples={
-            case.case_id: _case_samples(case, reduced, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
-            for case in cases
+            case.case_id: _case_samples(case, figures, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
+            for case in (*cases, *found)
         },
         fingerprint=llama_fingerprint(config, version),
         unclaimed=unclaimed_operators(config, cases, reduced),
+        found=found,
         peak_rss_bytes=replicates.peak_rss_bytes,
         n_discarded=replicates.n_discarded,
         sentinels_ns=replicates.sentinels_ns,
@@ -64,7 +68,9 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         operator_share_ratio=operator_shares(reduced),
         joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",
+        engine_version=version,
         observation=_observation(config, records, replicates),
+        notes=replicates.notes,
         broken_off_by=replicates.broken_off_by,
     )
 
@@ -77,21 +83,27 @@ def _observation(config: RunConfig, records: Sequence[EngineRecord], replicates:
 
 
 def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
-    """Return what must be equal for two runs of the engine to be comparable.
+    """Return what a run of the engine is known by: what was asked for, what the machine is, and the engine's version.
 
-    The engine counts by its released version, not by its commit or build: a changed build of the same version is just
-    what a baseline is there to judge.
+    `perfsuite.device.fingerprint` says which field is which, and what each means for a baseline.
     """
-    settings = config.workload.settings
     return {
         **config.board.facts().fingerprint,
         "engine": " ".join(engine_version.split()[:4]),
-        "model": config.workload.weights.identity,
         "threads": str(config.n_threads),
+        **graph_settings(config),
+        **(config.opencl.fingerprint if config.opencl else {}),
+    }
+
+
+def graph_settings(config: RunConfig) -> dict[str, str]:
+    """Return the part of the fingerprint that is known before anything runs and decides which operators there are."""
+    settings = config.workload.settings
+    return {
+        "model": config.workload.weights.identity,
         "backend": config.backend,
         "flash_attn": "on" if settings.flash_attn else "off",
         "kv_types": f"{settings.type_k}/{settings.type_v}",
-        **(config.opencl.fingerprint if config.opencl else {}),
     }
 
 
@@ -119,14 +131,14 @@ def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
 def graph_problems(config: RunConfig, records: Sequence[EngineRecord]) -> GraphProblems:
     """Find operators whose recorded graph is not the analytical one, or whose recording cannot be trusted."""
     problems: GraphProblems = {}
-    if not records or not config.workload.has_known_graph or config.backend != "cpu":
+    if not records or config.backend != "cpu":
         return problems
     bad = sum(misaligned_evaluations(record) for record in records)
     dropped = sum(record.n_dropped for record in records)
     if bad or dropped:
         reason = f"the recorder lost events ({bad} evaluations incomplete, {dropped} events dropped)"
         return {(phase, role): (reason,) for phase in Phase for role in _all_roles(records)}
-    for phase in config.workload.graph_phases():
+    for phase in config.workload.graph_phases() if config.workload.has_known_graph else ():
         recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
         for each in graph_differences(config.workload.graph(phase), recorded):
             problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
@@ -157,17 +169,30 @@ def _case_samples(case: Case, reduced: Sequence[ReplicateSamples], problems: tup
 def unclaimed_operators(
     config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
 ) -> dict[str, str]:
-    """Name what was recorded and no operator case claims, for workloads whose operators are enumerated or should be."""
-    claimed = {(case.phase, case.role) for case in cases if case.kind == "operator"}
-    prefix = f"operator/{config.workload.prefix}"
+    """Name what was recorded and no operator case claims, for workloads whose operators are enumerated."""
+    if not config.workload.has_known_graph:
+        return {}
     reason = "recorded, and no case claims it: the expectation does not know this operator"
-    return {
-        f"{prefix}/{phase.value}/{role}": reason
+    return dict.fromkeys(_without_case(config, cases, reduced), reason)
+
+
+def found_operators(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[Case, ...]:
+    """Return cases of what was recorded of a graph that is not known, as the engine names it."""
+    if config.workload.has_known_graph:
+        return ()
+    return tuple(recorded_operator_cases(config.workload, _without_case(config, cases, reduced)))
+
+
+def _without_case(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[str, ...]:
+    """Return the ids of the recorded operators, and of the rest of each phase, that no case has."""
+    claimed = {case.case_id for case in cases}
+    recorded = (
+        f"operator/{config.workload.prefix}/{phase.value}/{role}"
         for replicate in reduced
         for phase, roles in replicate.operator_ns.items()
-        for role in roles
-        if (phase, role) not in claimed
-    }
+        for role in (*roles, REST_ROLE)
+    )
+    return tuple(dict.fromkeys(case_id for case_id in recorded if case_id not in claimed))
 
 
 def operator_shares(reduced: Sequence[ReplicateSamples]) -> dict[str, float]:

@@ -10,9 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
-
-MARKER = "perf"
-MARKER_LINE = f"{MARKER}(margin): the change that passes in this test, as a ratio; --perf-margin overrides it"
+from perfsuite.plugin.option_table import MARKER
 
 _EXPECTED_RATIO = "expected a ratio between 0 and 1, such as 0.05"
 _EXPECTED = f"{_EXPECTED_RATIO}, or ratios by kind, such as 0.05,phase=0.02"
@@ -74,7 +72,23 @@ def parse_margins(name: str, text: str | None) -> KindMargins:
     return KindMargins(any_ratio=found.pop("", None), by_kind_ratio=MappingProxyType(found))
 
 
-def parse_ratio(text: str, shown: str, expected: str = _EXPECTED_RATIO) -> float:
+def asked_ratio(config: pytest.Config, name: str, default_ratio: float, *, may_be_zero: bool = False) -> float:
+    """Return what the option `name` gives, or else the ini value of that name, or else the default.
+
+    Raises
+    ------
+    pytest.UsageError
+        What is given is no ratio between 0 and 1, nor the 0 that switches it off where that may be.
+    """
+    given, ini = config.getoption(name), config.getini(name)
+    if given is None and not ini:
+        return default_ratio
+    text, shown = (ini, f"{name} = {ini}") if given is None else (given, f"--{name.replace('_', '-')}={given}")
+    expected = f"expected a ratio between 0 and 1, such as {default_ratio:g}{', or 0 for none' if may_be_zero else ''}"
+    return parse_ratio(text, shown, expected, may_be_zero=may_be_zero)
+
+
+def parse_ratio(text: str, shown: str, expected: str = _EXPECTED_RATIO, *, may_be_zero: bool = False) -> float:
     """Read a ratio between 0 and 1, both excluded; a message shows `shown` and says what is `expected`.
 
     Raises
@@ -86,7 +100,7 @@ def parse_ratio(text: str, shown: str, expected: str = _EXPECTED_RATIO) -> float
         ratio = float(text)
     except ValueError:
         ratio = -1.0
-    if not 0.0 < ratio < 1.0:
+    if not (0.0 < ratio < 1.0 or (may_be_zero and ratio == 0.0)):
         raise pytest.UsageError(f"{shown}: {expected}")
     return ratio
 

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 
 from perfsuite.errors import LinkError, MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case
+from perfsuite.expectation.forecast import Expectation
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
 from perfsuite.plugin.enumeration import Enumeration
 from perfsuite.plugin.examination import Examination
 from perfsuite.plugin.forecasts import Forecasts
 from perfsuite.plugin.kept_speed import ceiling_time_ns, with_speed_problems
-from perfsuite.plugin.kernel_group import measure_kernels
+from perfsuite.plugin.kernel_group import measure_kernels, opencl_device
+from perfsuite.plugin.kernel_pairs import measure_kernels_beside
 from perfsuite.plugin.llama_group import measure_llama
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.paired_group import measure_pairs
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples
 from perfsuite.plugin.roofline_group import Sweeps, measure_roofline, n_steps
+from perfsuite.plugin.stored import StoredBaselines
 from perfsuite.records.case_groups import GROUP_OF_KIND
 from perfsuite.records.judgement import Judgement
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 from perfsuite.verdict.roofline.stored_run import write_roofline
 
 #: The kind of the sweeps' cases, and the name of their group.
 ROOFLINE = "roofline"
+
+#: Where both are measured in pairs, looking for changes takes these shares of the budget at most: in the engine, and in
+#: the engine and the kernels together.
+_ENGINE_SCREEN_RATIO, _WHOLE_SCREEN_RATIO = 0.7, 1.2
 
 
 @dataclass(kw_only=True)
@@ -38,6 +47,8 @@ class Measuring:
     config: RunConfig
     enumerated: Enumeration
     forecasts: Forecasts
+    #: What is compared with, and may be measured again.
+    stored: StoredBaselines
     #: By id, of the selected cases and statements: the margin that their test's marker sets.
     marker_margins: Mapping[str, float | None] = field(default_factory=dict)
     groups: dict[str, GroupSamples] = field(default_factory=dict)
@@ -69,7 +80,7 @@ class Measuring:
         sweeps = self.enumerated.sweeps.only(tuple(marker_margins))
         if not selected and not sweeps.points:
             return
-        if self.config.old is not None:
+        if self.config.is_against:
             self._measure_pairs(selected, reporter)
             return
         try:
@@ -81,22 +92,25 @@ class Measuring:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the device, and of how each group was measured on it."""
         of_groups = (f"{name}: {note}" for name, group in self.groups.items() for note in group.notes)
-        return (*self.held.notes, *of_groups)
+        return (*self.held.notes, *self.forecasts.notes, *of_groups)
 
     def _measure_pairs(self, selected: Sequence[Case], reporter: pytest.TerminalReporter | None) -> None:
-        margins = {
-            case.case_id: self.config.margins.margin_ratio(case.kind, self.marker_margins[case.case_id])
-            for case in selected
-        }
+        """Measure against the side that an option names; nothing is expected of the times."""
         progress = ProgressLine(reporter, 0)
-
-        def measure() -> GroupSamples:
-            paired = measure_pairs(self.config, selected, margins, progress)
-            self.paired.update(paired.judgements)
-            return paired.group
-
-        self._group("llama", measure)
+        self._group("llama", lambda: self._paired(selected, progress))
         progress.finish()
+
+    def _paired(
+        self,
+        cases: Sequence[Case],
+        progress: ProgressLine,
+        expect: Callable[[Case], Expectation] = lambda case: NO_EXPECTATION,
+        screen_ratio: float = 1.0,
+    ) -> GroupSamples:
+        margins = self._margins(cases)
+        paired = measure_pairs(self.config, cases, margins, progress, expect, screen_ratio=screen_ratio)
+        self.paired.update(paired.judgements)
+        return paired.group
 
     def _measure_groups(
         self, selected: Sequence[Case], sweeps: Sweeps, reporter: pytest.TerminalReporter | None
@@ -110,13 +124,18 @@ class Measuring:
         n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
         n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates
         n_sweeps = n_steps(self.config, sweeps) if sweeps.points else 0
-        progress = ProgressLine(reporter, n_replicates + n_sweeps + n_examined + 2)
+        n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
+        progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
+        if n_calibrating:
+            self._calibrate(progress)
         self._probe(progress)
         if "llama" in wanted:
-            self._group("llama", lambda: self._measure_engine(progress))
+            engine_cases = [case for case in selected if GROUP_OF_KIND[case.kind] == "llama"]
+            screen_ratio = _ENGINE_SCREEN_RATIO if "kernels" in wanted else 1.0
+            self._group("llama", lambda: self._measure_engine(engine_cases, progress, screen_ratio))
         if "kernels" in wanted:
             kernels = [case for case in selected if case.kind == "kernel"]
-            self._group("kernels", lambda: measure_kernels(self.config, kernels, progress))
+            self._group("kernels", lambda: self._measure_kernels(kernels, progress))
         if sweeps.points:
             self._group(ROOFLINE, lambda: self._measure_sweeps(sweeps, progress))
         for examination, case_ids in examined:
@@ -125,13 +144,54 @@ class Measuring:
         self._probe_again(progress)
         progress.finish()
 
-    def _measure_engine(self, progress: ProgressLine) -> GroupSamples:
+    def _calibrate(self, progress: ProgressLine) -> None:
+        started_s = time.monotonic()
+        self.forecasts.calibrate(progress.step)
+        self.durations_s["calibration"] = round(time.monotonic() - started_s, 3)
+
+    def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, screen_ratio: float) -> GroupSamples:
+        """Measure the engine beside the one that made the baseline, or by itself where that is not at hand."""
+        notes: tuple[str, ...] = ()
+        if self.config.old is not None:
+            try:
+                return self._paired(selected, progress, self.forecasts.expectation, screen_ratio)
+            except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
+                notes = (f"the build of the baseline does not run here, so its stored times judge: {error}",)
         cases = [case for case in self.enumerated.cases.values() if GROUP_OF_KIND[case.kind] == "llama"]
         if self.enumerated.mapping is None:
-            return measure_llama(self.config, cases, progress)
+            group = measure_llama(self.config, cases, progress)
+            return replace(group, notes=(*group.notes, *notes))
         from perfsuite.plugin.opencl_group import measure_opencl  # as in `enumeration`
 
         return measure_opencl(self.config, cases, self.enumerated.mapping, progress)
+
+    def _measure_kernels(self, kernels: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+        """Measure the suite's kernels beside the sources that made their baseline, or by themselves."""
+        notes: tuple[str, ...] = ()
+        device = opencl_device(self.config)
+        if self.config.baseline_mode == "compare":
+            try:
+                paired = measure_kernels_beside(
+                    self.config,
+                    kernels,
+                    device,
+                    self._margins(kernels),
+                    partial(self.stored.at_hand, "kernels"),
+                    progress,
+                    self.forecasts.expectation,
+                    screen_s=_WHOLE_SCREEN_RATIO * self.config.budget_s - self.durations_s.get("llama", 0.0),
+                )
+            except MeasurementError as error:
+                paired, notes = None, (f"the kernels of the baseline do not run here, so its times judge: {error}",)
+            if paired is not None:
+                self.paired.update(paired.judgements)
+                return paired.group
+        group = measure_kernels(self.config, kernels, device, progress)
+        return replace(group, notes=(*group.notes, *notes))
+
+    def _margins(self, cases: Sequence[Case]) -> dict[str, float]:
+        margins = self.config.margins
+        return {case.case_id: margins.margin_ratio(case.kind, self.marker_margins[case.case_id]) for case in cases}
 
     def _measure_sweeps(self, sweeps: Sweeps, progress: ProgressLine) -> GroupSamples:
         """Measure the sweeps, and keep what they have measured beside the run's file."""

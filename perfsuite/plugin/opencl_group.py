@@ -13,7 +13,14 @@ from perfsuite.expectation.cases import ENGINE_KERNEL, Case
 from perfsuite.measure.board.watching import watched
 from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.plugin.llama_group import REPETITIONS, llama_fingerprint, operator_shares, run_plan, unclaimed_operators
+from perfsuite.plugin.llama_group import (
+    REPETITIONS,
+    found_operators,
+    llama_fingerprint,
+    operator_shares,
+    run_plan,
+    unclaimed_operators,
+)
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
@@ -73,14 +80,17 @@ def measure_opencl(
         return {**traced.payload, **told(), _REDUCED: _reduced(traced, mapping)}
 
     replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
-    reduced: list[_Replicate] = [payload[_REDUCED] for payload in replicates.payloads]
+    figures: list[_Replicate] = [payload[_REDUCED] for payload in replicates.shown_payloads]
+    reduced = figures[: len(replicates.payloads)]
     problems = (*replicates.problems, *dict.fromkeys(each for one in reduced for each in one.problems))
-    version = reduced[0].engine_version if reduced else "unknown"
+    version = figures[0].engine_version if figures else "unknown"
     samples = [each.samples for each in reduced]
+    found = found_operators(config, cases, samples)
     return GroupSamples(
-        samples={case.case_id: _case_samples(case, reduced, problems) for case in cases},
+        samples={case.case_id: _case_samples(case, figures, problems) for case in (*cases, *found)},
         fingerprint=llama_fingerprint(config, version),
         unclaimed=unclaimed_operators(config, cases, samples),
+        found=found,
         peak_rss_bytes=replicates.peak_rss_bytes,
         n_discarded=replicates.n_discarded,
         sentinels_ns=replicates.sentinels_ns,
@@ -88,6 +98,7 @@ def measure_opencl(
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
         observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
+        notes=replicates.notes,
         broken_off_by=replicates.broken_off_by,
     )
 

@@ -17,30 +17,24 @@ from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.plugin.board_options import add_board_options, asked_board, is_to_measure
+from perfsuite.plugin.board_options import asked_board, is_to_measure
 from perfsuite.plugin.durations import asked_seconds
-from perfsuite.plugin.farm_options import add_farm_options, on_farm_board
-from perfsuite.plugin.margins import KindMargins, Margins, parse_margins, parse_ratio
-from perfsuite.plugin.origin import GROUP, add_origin_options, new_run_id, run_origin
-from perfsuite.plugin.output_options import OutputRequest, add_output_options, asked_outputs
-from perfsuite.plugin.shapes.hunt_options import HuntRequest, add_shape_options, asked_hunts
+from perfsuite.plugin.farm_options import on_farm_board
+from perfsuite.plugin.margins import KindMargins, Margins, asked_ratio, parse_margins, parse_ratio
+from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL
+from perfsuite.plugin.origin import new_run_id, run_origin
+from perfsuite.plugin.output_options import OutputRequest, asked_outputs
+from perfsuite.plugin.shapes.hunt_options import HuntRequest, asked_hunts
 from perfsuite.records.events import Phase
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+from perfsuite.verdict.entry import StoredSession
+from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
+from perfsuite.verdict.step_share import DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
-from perfsuite.workload.scenario import find_scenario, scenario_names
+from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
-DEFAULT_MODEL = "smollm2-135m-q8_0"
-DEFAULT_SCENARIO = "siso"
-DEFAULT_BUDGET = "90s"
-
 _INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
-
-_NAMED = frozenset(
-    {"--device", "--model", "--scenario", "--prompts", "--threads", "--backend", "--baseline", "--baseline-dir"},
-)
-
-_CONFLICT = "perfsuite: another plugin has defined {} already; if it is pytest-playwright, run with '-p no:playwright'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +50,17 @@ class RunConfig:
     backend: str
     baseline_mode: str
     baseline_dir: Path
+    #: Where a checkout keeps a reference of its own, which is never committed.
+    local_baseline_dir: Path
     run_dir: Path
     cache_dir: Path
     n_replicates: int
     margins: Margins
     session_spread_ratio: float
+    #: The coarsest resolution that a PASS may have.
+    most_resolution_ratio: float
+    #: Share of its step that a case may change by; 0 leaves it to the margin alone.
+    step_share_ratio: float
     strict: bool
     opencl_platform: str | None
     #: Slowdowns on purpose: of an operator, or of a phase.
@@ -73,6 +73,8 @@ class RunConfig:
     model: str
     sweeps: tuple[str, ...]
     long_sweeps: bool
+    #: Whether a quick calibration forecasts, and is made, where no whole one is stored.
+    quick_calibration: bool = False
     #: Another llama.cpp than the board's own.
     other_engine: Engine | None = None
     #: Whether the suite's own timings are held against ground truths.
@@ -87,15 +89,28 @@ class RunConfig:
     opencl: OpenClBackend | None = None
     #: Lengths of the prompts that each process runs; () runs the scenario's.
     prompt_lengths: tuple[int, ...] = ()
+    #: How long quiet is waited for on a machine that is busy, s; 0 measures all the same.
+    wait_quiet_s: float = 0.0
+    #: Whether a run that judged nothing ends with 0.
+    allows_undecided: bool = False
     #: What pairs compare with; None compares with stored baselines.
     old: RunConfig | None = None
     #: The same as it was asked for.
     old_text: str = ""
+    #: The session of the baseline whose engine the pairs measure again; None of an old side that an option names.
+    old_session: StoredSession | None = None
+    #: How the machine that made it differed from this one.
+    old_differences: tuple[str, ...] = ()
     #: Where the run comes from, and what it writes.
     origin: RunOrigin = NO_ORIGIN
     outputs: OutputRequest = field(default_factory=OutputRequest)
     #: When it began, by `time.monotonic`.
     began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_against(self) -> bool:
+        """Whether an option names an old side, so that stored baselines do not count."""
+        return self.old is not None and self.old_session is None
 
     @property
     def engine(self) -> Engine:
@@ -111,95 +126,6 @@ class RunConfig:
     def log_dir(self) -> Path:
         """Where workers keep logs: beside the run's files, or in the board's own cache."""
         return self.run_dir if self.board.is_local else self.board.facts().cache_dir / "logs"
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Register options and ini values."""
-    group = parser.getgroup(GROUP, "performance regression of on-device LLM inference")
-    if taken := _NAMED.intersection(_known_options(parser)):
-        raise pytest.UsageError(_CONFLICT.format(", ".join(sorted(taken))))
-    _add_named(group)
-    group.addoption(
-        "--perf-sweep",
-        metavar="NAME,..",
-        help=f"place series of workloads under the device's roofline: {', '.join(SWEEPS)}, all",
-    )
-    group.addoption("--perf-long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
-    group.addoption(
-        "--perf-fidelity",
-        action="store_true",
-        help="hold the suite's own timings against an independent tracer and kernel duplication",
-    )
-    group.addoption("--perf-overhead", action="store_true", help="measure what recorders cost, alone and together")
-    group.addoption(
-        "--perf-trace",
-        action="store_true",
-        help="trace a run, and judge balance of threads, growth of attention, linearity of products, reuse of experts",
-    )
-    add_shape_options(group)
-    group.addoption("--perf-dir", metavar="DIR", help="where the run's files go (default: .perfsuite/runs/<id>)")
-    add_output_options(group)
-    add_origin_options(group)
-    add_board_options(group)
-    add_farm_options(group)
-    group.addoption("--perf-replicates", type=int, default=10, metavar="N", help="fresh processes (default 10)")
-    group.addoption(
-        "--perf-margin",
-        metavar="RATIO|KIND=RATIO,..",
-        help="change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: see perf_margin)",
-    )
-    group.addoption("--perf-strict", action="store_true", help="fail cases that are new, invalid or undecided, too")
-    group.addoption(
-        "--perf-flash-attn",
-        choices=("on", "off"),
-        help="flash attention (default on; off where OpenCL runs on a processor, which compiles it for 20 s and more)",
-    )
-    group.addoption("--perf-opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    group.addoption("--perf-inject", metavar="OP=RATIO", help="slow an operator or a phase down, to test a verdict")
-    parser.addini(
-        "perf_margin",
-        "change that passes, of all cases or by kind, such as 0.05,phase=0.02 (default: the device's, else 0.05)",
-        default=None,
-    )
-    parser.addini("perf_session_spread", "spread between sessions, as a ratio (default: the device profile's)")
-
-
-def _known_options(parser: pytest.Parser) -> set[str]:
-    """Return the names of all options so far; pytest has no public way to ask, and reports a clash by a traceback."""
-    groups = [parser._anonymous, *parser._groups]
-    return {name for group in groups for option in group.options for name in option.names()}
-
-
-def _add_named(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--device",
-        metavar="NAME",
-        help="run the performance cases on a device: host, or another of 'perfsuite devices'",
-    )
-    group.addoption(
-        "--model",
-        metavar="PATH|NAME",
-        help="a GGUF file, or architecture-quantisation from the catalogue "
-        f"(default: the device's, else {DEFAULT_MODEL})",
-    )
-    group.addoption(
-        "--scenario",
-        default=DEFAULT_SCENARIO,
-        metavar="NAME",
-        help=f"{', '.join(scenario_names())}, or p<prompt>-g<generated> (default {DEFAULT_SCENARIO})",
-    )
-    group.addoption(
-        "--prompts",
-        metavar="FILE",
-        help="prompts that each process runs in turn, such as 'perfsuite prompts' writes; the scenario says how many "
-        "tokens follow each",
-    )
-    group.addoption("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-    group.addoption("--backend", choices=("cpu", "opencl"), default="cpu", help="llama.cpp backend (default cpu)")
-    group.addoption(
-        "--baseline", choices=("compare", "record", "off"), default="compare", help="stored baselines (default compare)"
-    )
-    group.addoption("--baseline-dir", metavar="DIR", help="where baselines lie (default: <rootdir>/baselines)")
 
 
 def resolve_config(config: pytest.Config) -> RunConfig:
@@ -261,12 +187,17 @@ def _resolve(config: pytest.Config) -> RunConfig:
         backend=option.backend,
         baseline_mode=option.baseline,
         baseline_dir=_directory(option.baseline_dir, config.rootpath / "baselines"),
+        local_baseline_dir=config.rootpath / ".perfsuite" / "baselines",
         run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / run_id),
         cache_dir=cache_dir,
         n_replicates=_positive("--perf-replicates", option.perf_replicates),
         margins=_margins(config, profile),
         session_spread_ratio=_session_spread_ratio(config, profile),
+        most_resolution_ratio=asked_ratio(config, "perf_resolution", DEFAULT_RESOLUTION_RATIO),
+        step_share_ratio=asked_ratio(config, "perf_step_share", DEFAULT_STEP_SHARE_RATIO, may_be_zero=True),
         strict=option.perf_strict,
+        wait_quiet_s=asked_seconds("--perf-wait-quiet", option.perf_wait_quiet) if option.perf_wait_quiet else 0.0,
+        allows_undecided=option.perf_allow_undecided,
         opencl_platform=option.perf_opencl_platform,
         inject_op=None if injected in _INJECTABLE_PHASES else injected,
         inject_phases=(injected,) if injected in _INJECTABLE_PHASES else (),
@@ -274,6 +205,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         inject_ratio=inject_ratio,
         model=model,
         sweeps=_sweeps(option),
+        quick_calibration=option.perf_calibrate == "quick",
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
         overhead=option.perf_overhead,

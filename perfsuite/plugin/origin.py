@@ -11,26 +11,15 @@ from typing import Any
 import pytest
 
 from perfsuite.measure.engine import Engine
+from perfsuite.plugin.option_table import GROUP
 from perfsuite.plugin.working_tree import commit_of, named_commit
 from perfsuite.records.run_origin import RunOrigin
-
-#: What the suite's options are called together.
-GROUP = "perfsuite"
 
 #: Options that say where a run is written, or how a board is waited for, and not what is measured. ``--farm`` is not
 #: among them: the board was given back, and may be another's by now, who would not hear of a run at its address.
 _WHERE = frozenset(
     {"--perf-dir", "--perf-report", "--perf-history", "--perf-wait", "--farm-wait", "--farm-break", "--farm-avoid"}
 )
-
-
-def add_origin_options(group: pytest.OptionGroup) -> None:
-    """Register the option that names a commit."""
-    group.addoption(
-        "--perf-commit",
-        metavar="SHA",
-        help="commit that is measured, such as that of the sources a build was made from (default: of the rootdir)",
-    )
 
 
 def new_run_id() -> str:
@@ -50,6 +39,7 @@ def run_origin(config: pytest.Config, run_id: str, engine: Engine | None) -> Run
     return RunOrigin(
         run_id=run_id,
         arguments=tuple(rerun_arguments(config)),
+        selection=tuple(chosen_cases(config)),
         environment={} if engine is None or engine.is_packaged else {"LLAMA_CPP_LIB_PATH": str(engine.library_dir)},
         commit=commit_of(config.rootpath) if named is None else named_commit(named),
     )
@@ -68,6 +58,16 @@ def rerun_arguments(config: pytest.Config) -> Iterator[str]:
     yield from _plugins(config.invocation_params.args)
     yield from _places(config)
     yield from _paths(config)
+
+
+def chosen_cases(config: pytest.Config) -> Iterator[str]:
+    """Yield the words that chose among the cases; of a file that was named as a whole too, no test by itself."""
+    for name, expression in (("-k", config.option.keyword), ("-m", config.option.markexpr)):
+        if expression:
+            yield from (name, expression)
+    yield from (f"--deselect={each}" for each in config.option.deselect or ())
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        yield from (each for each in dict.fromkeys(config.args) if each.split("::")[0] not in (each, *config.args))
 
 
 def _own_arguments(config: pytest.Config) -> Iterator[str]:

@@ -23,18 +23,6 @@ class OutputRequest:
     history_dir: Path | None = None
 
 
-def add_output_options(group: pytest.OptionGroup) -> None:
-    """Register the options."""
-    group.addoption(
-        "--perf-report", choices=("on", _OFF), default="on", help="write report.html beside run.json (default on)"
-    )
-    group.addoption(
-        "--perf-history",
-        metavar="DIR|off",
-        help="append the run to the history in a folder (default: <rootdir>/.perfsuite/history)",
-    )
-
-
 def asked_outputs(config: pytest.Config) -> OutputRequest:
     """Return what the options ask for.
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from statistics import median
 from typing import Any
 
 from perfsuite.errors import LinkError, MeasurementError
-from perfsuite.expectation.cases import Case
+from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.plugin.busy import BusyMachine
 from perfsuite.plugin.kept_speed import pairs_speed_notes
 from perfsuite.plugin.llama_group import GraphProblems, graph_problems, llama_fingerprint, run_plan
 from perfsuite.plugin.machine_states import StateLog
@@ -18,9 +22,14 @@ from perfsuite.records.events import EngineRecord
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import Observation
 from perfsuite.trace.observation import EngineObserver
-from perfsuite.verdict.judge_pairs import judge_pairs
+from perfsuite.verdict.device_change import device_change
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
 from perfsuite.verdict.pairs import PairRun, pairs_by_case, weighty_cases
 from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
+from perfsuite.verdict.step_share import step_margin_ratio
+
+#: Pairs that rule out no less than this decide nothing, whatever may pass against stored times.
+PAIRS_RESOLUTION_RATIO = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +41,48 @@ class PairedGroup:
 
 
 def measure_pairs(
-    config: RunConfig, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
+    config: RunConfig,
+    cases: Sequence[Case],
+    margins: Mapping[str, float],
+    progress: ProgressLine,
+    expect: Callable[[Case], Expectation] = lambda case: NO_EXPECTATION,
+    *,
+    screen_ratio: float = 1.0,
 ) -> PairedGroup:
-    """Compare `config` with its old side, and judge each case by the margin of its id."""
+    """Compare `config` with its old side, and judge each case by the margin of its id, and by what is expected of it.
+
+    Looking for changes takes `screen_ratio` of the budget at most; confirming them may take more.
+
+    Raises
+    ------
+    MeasurementError
+        A worker of either side fails at once.
+    """
     witness = _Witness(config, progress)
-    run = _pair_run(config, witness)
-    compared = _compared(config, run, cases, margins, progress)
+    busy = BusyMachine(config=config, progress=progress)
+    run = _pair_run(config, witness, busy)
+    compared = _compared(config, run, cases, margins, progress, screen_ratio)
     problems = (*_too_few(run, compared), *compared.problems)
+    judgements = _judgements(config, run, cases, margins, compared.verdicts, problems, expect)
+    group = replace(_group(config, run), observation=witness.observation(), broken_off_by=compared.broken_off_by)
     return PairedGroup(
-        group=replace(_group(config, run), observation=witness.observation(), broken_off_by=compared.broken_off_by),
-        judgements=_judgements(config, run, cases, margins, compared.verdicts, problems),
+        group=replace(group, notes=(*busy.notes, *group.notes, *_device_notes(config, judgements))),
+        judgements=judgements,
     )
+
+
+def _device_notes(config: RunConfig, judgements: Mapping[str, Judgement]) -> Iterator[str]:
+    """Say whether the device is as it was when the baseline was recorded."""
+    if config.old_session is not None:
+        old_ns = {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()}
+        change = device_change(
+            config.old_session,
+            old_ns,
+            spread_ratio=config.session_spread_ratio,
+            differences=config.old_differences,
+        )
+        if change.text:
+            yield change.text
 
 
 class _Witness:
@@ -79,7 +119,7 @@ class _Compared:
     broken_off_by: BreakOff | None = None
 
 
-def _pair_run(config: RunConfig, witness: _Witness) -> PairRun:
+def _pair_run(config: RunConfig, witness: _Witness, busy: BusyMachine) -> PairRun:
     assert config.old is not None
     return PairRun(
         plans=(run_plan(config.old), run_plan(config)),
@@ -89,11 +129,17 @@ def _pair_run(config: RunConfig, witness: _Witness) -> PairRun:
         extra_environment=config.opencl.environment() if config.opencl else {},
         announce=witness.announce,
         witness=witness.witness,
+        is_quiet_again=busy.is_quiet_again,
     )
 
 
 def _compared(
-    config: RunConfig, run: PairRun, cases: Sequence[Case], margins: Mapping[str, float], progress: ProgressLine
+    config: RunConfig,
+    run: PairRun,
+    cases: Sequence[Case],
+    margins: Mapping[str, float],
+    progress: ProgressLine,
+    screen_ratio: float,
 ) -> _Compared:
     """Take pairs until the cases are decided, or something breaks it off; a worker that fails at once is an error."""
 
@@ -108,7 +154,15 @@ def _compared(
     known: tuple[str, ...] = ()
     try:
         known = config.board.held().problems
-        verdicts = compare_sequentially(collect, margins, may_go_on=run.may_extend, is_worth_it=is_worth_it)
+        verdicts = compare_sequentially(
+            collect,
+            margins,
+            may_go_on=partial(run.may_extend, share_ratio=screen_ratio),
+            may_confirm=run.may_confirm,
+            is_worth_it=is_worth_it,
+            margins_at_first_look=partial(_margins_by_step, config, run, cases, margins),
+            resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, config.most_resolution_ratio),
+        )
         return _Compared(verdicts=verdicts, problems=config.board.held().problems)
     except KeyboardInterrupt as error:  # as in `collect_replicates`
         return _Compared(verdicts=verdicts, problems=known, broken_off_by=error)
@@ -120,6 +174,27 @@ def _compared(
         return _Compared(verdicts=verdicts, problems=known, broken_off_by=error)
 
 
+def _margins_by_step(
+    config: RunConfig, run: PairRun, cases: Sequence[Case], margins: Mapping[str, float], pairs: Pairs
+) -> dict[str, float]:
+    """Return the change that passes in each case, a share of its step where that is more."""
+    steps_ns = {
+        phase: median(pair.old.phase_ns[phase] for pair in run.pairs)
+        for phase in GRAPH_PHASES
+        if run.pairs and all(phase in pair.old.phase_ns for pair in run.pairs)
+    }
+    return {
+        case.case_id: step_margin_ratio(
+            case,
+            margins[case.case_id],
+            case_ns=median(pairs[case.case_id][0]) if case.case_id in pairs else 0.0,
+            steps_ns=steps_ns,
+            share_ratio=config.step_share_ratio,
+        )
+        for case in cases
+    }
+
+
 def _judgements(
     config: RunConfig,
     run: PairRun,
@@ -127,6 +202,7 @@ def _judgements(
     margins: Mapping[str, float],
     verdicts: Mapping[str, PairedVerdict],
     problems: tuple[str, ...],
+    expect: Callable[[Case], Expectation],
 ) -> dict[str, Judgement]:
     sides = pairs_by_case(cases, run.pairs)
     wrong = _problems(config, run)
@@ -137,6 +213,8 @@ def _judgements(
             verdicts.get(case.case_id),
             margin_ratio=margins[case.case_id],
             problems=(*problems, *wrong.get((case.phase, case.role), ())),
+            expectation=expect(case),
+            step_share_ratio=config.step_share_ratio,
         )
         for case in cases
     }
@@ -173,6 +251,7 @@ def _group(config: RunConfig, run: PairRun) -> GroupSamples:
         peak_rss_bytes=run.peak_rss_bytes or None,
         n_discarded=len(run.complaints),
         notes=pairs_speed_notes(run.pairs),
+        engine_version=version,
         description=f"{version}, build {config.engine.build_id}, against {config.old_text}"
         f" (build {config.old.engine.build_id})",
     )

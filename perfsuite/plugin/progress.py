@@ -26,6 +26,12 @@ class ProgressLine:
         self._told_s = 0.0
         self._is_live = reporter is not None and reporter.isatty
 
+    def say(self, text: str) -> None:
+        """Write a line that stays, whatever is drawn over afterwards."""
+        if self._reporter is not None:
+            end_of_drawn = "\n" if self._is_live and self._n_done else ""
+            self._reporter.write_line(f"{end_of_drawn}perfsuite: {terminal_text(text)}")
+
     def step(self, what: str) -> None:
         """Announce that a step begins."""
         self.extend_to(self._n_done + 1)

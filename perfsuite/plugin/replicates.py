@@ -9,8 +9,11 @@ from typing import Any
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.expectation.cases import Case
+from perfsuite.measure.competition import SEEN_AFTER
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.sentinel import SENTINELS, Sentinels
+from perfsuite.plugin.busy import BusyMachine
 from perfsuite.plugin.machine_states import StateLog
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
@@ -30,6 +33,8 @@ class GroupSamples:
     fingerprint: Mapping[str, str]
     #: Case ids that the record holds and no case claims, with the reason.
     unclaimed: Mapping[str, str] = field(default_factory=dict)
+    #: Operators of a graph that is not known, which nobody could enumerate; their samples are among the others.
+    found: tuple[Case, ...] = ()
     peak_rss_bytes: int | None = None
     #: Replicates that were measured under contention and left out.
     n_discarded: int = 0
@@ -39,6 +44,8 @@ class GroupSamples:
     joules_per_token: Mapping[str, float | None] = field(default_factory=dict)
     #: What is run, in words for the header of a report.
     description: str = ""
+    #: What the engine says of itself; empty without one.
+    engine_version: str = ""
     #: By sentinel: its time in each replicate, ns.
     sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: Whether the processor's ceilings are those of what was measured.
@@ -61,11 +68,20 @@ class Replicates:
     #: Why none of them can be trusted, where too few were valid.
     complaint: str | None
     n_discarded: int
+    #: Then, those that were left out: they give rough figures, by which nothing is judged.
+    rough_payloads: tuple[dict[str, Any], ...] = ()
     #: The machine's state before the first replicate.
     started_with: Mapping[str, float | None] = field(default_factory=dict)
     #: The machine around each replicate, those that were left out included.
     states: tuple[MachineState, ...] = ()
     broken_off_by: BreakOff | None = None
+    #: Who competed from the beginning.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def shown_payloads(self) -> tuple[dict[str, Any], ...]:
+        """The payloads whose figures are shown: the valid ones, and where these are too few the others."""
+        return (*self.payloads, *self.rough_payloads)
 
     @property
     def sentinels_ns(self) -> dict[str, tuple[int, ...]]:
@@ -105,39 +121,73 @@ def collect_replicates(
 ) -> Replicates:
     """Run until `n_replicates` were valid, or as many were not, or something breaks it off.
 
+    Where the first two were left out the run says who competes, and begins anew where it waited for quiet, once.
     What was measured until a Ctrl-C, the end of the link, or a worker that fails is kept, and the group says so; a
     worker that fails at once is an error of the group.
     """
     states = StateLog(group=group, board=config.board, began_s=config.began_s)
-    valid: list[dict[str, Any]] = []
-    complaints: list[str] = []
+    busy = BusyMachine(config=config, progress=progress)
+    found = _Found()
     broken_off_by: BreakOff | None = None
     try:
-        while len(valid) < config.n_replicates and len(complaints) < config.n_replicates:
+        while len(found.valid) < config.n_replicates and len(found.complaints) < config.n_replicates:
             progress.step(what)
             states.before()
             payload = run()
             complaint = complain(Contention.from_plain(payload["contention"]), config.profile)
             states.after(payload, is_valid=complaint is None)
-            if complaint is None:
-                valid.append(payload)
-            else:
-                complaints.append(complaint)
+            found.add(payload, complaint)
+            if complaint is not None:
                 progress.add_steps(1)
+                if found.began_busy and not busy.notes and busy.is_quiet_again(complaint):
+                    found.begin_anew()
     except (KeyboardInterrupt, LinkError) as error:  # the group says so, and whoever measures groups ends the run
         broken_off_by = error
     except MeasurementError as error:
-        if not valid:
+        if not found.valid:
             raise
         broken_off_by = error
+    complaint = _complaint(len(found.valid), found.complaints, config.n_replicates, broken_off_by)
     return Replicates(
-        payloads=tuple(valid),
-        complaint=_complaint(len(valid), complaints, config.n_replicates, broken_off_by),
-        n_discarded=len(complaints),
+        payloads=tuple(found.valid),
+        complaint=complaint,
+        n_discarded=found.n_before_quiet + len(found.complaints),
+        rough_payloads=() if complaint is None else tuple(found.left_out),
+        notes=tuple(busy.notes),
         started_with=states.started_with,
         states=tuple(states.states),
         broken_off_by=broken_off_by,
     )
+
+
+@dataclass(kw_only=True)
+class _Found:
+    """Replicates so far, those that were left out with why."""
+
+    valid: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[dict[str, Any]] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    #: Left out before quiet was waited for.
+    n_before_quiet: int = 0
+
+    @property
+    def began_busy(self) -> bool:
+        """Whether none but the first few were taken, and all were left out."""
+        return not self.valid and len(self.complaints) == SEEN_AFTER
+
+    def add(self, payload: dict[str, Any], complaint: str | None) -> None:
+        """Keep a replicate."""
+        if complaint is None:
+            self.valid.append(payload)
+        else:
+            self.left_out.append(payload)
+            self.complaints.append(complaint)
+
+    def begin_anew(self) -> None:
+        """Count what was left out, and forget it."""
+        self.n_before_quiet += len(self.complaints)
+        self.left_out.clear()
+        self.complaints.clear()
 
 
 def _complaint(n_valid: int, complaints: Sequence[str], n_wanted: int, broken_off_by: BreakOff | None) -> str | None:

@@ -8,7 +8,9 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.plugin.fixtures import SESSION_KEY
-from perfsuite.plugin.hooks import CASE_KINDS
+from perfsuite.plugin.parameters import CASE_KINDS
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
+from perfsuite.report.engine_words import engine_words
 from perfsuite.report.terminal import next_step, summary_text
 from perfsuite.report.terminal_text import terminal_text
 
@@ -18,18 +20,23 @@ if TYPE_CHECKING:
 
 _MARGIN_KINDS = f"there are {', '.join(CASE_KINDS.values())}, and the first parts of own ids"
 
+#: Whether nothing else is wrong with the run than that it judged nothing.
+_UNJUDGED_KEY = pytest.StashKey[bool]()
 _WRITTEN_KEY = pytest.StashKey["WrittenRun"]()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the run's files and the baselines; a group that could not be measured makes the run fail."""
+    """Write the run's files and the baselines; what could not be measured or recorded makes the run fail."""
     perf = session.config.stash.get(SESSION_KEY, None)
     if perf is None or session.config.option.collectonly or not perf.has_results:
         return
     _finish(perf, session)
-    unclaimed = perf.config.strict and any(group.unclaimed for group in perf.groups.values())
-    if (perf.errors or unclaimed) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    without_test = perf.config.strict and any(group.unclaimed or group.found for group in perf.groups.values())
+    if (perf.errors or without_test) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    elif perf.is_undecided and session.exitstatus == pytest.ExitCode.OK:
+        session.config.stash[_UNJUDGED_KEY] = True
+        session.exitstatus = pytest.ExitCode.OK if perf.config.allows_undecided else NOTHING_JUDGED_EXIT
 
 
 def _finish(perf: PerfSession, session: pytest.Session) -> None:
@@ -54,6 +61,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     judgements = tuple(perf.judgements.values())
     if not terminalreporter.config.get_verbosity() < 0:
         terminalreporter.section("performance")
+        if subjects := perf.subjects():
+            terminalreporter.write_line(terminal_text(engine_words(subjects)))
         text = summary_text(
             judgements,
             width=terminalreporter._tw.fullwidth if terminalreporter.isatty else None,
@@ -69,6 +78,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"  {terminal_text(note)}")
     for error in perf.errors.values():
         terminalreporter.write_line(f"perfsuite: error: {terminal_text(error)}", red=True)
+    if config.stash.get(_UNJUDGED_KEY, False):
+        terminalreporter.write_line(_unjudged_line(perf), yellow=True)
+
+
+def _unjudged_line(perf: PerfSession) -> str:
+    if perf.config.allows_undecided:
+        return "perfsuite: nothing was judged, which --perf-allow-undecided lets pass"
+    return f"perfsuite: nothing was judged: exit code {NOTHING_JUDGED_EXIT}; with --perf-allow-undecided it is 0"
 
 
 def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, ...]:
@@ -81,6 +98,7 @@ def _closing_lines(perf: PerfSession, written: WrittenRun | None) -> tuple[str, 
         report_path,
         origin=perf.config.origin,
         is_interrupted=perf.is_interrupted,
+        is_recording=perf.config.baseline_mode == "record",
     )
     complaints = () if written is None else written.complaints
     return (*lines, *(f"  {terminal_text(complaint)}" for complaint in complaints))

@@ -21,7 +21,7 @@ def run_file(session: PerfSession) -> RunFile:
         started_at=session.started_at,
         device=config.profile.name,
         workload=config.workload.prefix,
-        subjects={name: group.description for name, group in groups.items() if group.description},
+        subjects=session.subjects(),
         fingerprints={name: dict(group.fingerprint) for name, group in groups.items()},
         ceilings=session.forecasts.ceilings,
         durations_s=measured.durations_s,
@@ -39,7 +39,8 @@ def run_file(session: PerfSession) -> RunFile:
         is_interrupted=session.is_interrupted,
         peak_rss_bytes=max((group.peak_rss_bytes or 0 for group in groups.values()), default=0) or None,
         judgements=tuple(session.judgements.values()),
-        against=config.old_text or None,
+        against=config.old_text if config.is_against else None,
+        engines=session.stored.kept_engines,
         attribution=session.attribution(),
         origin=config.origin,
     )

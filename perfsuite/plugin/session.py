@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from statistics import median
 
 import pytest
 
-from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import Case
+from perfsuite.errors import BaselineError, PerfsuiteError
+from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.plugin.enumeration import Enumeration, enumerate_run
 from perfsuite.plugin.examination import Examination
 from perfsuite.plugin.forecasts import Forecasts, open_forecasts
+from perfsuite.plugin.llama_group import graph_settings
 from perfsuite.plugin.measuring import ROOFLINE, Measuring
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.replicates import GroupSamples
@@ -22,12 +25,16 @@ from perfsuite.plugin.shapes.hunts import ShapeHunts
 from perfsuite.plugin.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case_groups import GROUP_OF_KIND, OWN_GROUP
+from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome, is_nothing_judged
 from perfsuite.records.samples import CaseSamples
+from perfsuite.verdict.allowance import Allowance
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge
 from perfsuite.verdict.roofline.checks import all_checks
 from perfsuite.verdict.roofline.statement import Statement
+from perfsuite.verdict.step_share import StepShare, step_share
 
 
 @dataclass
@@ -42,13 +49,16 @@ class PerfSession:
     judgements: dict[str, Judgement] = field(default_factory=dict)
     #: Whether somebody broke the run off.
     is_interrupted: bool = False
+    #: What is said of the reference that the run has left for the next one.
+    first_notes: tuple[str, ...] = ()
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
     _statements: dict[str, Statement] = field(default_factory=dict)
 
     @property
     def cases(self) -> Mapping[str, Case]:
-        """The cases that were enumerated, by id."""
-        return self.enumerated.cases
+        """The cases that were enumerated, and those that were found when they were measured, by id."""
+        found = {case.case_id: case for group in self.groups.values() for case in group.found}
+        return {**self.enumerated.cases, **found} if found else self.enumerated.cases
 
     @property
     def hunts(self) -> ShapeHunts | None:
@@ -110,7 +120,7 @@ class PerfSession:
         return (f"was timed at the desk, not on {self.config.profile.name}; run it there, with --perf-address=local",)
 
     def finish(self, *, is_interrupted: bool = False) -> None:
-        """Judge what no case claims and what an interruption left to judge, and record baselines where asked to.
+        """Judge what nobody enumerated and what an interruption left to judge, and record baselines where asked to.
 
         A run that was interrupted is no reference; hunts that had come to an end by then are kept all the same.
         """
@@ -119,16 +129,54 @@ class PerfSession:
             for case_id, reason in group.unclaimed.items():
                 samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
                 self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
+            for case in group.found:
+                self.judgement(case.case_id)
         if is_interrupted:
             self._judge_measured()
         if self.config.baseline_mode == "record":
-            if not is_interrupted:
-                self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
             if self.hunts is not None:
                 self.hunts.keep()
+            if not is_interrupted:
+                self._record()
+        elif self._may_be_first:
+            self.first_notes = self._kept_first()
+
+    @property
+    def _may_be_first(self) -> bool:
+        """Whether what has no reference yet may become this checkout's own."""
+        config = self.config
+        is_as_asked = config.baseline_mode == "compare" and not config.is_against
+        return is_as_asked and not (self.is_interrupted or config.inject_op or config.inject_phases)
+
+    def _kept_first(self) -> tuple[str, ...]:
+        """Keep it; where that fails, the run has lost nothing."""
+        try:
+            kept = self.stored.keep_first(self.groups, self._own_judgements(), recorded_at=self.started_at)
+            return (*self.first_notes, *kept)
+        except PerfsuiteError as error:
+            return (f"no reference was kept for the next run: {error}",)
+
+    def _record(self) -> None:
+        """Record baselines; that there is nothing to record is an error, unless another one says why."""
+        n_cases = self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
+        if n_cases or self.errors or self.hunts is not None:
+            return
+        reasons = Counter(each.reason for each in self.judgements.values() if each.outcome is Outcome.INVALID)
+        why = reasons.most_common(1)[0][0] if reasons else "no case that has baselines was measured"
+        raise BaselineError(f"--baseline=record: nothing was recorded: {why}")
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether there are cases or statements, and nothing was found out about any."""
+        is_told = any(statement.holds is not None for statement in self._statements.values())
+        return not is_told and is_nothing_judged(each.outcome for each in self.judgements.values())
 
     def let_go(self) -> None:
         """Give the device back; what could not be restored is an error of the run, what was is told."""
+        try:
+            self.stored.keep_engines(self.groups)
+        except PerfsuiteError as error:
+            self.first_notes = (f"the baseline is kept without what made it: {error}",)
         try:
             self.config.board.close()
         except PerfsuiteError as error:
@@ -139,6 +187,10 @@ class PerfSession:
         """End what still runs."""
         if self.hunts is not None:
             self.hunts.judges.close()
+
+    def subjects(self) -> dict[str, str]:
+        """Return, by group, what was measured in words."""
+        return {name: group.description for name, group in self.groups.items() if group.description}
 
     def kinds(self) -> set[str]:
         """Return the kinds of all cases, those that somebody else measured included."""
@@ -155,7 +207,7 @@ class PerfSession:
         is_lost = self.is_interrupted and self.config.baseline_mode == "record"
         lost = ("the run was interrupted: its samples are no baseline; run again",) if is_lost else ()
         stored = self.stored.notes(self.groups, self._own_judgements())
-        return (*stored, *hunted, *lost, *self.measured.notes)
+        return (*stored, *hunted, *lost, *self.first_notes, *self.measured.notes)
 
     def _judge_measured(self) -> None:
         """Judge the selected cases that were measured and whose tests were not reached."""
@@ -196,14 +248,29 @@ class PerfSession:
         baseline: BaselineMatch,
         marker_margin: float | None = None,
     ) -> Judgement:
-        return judge(
-            samples,
-            kind=kind,
-            expectation=expectation,
-            baseline=baseline,
+        allowed = Allowance(
             margin_ratio=self.config.margins.margin_ratio(kind, marker_margin),
             session_spread_ratio=self.config.session_spread_ratio,
+            most_resolution_ratio=self.config.most_resolution_ratio,
+            share=self._share(samples.case_id),
         )
+        return judge(samples, kind=kind, expectation=expectation, baseline=baseline, allowed=allowed)
+
+    def _share(self, case_id: str) -> StepShare | None:
+        """Return the share of its step that a case may change by."""
+        case = self.cases.get(case_id)
+        group = None if case is None else self.groups.get(GROUP_OF_KIND[case.kind])
+        if case is None or group is None:
+            return None
+        return step_share(case, steps_ns=self._steps_ns(group), share_ratio=self.config.step_share_ratio)
+
+    def _steps_ns(self, group: GroupSamples) -> dict[Phase, float]:
+        """Return what prefill and decode took in a group, as far as they were measured."""
+        steps = [case for case in self.cases.values() if case.kind == "phase" and case.phase in GRAPH_PHASES]
+        found = [
+            (case.phase, group.samples[case.case_id].samples_ns) for case in steps if case.case_id in group.samples
+        ]
+        return {phase: median(samples_ns) for phase, samples_ns in found if phase is not None and samples_ns}
 
     def _expectation(self, case: Case) -> Expectation:
         group = self.groups.get(GROUP_OF_KIND[case.kind])
@@ -239,11 +306,12 @@ def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
         A baseline file or the calibration cannot be read, or the folder of the run cannot be written.
     """
     forecasts = open_forecasts(config, asks_board=asks_board)
-    enumerated = enumerate_run(config, forecasts)
+    stored = open_baselines(config)
+    enumerated = enumerate_run(config, forecasts, stored.case_ids("llama", graph_settings(config)))
     return PerfSession(
         config=config,
         enumerated=enumerated,
-        measured=Measuring(config=config, enumerated=enumerated, forecasts=forecasts),
-        stored=open_baselines(config),
+        measured=Measuring(config=config, enumerated=enumerated, forecasts=forecasts, stored=stored),
+        stored=stored,
         forecasts=forecasts,
     )

@@ -20,16 +20,16 @@ class Judgement:
     floor_ns: int | None
     expected_ns: int | None
     limit_ns: int | None
-    #: Median of the baseline's samples.
+    #: What it took before, as it is shown: the median of the baseline's samples, or of the old side's.
     baseline_ns: int | None
-    #: Measured over baseline.
+    #: New over old, as it is judged: an estimate from all samples, and not the quotient of the two medians.
     change_ratio: float | None
     outcome: Outcome
     reason: str
 
     @property
     def old_ns(self) -> float | None:
-        """What the case took before: by the estimate of the change, or else the baseline's median."""
+        """What the case took before by the estimate of the change, for sums over cases; shown is `baseline_ns`."""
         if self.measured_ns is not None and self.change_ratio:
             return self.measured_ns / self.change_ratio
         return self.baseline_ns
@@ -51,6 +51,11 @@ class Judgement:
     upper_ratio: float | None = None
     #: How much slower the case may be and still pass; None where nothing was compared.
     margin_ratio: float | None = None
+    #: How much slower it is surely not where it passes: the larger of the margin and of what could be resolved, as the
+    #: margin is given; None where nothing was compared.
+    resolution_ratio: float | None = None
+    #: The share of its step that it may change by, where it passes by that and by nothing finer.
+    step_share_ratio: float | None = None
     #: Pairs that the verdict rests on, and how many more would probably decide an INCONCLUSIVE one.
     n_pairs: int | None = None
     n_more_pairs: int | None = None

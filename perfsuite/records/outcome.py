@@ -31,6 +31,16 @@ class Outcome(str, Enum):
         return self not in (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
 
 
+#: The exit code of a run that judged nothing; pytest's own end at 6, and leave room here.
+NOTHING_JUDGED_EXIT = 10
+
+
+def is_nothing_judged(outcomes: Iterable[Outcome]) -> bool:
+    """Whether there are cases, of which none was decided and none is new."""
+    found = set(outcomes)
+    return bool(found) and not any(each.decides or each is Outcome.NEW for each in found)
+
+
 #: The outcomes as they are shown, what weighs most first: what fails, what changed, what was not decided, the rest.
 ORDER_OF_WEIGHT = (
     Outcome.REGRESSED,

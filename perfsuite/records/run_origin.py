@@ -48,6 +48,8 @@ class RunOrigin:
     run_id: str = ""
     #: Arguments of pytest that make the same measurement again, without a choice of cases and without where to write.
     arguments: tuple[str, ...] = ()
+    #: The words that chose among its cases: ``-k`` and ``-m`` with their expressions, ``--deselect=...``, node ids.
+    selection: tuple[str, ...] = ()
     #: Variables that must be set for it, such as ``LLAMA_CPP_LIB_PATH``.
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Of the working tree in which pytest ran, or as it was named; None where there is none.

@@ -17,6 +17,7 @@ from typing import Any
 
 from perfsuite.errors import BaselineError
 from perfsuite.records.json_file import write_json
+from perfsuite.records.plain_names import plain_name
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1
@@ -53,7 +54,9 @@ def examples_path(directory: Path, device: str, case_id: str) -> Path:
     parts = case_id.split("/")
     if len(parts) < 3:
         raise BaselineError(f"{case_id}: not a shape's case id; expected shape/<subject>/<operation>/...")
-    return directory / device / "shapes" / f"{parts[1]}-{parts[2]}.json"
+    folder = directory / plain_name(device, f"{directory}: the device", BaselineError) / "shapes"
+    name = plain_name(f"{parts[1]}-{parts[2]}", f"{folder}: the subject and operation", BaselineError)
+    return folder / f"{name}.json"
 
 
 def read_examples(path: Path) -> tuple[ShapeExample, ...]:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from perfsuite.errors import PerfsuiteError
 
@@ -24,17 +24,20 @@ def write_whole(path: Path, fill: Callable[[TextIO], None], error_type: type[Per
         fill(out)
 
 
+def write_whole_binary(path: Path, fill: Callable[[BinaryIO], None], error_type: type[PerfsuiteError]) -> None:
+    """Write the bytes that `fill` writes as `write_whole` writes text; raises as it does."""
+    with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
+        fill(out)
+
+
 def write_whole_bytes(path: Path, content: bytes, error_type: type[PerfsuiteError]) -> None:
     """Write bytes as `write_whole` writes text; raises as it does."""
-    with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
-        out.write(content)
+    write_whole_chunks(path, (content,), error_type)
 
 
 def write_whole_chunks(path: Path, chunks: Iterable[bytes], error_type: type[PerfsuiteError]) -> None:
     """Write pieces of bytes one after the other, as they come, so that no more than one need be in memory."""
-    with _replacement(path, error_type) as handle, os.fdopen(handle, "wb") as out:
-        for chunk in chunks:
-            out.write(chunk)
+    write_whole_binary(path, lambda out: out.writelines(chunks), error_type)
 
 
 @contextmanager

@@ -22,6 +22,8 @@ class EndedRun:
     report_path: str | None
     origin: RunOrigin
     attribution: Attribution = NO_ATTRIBUTION
+    #: Whether it was asked to record baselines.
+    is_recording: bool = False
 
     def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
         """Return the cases of an outcome, those that weigh most first."""

@@ -10,6 +10,7 @@ from typing import Any
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.plain_names import plain_name
 from perfsuite.records.run_json import read_plain_run
 from perfsuite.workload.scenario import Scenario, find_scenario
 
@@ -63,7 +64,7 @@ def _measured(path: Path, plain: Mapping[str, Any]) -> MeasuredPhases:
     samples = {phase: _samples_ns(plain, f"phase/{workload}/{phase.value}") for phase in _PHASES}
     return MeasuredPhases(
         path=path,
-        weights=name,
+        weights=plain_name(name, f"{path}: workload's model", PerfsuiteError),
         scenario=find_scenario(scenario),
         started_at=str(plain["started_at"]),
         engine=str(plain.get("subject", {}).get("llama", "")),

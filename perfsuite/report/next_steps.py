@@ -81,7 +81,8 @@ def _invalid(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
     (reason, _), *_ = Counter(each.reason for each in found).most_common(1)
     seen, _, advice = reason.partition("; ")
     what = "free the machine for" if advice.startswith("free the machine") else "mend what stands in the way of"
-    yield f"{what} what could not be measured ({terminal_text(seen)}), then", command_again(run.origin, found)
+    changed = {"--baseline": "record"} if run.is_recording else {}
+    yield f"{what} what could not be measured ({terminal_text(seen)}), then", command_again(run.origin, found, changed)
 
 
 def _incomparable(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
@@ -120,7 +121,7 @@ def _untimed(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
 
 
 def _new(run: EndedRun, found: Sequence[Judgement]) -> Iterator[Step]:
-    if run.is_injected:
+    if run.is_injected or run.is_recording:
         return
     failing = [each for each in run.judgements if each.outcome.fails]
     if not failing:

@@ -14,6 +14,7 @@ from perfsuite.records.json_file import write_json
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.run_json import RUN_NAME, SCHEMA
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+from perfsuite.report.token_rates import tokens_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ class RunFile:
     is_interrupted: bool = False
     #: What the run was compared with in pairs, as it was asked for; None where it was not.
     against: str | None = None
+    #: By group: what was measured, by its id in the store of engines of the machine that was measured.
+    engines: Mapping[str, str] = field(default_factory=dict)
     attribution: Attribution = NO_ATTRIBUTION
     origin: RunOrigin = NO_ORIGIN
 
@@ -63,6 +66,7 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         "schema": SCHEMA,
         "run_id": run.origin.run_id,
         "arguments": list(run.origin.arguments),
+        "selection": list(run.origin.selection),
         "environment": dict(run.origin.environment),
         "commit": asdict(commit) if (commit := run.origin.commit) else None,
         "board": asdict(board) if (board := run.origin.board) else None,
@@ -86,6 +90,7 @@ def plain_run(run: RunFile) -> dict[str, Any]:
         "injected": run.is_injected,
         "interrupted": run.is_interrupted,
         "against": run.against,
+        "engines": dict(run.engines),
         "peak_rss_bytes": run.peak_rss_bytes,
         "uniform_shift": asdict(shift) if (shift := run.attribution.uniform_shift) else None,
         "attribution": [_plain_attribution(each) for each in run.attribution.phases],
@@ -100,6 +105,7 @@ def plain_case(judgement: Judgement) -> dict[str, Any]:
         "kind": judgement.kind,
         "samples_ns": list(judgement.samples_ns),
         "measured_ns": judgement.measured_ns,
+        "tokens_per_s": tokens_per_s(judgement),
         "floor_ns": judgement.floor_ns,
         "expected_ns": judgement.expected_ns,
         "expected_lower_ns": judgement.lower_ns,
@@ -110,6 +116,8 @@ def plain_case(judgement: Judgement) -> dict[str, Any]:
         "lower_ratio": judgement.lower_ratio,
         "upper_ratio": judgement.upper_ratio,
         "margin_ratio": judgement.margin_ratio,
+        "resolution_ratio": judgement.resolution_ratio,
+        "step_share_ratio": judgement.step_share_ratio,
         "baseline_samples_ns": list(judgement.baseline_samples_ns),
         "n_pairs": judgement.n_pairs,
         "n_more_pairs": judgement.n_more_pairs,

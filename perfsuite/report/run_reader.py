@@ -69,6 +69,7 @@ def _run(plain: Mapping[str, Any]) -> RunFile:
         is_injected=bool(plain.get("injected", False)),
         is_interrupted=bool(plain.get("interrupted", False)),
         against=plain.get("against"),
+        engines={str(group): str(engine) for group, engine in plain.get("engines", {}).items()},
         attribution=Attribution(
             phases=tuple(_attribution(each) for each in plain.get("attribution", ())),
             uniform_shift=UniformShift(**shift) if (shift := plain.get("uniform_shift")) else None,
@@ -81,6 +82,7 @@ def _origin(plain: Mapping[str, Any]) -> RunOrigin:
     return RunOrigin(
         run_id=str(plain.get("run_id", "")),
         arguments=tuple(str(each) for each in plain.get("arguments", ())),
+        selection=tuple(str(each) for each in plain.get("selection", ())),
         environment={str(name): str(value) for name, value in plain.get("environment", {}).items()},
         commit=Commit(**commit) if (commit := plain.get("commit")) else None,
         board=BoardName(**board) if (board := plain.get("board")) else None,
@@ -106,6 +108,8 @@ def _judgement(case: Mapping[str, Any]) -> Judgement:
         lower_ratio=case.get("lower_ratio"),
         upper_ratio=case.get("upper_ratio"),
         margin_ratio=case.get("margin_ratio"),
+        resolution_ratio=case.get("resolution_ratio"),
+        step_share_ratio=case.get("step_share_ratio"),
         n_pairs=case.get("n_pairs"),
         n_more_pairs=case.get("n_more_pairs"),
         smallest_effect_ratio=case.get("smallest_effect_ratio"),

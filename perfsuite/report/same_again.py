@@ -19,13 +19,15 @@ from perfsuite.report.reproduce import (
 MOST_NAMED = 2
 
 #: Options of a run that take no value.
-_FLAGS = frozenset({"--perf-strict", "--perf-long", "--perf-fidelity", "--perf-overhead", "--perf-trace"})
+_FLAGS = frozenset(
+    {"--perf-strict", "--perf-long", "--perf-fidelity", "--perf-overhead", "--perf-trace", "--perf-allow-undecided"}
+)
 
 
 def command_again(
     origin: RunOrigin, cases: Sequence[Judgement] = (), changed: Mapping[str, str | None] | None = None
 ) -> str:
-    """Return the command that measures the cases again: all of the run where there are none, or too many to name.
+    """Return the command that measures the cases again: all that the run chose where there are none, or too many.
 
     Parameters
     ----------
@@ -35,10 +37,13 @@ def command_again(
         Options that differ from those of the run, by name; None leaves one out.
     """
     changed = dict(changed or {})
-    kept = [each for each in _joined(origin.arguments or ("--device=...",)) if each.partition("=")[0] not in changed]
+    named = _choice(cases)
+    selection = () if named else origin.selection
+    left_out = {*changed, *(word.split("::")[0] for word in selection if "::" in word)}
+    kept = [each for each in _joined(origin.arguments or ("--device=...",)) if each.partition("=")[0] not in left_out]
     base = run_command(replace(origin, arguments=tuple(kept)))
     given = (f"{name}={shell_word(value)}" for name, value in changed.items() if value is not None)
-    return " ".join([base, *_choice(cases), *given])
+    return " ".join([base, *named, *map(shell_word, selection), *given])
 
 
 def option_value(origin: RunOrigin, name: str) -> str | None:

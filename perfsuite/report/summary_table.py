@@ -12,9 +12,12 @@ from rich.text import Text
 
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
+from perfsuite.report.change_notes import change_notes
 from perfsuite.report.page.names import kind_place, kind_title
+from perfsuite.report.resolution_words import outcome_words
 from perfsuite.report.terminal_text import folded_name, terminal_text
-from perfsuite.units import format_change, format_ns
+from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.units import format_change, format_ns, format_tokens_per_s
 
 _STYLES = {
     Outcome.PASS: "green",
@@ -36,21 +39,25 @@ _UNLIMITED = 10_000
 _LEAST_WIDTH = 60
 
 #: The widest outcome, and what a figure takes at most.
-_OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 12, 9, 2
+_OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 13, 9, 2
 
 #: A column of names is not narrower than this: figures that can be done without go before.
 _LEAST_NAME_WIDTH = 26
 
+#: Stands before a rough figure.
+_ROUGH = "~"
+
 #: What is told of a case beside its name, in the order of the columns.
 _FIGURES: dict[str, Callable[[Judgement], str]] = {
-    "measured": lambda each: format_ns(each.measured_ns),
+    "measured": lambda each: _rough(each, format_ns(each.measured_ns)),
+    "tokens/s": lambda each: _rough(each, format_tokens_per_s(tokens_per_s(each))),
     "expected": lambda each: format_ns(each.expected_ns),
     "baseline": lambda each: format_ns(each.baseline_ns),
-    "change": lambda each: format_change(each.change_ratio),
+    "change": lambda each: "-" if _is_rough(each) else format_change(each.change_ratio),
 }
 
 #: What a narrow terminal does without, the first first.
-_SPARED = ("expected", "baseline")
+_SPARED = ("expected", "baseline", "tokens/s")
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color: bool, shows_all: bool = False) -> str:
@@ -74,7 +81,23 @@ def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color
         rows = [judgement for judgement in shown if judgement.kind == kind]
         for part in _block(kind, every, rows, columns):
             console.print(part)
+    for note in (*change_notes(each for each in shown if not _is_rough(each)), *_rough_note(shown)):
+        console.print(Text(note, style="dim"))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def _is_rough(judgement: Judgement) -> bool:
+    """Whether the case has figures that nothing is judged by."""
+    return judgement.outcome is Outcome.INVALID and judgement.measured_ns is not None
+
+
+def _rough(judgement: Judgement, figure: str) -> str:
+    return f"{_ROUGH}{figure}" if _is_rough(judgement) and figure != "-" else figure
+
+
+def _rough_note(judgements: Iterable[Judgement]) -> Iterator[str]:
+    if any(map(_is_rough, judgements)):
+        yield f"{_ROUGH} rough: the median of what was measured, which is invalid; nothing is judged by it"
 
 
 def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:
@@ -112,9 +135,9 @@ def _table(rows: Sequence[Judgement], prefix: str, width: int) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("outcome", no_wrap=True)
     for name, judgement in zip(names, rows, strict=True):
-        told = [_FIGURES[each](judgement) for each in figures]
+        told = [*(_FIGURES[each](judgement) for each in figures), outcome_words(judgement, judgement.outcome.value)]
         style = _STYLES.get(judgement.outcome, "yellow")
-        table.add_row(Text(folded_name(name, name_width)), *told, judgement.outcome.value, style=style)
+        table.add_row(Text(folded_name(name, name_width)), *told, style=style)
     return table
 
 

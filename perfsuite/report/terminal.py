@@ -13,6 +13,7 @@ from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.report.ended_run import EndedRun
 from perfsuite.report.failures import failure_lines, shift_line
 from perfsuite.report.next_steps import next_steps
+from perfsuite.report.resolution_words import resolution_line
 from perfsuite.report.summary_table import summary_text
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.report.verdict_words import counts_words, verdict_sentence
@@ -42,6 +43,7 @@ def next_step(
     *,
     origin: RunOrigin = NO_ORIGIN,
     is_interrupted: bool = False,
+    is_recording: bool = False,
 ) -> tuple[str, ...]:
     """Return the closing lines: what came out, why, and what to do next.
 
@@ -58,6 +60,7 @@ def next_step(
         report_path=report_path,
         origin=origin,
         attribution=attribution,
+        is_recording=is_recording,
     )
     judged = _Judged(
         judgements=run.judgements,
@@ -73,6 +76,7 @@ def next_step(
         f"perfsuite: {verdict}",
         f"  {counts_words(run.judgements)}; {files}",
         *_reasons(run.judgements, attribution),
+        *filter(None, (resolution_line(run.judgements),)),
         *(next_steps(run) or (("  nothing is left to do",) if run_path else ())),
     )
 

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 from perfsuite.records.attribution import Attribution, UniformShift
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
+from perfsuite.report.resolution_words import passed_words
 from perfsuite.units import FACTOR_RATIO, format_change, format_count, format_ratio
 
 #: Cases and carriers that the sentence names; it counts the others.
@@ -138,15 +139,15 @@ def _main_words(run: Judged, counts: Counter[Outcome], named: Named) -> Iterator
         if counts[outcome]:
             yield f"{_count_words(outcome, counts[outcome])}{_detail(run, outcome, counts, named)}"
     if not any(counts[outcome] for outcome in Outcome if outcome.fails or outcome is Outcome.IMPROVED):
-        yield _quiet_words(counts)
+        yield _quiet_words(run, counts)
 
 
-def _quiet_words(counts: Counter[Outcome]) -> str:
-    total = counts.total()
+def _quiet_words(run: Judged, counts: Counter[Outcome]) -> str:
+    total, at = counts.total(), passed_words(run.judgements)
     if counts[Outcome.PASS] == total:
-        return "the only case passed" if total == 1 else f"all {total} cases passed"
+        return f"the only case passed{at}" if total == 1 else f"all {total} cases passed{at}"
     if counts[Outcome.PASS]:
-        return f"no case failed: {_count_words(Outcome.PASS, counts[Outcome.PASS])}"
+        return f"no case failed: {_count_words(Outcome.PASS, counts[Outcome.PASS])}{at}"
     if counts[Outcome.NEW]:
         return "nothing to compare with yet"
     return "nothing could be judged"

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 
 _SOURCE = "tiled.cl"
 

@@ -68,6 +68,7 @@ def synthetic_run(
         sentinels_ns=_sentinels(seed),
         covariates=_COVARIATES,
         against=against and _pick(names, 3, against),
+        engines={"llama": "0a1b2c3d4e5f6071"},
         attribution=_attribution(judgements, names),
         origin=_origin(f"{seed}/{started_at}", against, names),
     )

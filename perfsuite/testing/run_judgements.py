@@ -98,6 +98,7 @@ def _compared(
         lower_ratio=low,
         upper_ratio=high,
         margin_ratio=margin_ratio,
+        resolution_ratio=margin_ratio,
     )
     if not in_pairs:
         return judged

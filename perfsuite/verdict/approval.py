@@ -86,14 +86,17 @@ def approvals_path(baselines_path: Path) -> Path:
     return baselines_path.with_name(f"{baselines_path.name.removesuffix('.json')}.approvals.md")
 
 
-def append_approval(path: Path, text: str) -> None:
-    """Add a section at the end of the file, which is written whole or not at all."""
+def append_approval(path: Path, text: str, recorded_at: str) -> None:
+    """Add the section of a run at the end of the file, unless it is there already; the file is written whole."""
     try:
         before = path.read_text("utf-8")
     except FileNotFoundError:
         before = f"# Approvals: {path.parent.name}/{path.name.removesuffix('.approvals.md')}\n"
     except (OSError, ValueError) as error:
         raise BaselineError(f"{path}: cannot be read ({error}); restore it from version control") from error
+
+    if f"The run of {recorded_at} on " in before.rpartition("\n## ")[2]:
+        return
 
     def fill(out: TextIO) -> None:
         out.write(f"{before.rstrip()}\n\n{text.rstrip()}\n")

@@ -1,20 +1,28 @@
 """Stored baselines: ``<directory>/<device>/<model>.json``, entries by fingerprint and board, with their sessions.
 
+What was asked for, such as the backend, chooses the entry; what the machine is must be equal for times to be
+comparable; the engine's version does neither, for it is what is judged.
+
 Two boards of a kind have one fingerprint, and may still differ by more than any margin: each that is measured over a
 link has an entry of its own. What ran on the machine itself has none: machines that exist for a night share theirs.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import Fingerprint, differences
+from perfsuite.device.fingerprint import Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.errors import BaselineError
 from perfsuite.records.json_file import write_json
+from perfsuite.records.plain_names import plain_name
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
 from perfsuite.verdict.entry_file import entry_from_plain, entry_from_plain_1, plain_entry
 
@@ -23,6 +31,9 @@ SCHEMA = 2
 
 #: How the entries of each schema that is still read are written.
 _READERS = {1: entry_from_plain_1, SCHEMA: entry_from_plain}
+
+#: Longest to wait for somebody else who changes the baselines, which takes milliseconds.
+LOCK_LIMIT_S = 30.0
 
 _RE_RECORD = "re-record with --baseline=record"
 
@@ -35,8 +46,8 @@ class BaselineFile:
     entries: tuple[BaselineEntry, ...] = field(default=())
 
     def find(self, fingerprint: Fingerprint, board: str | None = None) -> BaselineEntry | None:
-        """Return the entry with exactly this fingerprint and board."""
-        return next((entry for entry in self._of_kind(fingerprint) if entry.board == board), None)
+        """Return the entry with exactly this fingerprint, whatever its engine, and board."""
+        return next((entry for entry in self.entries if entry.is_of(fingerprint, board)), None)
 
     def comparable(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[BaselineEntry, ...]:
         """Return the entries that a run on a board is compared with; the first that holds a case counts for it.
@@ -50,16 +61,30 @@ class BaselineFile:
 
     def other_boards(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[BaselineEntry, ...]:
         """Return the entries of other boards of this kind, which do not count for this one."""
-        return tuple(entry for entry in self._of_kind(fingerprint) if entry.board not in (board, None))
+        others = (entry for entry in self.entries if entry.board not in (board, None))
+        return tuple(entry for entry in others if entry.is_of(fingerprint, entry.board))
 
-    def nearest_differences(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[str, ...]:
-        """Name the fields in which the board's most similar entry differs; any board's where it has none.
+    def machine_differences(self, fingerprint: Fingerprint, board: str | None = None) -> tuple[str, ...]:
+        """Name the fields in which the board's most similar entry of the same settings differs, or any board's.
 
-        Empty when there is no entry.
+        Empty when there is no entry of what was asked for.
         """
-        own = [entry for entry in self.entries if entry.board == board]
-        candidates = [differences(entry.fingerprint, fingerprint) for entry in own or self.entries]
+        asked = asked_fields(fingerprint)
+        entries = [entry for entry in self.entries if asked_fields(entry.fingerprint) == asked]
+        own = [entry for entry in entries if entry.board == board]
+        here = machine_fields(fingerprint)
+        candidates = [differences(machine_fields(entry.fingerprint), here) for entry in own or entries]
         return min(candidates, key=len, default=())
+
+    def unknown_settings(self, fingerprint: Fingerprint) -> dict[str, str]:
+        """Return what was asked for and the most similar entry was not measured with; empty when there is no entry."""
+        asked = asked_fields(fingerprint).items()
+        stored = [asked_fields(entry.fingerprint) for entry in self.entries]
+        return min(
+            ({field: value for field, value in asked if each.get(field) != value} for each in stored),
+            key=len,
+            default={},
+        )
 
     def with_session(self, fingerprint: Fingerprint, session: StoredSession, board: str | None = None) -> BaselineFile:
         """Return the file with a session more in the entry of its fingerprint and board, made where there is none."""
@@ -72,13 +97,17 @@ class BaselineFile:
         entries = tuple(new if each is old else each for each in self.entries)
         return BaselineFile(path=self.path, entries=entries if old else (*entries, new))
 
-    def _of_kind(self, fingerprint: Fingerprint) -> Iterator[BaselineEntry]:
-        return (entry for entry in self.entries if dict(entry.fingerprint) == dict(fingerprint))
-
 
 def baseline_path(directory: Path, device: str, name: str) -> Path:
-    """Return where the baselines of a model, or of ``kernels``, lie for a device."""
-    return directory / device / f"{name}.json"
+    """Return where the baselines of a model, or of ``kernels``, lie for a device.
+
+    Raises
+    ------
+    BaselineError
+        One of the names would lead out of the directory.
+    """
+    folder = directory / plain_name(device, f"{directory}: the device", BaselineError)
+    return folder / f"{plain_name(name, f'{folder}: the model or group', BaselineError)}.json"
 
 
 def read_baselines(path: Path) -> BaselineFile:
@@ -102,6 +131,41 @@ def read_baselines(path: Path) -> BaselineFile:
     return BaselineFile(path=path, entries=_entries(path, plain))
 
 
+@contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """Keep others from changing the baselines below a folder between reading and writing them.
+
+    Raises
+    ------
+    BaselineError
+        The folder cannot be made, or somebody else has been changing them for `LOCK_LIMIT_S`.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise BaselineError(f"{folder}: cannot be written ({error.strerror})") from error
+    try:
+        deadline_s = time.monotonic() + LOCK_LIMIT_S
+        while not _is_locked(handle):
+            if time.monotonic() > deadline_s:
+                raise BaselineError(f"{folder}: another command has been changing it for {LOCK_LIMIT_S:g} s; try again")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(handle)  # and so the lock, as a kill would
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
 def write_baselines(baselines: BaselineFile) -> None:
     """Write the file whole or not at all."""
     plain = {"schema": SCHEMA, "entries": [plain_entry(entry) for entry in baselines.entries]}
@@ -115,9 +179,21 @@ def _entries(path: Path, plain: Any) -> tuple[BaselineEntry, ...]:
             f"{path}: schema is {schema!r}, this suite reads {SCHEMA}; move the file away and {_RE_RECORD}"
         )
     try:
-        return tuple(_READERS[schema](entry) for entry in plain["entries"])
+        return _merged(_READERS[schema](entry) for entry in plain["entries"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BaselineError(
             f"{path}: an entry cannot be read ({type(error).__name__}: {error}); "
             f"restore it from version control, or move it away and {_RE_RECORD}"
         ) from error
+
+
+def _merged(entries: Iterable[BaselineEntry]) -> tuple[BaselineEntry, ...]:
+    """Join entries that differ in nothing but the engine, which older versions kept apart."""
+    merged: list[BaselineEntry] = []
+    for entry in entries:
+        same = [place for place, each in enumerate(merged) if each.is_of(entry.fingerprint, entry.board)]
+        if same:
+            merged[same[0]] = merged[same[0]].joined(entry)
+        else:
+            merged.append(entry)
+    return tuple(merged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -11,9 +11,10 @@ from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Finding, Outcome, foremost
 from perfsuite.records.samples import CaseSamples
-from perfsuite.units import format_change, format_ns
+from perfsuite.units import format_change, format_limit, format_ns, format_ratio
+from perfsuite.verdict.allowance import Allowance, Comparison
 from perfsuite.verdict.prediction import basis_text, compare_sessions
-from perfsuite.verdict.significance import Change
+from perfsuite.verdict.resolution import resolution_ratio
 
 #: Fewer samples than this say nothing about spread.
 MIN_SAMPLES = 3
@@ -27,6 +28,8 @@ class BaselineMatch:
     sessions_ns: tuple[tuple[float, ...], ...] = ()
     #: That drift in words; empty where there is none worth telling.
     correction: str = ""
+    #: From which engine to which the case goes; empty where they are the same, or one is not known.
+    engines: str = ""
     #: How the nearest stored fingerprint differs; empty when one matches or none is stored.
     differences: tuple[str, ...] = ()
     #: What is missing where there are neither samples nor differences.
@@ -39,25 +42,18 @@ class BaselineMatch:
 
 
 def judge(
-    samples: CaseSamples,
-    *,
-    kind: str,
-    expectation: Expectation,
-    baseline: BaselineMatch,
-    margin_ratio: float,
-    session_spread_ratio: float,
+    samples: CaseSamples, *, kind: str, expectation: Expectation, baseline: BaselineMatch, allowed: Allowance
 ) -> Judgement:
     """Judge one case; where several outcomes hold, the first in the order of `Outcome` is given."""
     measured_ns = round(median(samples.samples_ns)) if samples.samples_ns else None
-    change = None
-    if samples.samples_ns and baseline.sessions_ns and min(samples.samples_ns) > 0:
-        change = compare_sessions(baseline.sessions_ns, samples.samples_ns, default_spread_ratio=session_spread_ratio)
+    compared = _compared(samples.samples_ns, baseline, allowed)
     findings = [
         *_validity(samples),
-        *_physics(measured_ns, expectation),
-        *_history(change, baseline, margin_ratio, session_spread_ratio),
+        *physics(measured_ns, expectation),
+        *_history(compared, baseline),
     ]
     finding = foremost(findings)
+    change = compared.change if compared else None
     return Judgement(
         case_id=samples.case_id,
         kind=kind,
@@ -74,8 +70,27 @@ def judge(
         reason=finding.reason,
         lower_ratio=_bound(change.lower_ratio) if change else None,
         upper_ratio=_bound(change.upper_ratio) if change else None,
-        margin_ratio=margin_ratio if change else None,
+        margin_ratio=compared.margin_ratio if compared else None,
+        resolution_ratio=compared.stated_ratio if compared else None,
+        step_share_ratio=allowed.share.share_ratio if allowed.share and _passes_by_share(compared, finding) else None,
     )
+
+
+def _compared(samples_ns: Sequence[int], baseline: BaselineMatch, allowed: Allowance) -> Comparison | None:
+    """Compare with the stored sessions; None without any, or without times that could be compared."""
+    if not baseline.sessions_ns or not samples_ns or min(samples_ns) <= 0:
+        return None
+    change = compare_sessions(baseline.sessions_ns, samples_ns, default_spread_ratio=allowed.session_spread_ratio)
+    return Comparison(
+        change=change,
+        old_ns=median(samples_ns) / change.estimate_ratio,
+        resolution_ratio=resolution_ratio(change, n_sessions=len(baseline.sessions_ns)),
+        allowed=allowed,
+    )
+
+
+def _passes_by_share(compared: Comparison | None, finding: Finding) -> bool:
+    return finding.outcome is Outcome.PASS and compared is not None and compared.passes_by_share
 
 
 def _bound(ratio: float) -> float | None:
@@ -95,7 +110,8 @@ def _validity(samples: CaseSamples) -> Iterator[Finding]:
         yield Finding(outcome=Outcome.INVALID, reason=f"only {seen} valid replicates, {MIN_SAMPLES} are needed")
 
 
-def _physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Finding]:
+def physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Finding]:
+    """Yield what physics and the forecast say of a time: faster than is possible, or slower than the limit."""
     if measured_ns is None:
         return
     if expectation.floor_ns is not None and measured_ns < expectation.floor_ns:
@@ -110,34 +126,54 @@ def _physics(measured_ns: int | None, expectation: Expectation) -> Iterator[Find
         yield Finding(outcome=Outcome.SLOW, reason=reason)
 
 
-def _history(
-    change: Change | None, baseline: BaselineMatch, margin_ratio: float, session_spread_ratio: float
-) -> Iterator[Finding]:
+def _history(compared: Comparison | None, baseline: BaselineMatch) -> Iterator[Finding]:
     if baseline.differences:
         reason = f"the baseline was recorded with {'; '.join(baseline.differences)}"
         yield Finding(outcome=Outcome.INCOMPARABLE, reason=reason)
-    elif change is None:
+    elif compared is None:
         yield Finding(outcome=Outcome.NEW, reason=f"{baseline.absence}; record one with --baseline=record")
     else:
-        finding = _verdict(change, margin_ratio)
-        basis = (basis_text(baseline.sessions_ns, session_spread_ratio), baseline.correction)
+        finding = _verdict(compared)
+        spread = basis_text(baseline.sessions_ns, compared.allowed.session_spread_ratio)
+        basis = (spread, baseline.correction, baseline.engines)
         yield replace(finding, reason="; ".join((finding.reason, *filter(None, basis))))
 
 
-def _verdict(change: Change, margin_ratio: float) -> Finding:
-    """Three answers: slower for sure and by more than the margin; not slower by the margin for sure; neither."""
+def _verdict(compared: Comparison) -> Finding:
+    """Three answers: slower for sure and by more than the margin; surely not slower by what is stated; neither."""
+    change, margin_ratio = compared.change, compared.margin_ratio
     seen = (
         f"{format_change(change.estimate_ratio)} "
         f"({format_change(change.lower_ratio)} to {format_change(change.upper_ratio)})"
     )
-    margin = f"margin {margin_ratio * 100:g} %"
+    against = f"{seen}, {_margin_text(compared)}"
     if change.lower_ratio > 1.0 and change.estimate_ratio > 1.0 + margin_ratio:
-        return Finding(outcome=Outcome.REGRESSED, reason=f"{seen}, {margin}")
+        return Finding(outcome=Outcome.REGRESSED, reason=against)
     if change.upper_ratio < 1.0 and change.estimate_ratio < 1.0 / (1.0 + margin_ratio):
-        return Finding(outcome=Outcome.IMPROVED, reason=f"{seen}, {margin}")
-    if change.upper_ratio < 1.0 + margin_ratio:
-        return Finding(outcome=Outcome.PASS, reason=f"{seen}, {margin}")
-    could_see = format_change(1.0 + (change.upper_ratio - change.estimate_ratio))
-    return Finding(
-        outcome=Outcome.INCONCLUSIVE, reason=f"{seen}, {margin}; a change of {could_see} could have been seen"
-    )
+        return Finding(outcome=Outcome.IMPROVED, reason=against)
+    if change.upper_ratio - 1.0 < compared.passed_ratio:
+        return Finding(outcome=Outcome.PASS, reason=f"{seen}, PASS at {format_limit(compared.passed_ratio)}")
+    if compared.passes_by_share:
+        return Finding(outcome=Outcome.PASS, reason=f"{seen}, {_share_text(compared)}")
+    return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{against}; {_resolution_text(compared)}")
+
+
+def _margin_text(compared: Comparison) -> str:
+    share, margin = compared.allowed.share, f"margin {compared.margin_ratio * 100:.3g} %"
+    if share is None or compared.share_ratio <= compared.allowed.margin_ratio:
+        return margin
+    return f"{margin}, which is {format_limit(share.share_ratio)} of {share.step.value}"
+
+
+def _share_text(compared: Comparison) -> str:
+    """Say what the change comes to in the step that the case is part of."""
+    share = compared.allowed.share
+    assert share is not None
+    of_step = (compared.change.estimate_ratio - 1.0) * compared.old_ns / share.step_ns
+    return f"{of_step * 100:.2g} % of {share.step.value}: passes up to {format_limit(share.share_ratio)} of it"
+
+
+def _resolution_text(compared: Comparison) -> str:
+    could_see = f"a change of {format_ratio(1.0 + compared.stated_ratio)} could have been seen"
+    most = compared.allowed.most_resolution_ratio
+    return f"{could_see}, --perf-resolution is {most * 100:g} %" if compared.resolution_ratio > most else could_see

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from perfsuite.device.fingerprint import Fingerprint
+from perfsuite.device.fingerprint import ENGINE, Fingerprint, without_engine
 
 #: How many sessions are kept of a case; the oldest go first.
 MAX_SESSIONS = 20
@@ -27,6 +27,10 @@ class StoredSession:
     sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     #: What may explain a session and does not identify it; None is 'not measured'.
     covariates: Mapping[str, float | None] = field(default_factory=dict)
+    #: What made it, by its id in the store of engines of the machine that was measured; None where it was not kept.
+    engine_id: str | None = None
+    #: The released version of the engine that was measured; None where there was none.
+    engine_version: str | None = None
 
     def median_ns(self, case_id: str) -> float:
         """Return the median of a case's samples."""
@@ -71,6 +75,7 @@ class Approval:
 class BaselineEntry:
     """Everything that is stored under one fingerprint and board; sessions and approvals in the order of time."""
 
+    #: What was asked for and what the machine is; the engine's version is each session's own.
     fingerprint: Fingerprint
     sessions: tuple[StoredSession, ...]
     anchor: Anchor
@@ -81,9 +86,11 @@ class BaselineEntry:
 
     @property
     def machine_text(self) -> str:
-        """What the entry was measured on, in words: the fingerprint, and the board where it has one."""
+        """What the entry was measured on, in words: the fingerprint, the engines, and the board where it has one."""
+        engines = dict.fromkeys(session.engine_version for session in self.sessions if session.engine_version)
+        of_engines = {ENGINE: ", then ".join(engines)} if engines else {}
         of_board = {} if self.board is None else {"board": self.board}
-        return ", ".join(f"{field} {value}" for field, value in {**self.fingerprint, **of_board}.items())
+        return ", ".join(f"{field} {value}" for field, value in {**self.fingerprint, **of_engines, **of_board}.items())
 
     @property
     def case_ids(self) -> tuple[str, ...]:
@@ -111,6 +118,22 @@ class BaselineEntry:
     def without_session(self, recorded_at: str) -> BaselineEntry:
         """Return the entry less the session of one run, to which that run itself is to be compared."""
         return replace(self, sessions=tuple(each for each in self.sessions if each.recorded_at != recorded_at))
+
+    def is_of(self, fingerprint: Fingerprint, board: str | None) -> bool:
+        """Say whether this is the entry of a fingerprint, whatever its engine, and of a board."""
+        return self.board == board and dict(self.fingerprint) == without_engine(fingerprint)
+
+    def joined(self, other: BaselineEntry) -> BaselineEntry:
+        """Return all that both hold; where both have an anchor of a case, the earlier one counts."""
+        first, last = sorted((self, other), key=lambda entry: entry.anchor.recorded_at)
+        anchor = replace(
+            first.anchor,
+            cases_ns=dict(sorted({**last.anchor.cases_ns, **first.anchor.cases_ns}.items())),
+            sentinels_ns={**last.anchor.sentinels_ns, **first.anchor.sentinels_ns},
+        )
+        sessions = sorted((*self.sessions, *other.sessions), key=lambda session: session.recorded_at)
+        approvals = sorted((*self.approvals, *other.approvals), key=lambda approval: approval.approved_at)
+        return replace(self, sessions=tuple(sessions), anchor=anchor, approvals=tuple(approvals))
 
     def with_session(self, session: StoredSession) -> BaselineEntry:
         """Add a session; cases that the anchor lacks are pinned at it, and the oldest samples go."""
@@ -158,7 +181,7 @@ def first_entry(fingerprint: Fingerprint, session: StoredSession, board: str | N
         cases_ns=_medians(session),
         sentinels_ns=_sentinel_medians((session,)),
     )
-    return BaselineEntry(fingerprint=dict(fingerprint), sessions=(session,), anchor=anchor, board=board)
+    return BaselineEntry(fingerprint=without_engine(fingerprint), sessions=(session,), anchor=anchor, board=board)
 
 
 def _extended(anchor: Anchor, session: StoredSession) -> Anchor:

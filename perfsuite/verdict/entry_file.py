@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from perfsuite.device.fingerprint import ENGINE, without_engine
 from perfsuite.verdict.entry import Anchor, Approval, BaselineEntry, StoredSession, first_entry
 
 
@@ -27,10 +28,10 @@ def plain_entry(entry: BaselineEntry) -> dict[str, Any]:
 
 def entry_from_plain(plain: Mapping[str, Any]) -> BaselineEntry:
     """Rebuild an entry from `plain_entry`; a field that is missing or no time raises what Python raises."""
-    anchor = plain["anchor"]
+    anchor, fingerprint = plain["anchor"], _fingerprint(plain)
     return BaselineEntry(
-        fingerprint=_fingerprint(plain),
-        sessions=tuple(_session(session) for session in plain["sessions"]),
+        fingerprint=without_engine(fingerprint),
+        sessions=tuple(_session(session, fingerprint.get(ENGINE)) for session in plain["sessions"]),
         anchor=Anchor(
             recorded_at=str(anchor["recorded_at"]),
             reason=str(anchor["reason"]),
@@ -44,12 +45,14 @@ def entry_from_plain(plain: Mapping[str, Any]) -> BaselineEntry:
 
 def entry_from_plain_1(plain: Mapping[str, Any]) -> BaselineEntry:
     """Read an entry of schema 1, which is one session, and anchor it there."""
+    fingerprint = _fingerprint(plain)
     session = StoredSession(
         recorded_at=str(plain["recorded_at"]),
         suite_version=str(plain["suite_version"]),
         samples_ns=_samples(plain["cases"]),
+        engine_version=fingerprint.get(ENGINE),
     )
-    return first_entry(_fingerprint(plain), session)
+    return first_entry(fingerprint, session)
 
 
 def _plain_session(session: StoredSession) -> dict[str, Any]:
@@ -59,16 +62,22 @@ def _plain_session(session: StoredSession) -> dict[str, Any]:
         "cases": {case_id: list(samples) for case_id, samples in sorted(session.samples_ns.items())},
         "sentinels_ns": {name: list(times) for name, times in session.sentinels_ns.items()},
         "covariates": dict(session.covariates),
+        **({} if session.engine_id is None else {"engine": session.engine_id}),
+        **({} if session.engine_version is None else {"engine_version": session.engine_version}),
     }
 
 
-def _session(plain: Mapping[str, Any]) -> StoredSession:
+def _session(plain: Mapping[str, Any], engine_version: str | None) -> StoredSession:
+    """Read a session; older versions wrote the engine's version into the fingerprint of the entry alone."""
+    engine_version = plain.get("engine_version", engine_version)
     return StoredSession(
         recorded_at=str(plain["recorded_at"]),
         suite_version=str(plain["suite_version"]),
         samples_ns=_samples(plain["cases"]),
         sentinels_ns=_samples(plain["sentinels_ns"]),
         covariates={str(name): _number(value) for name, value in plain["covariates"].items()},
+        engine_id=None if plain.get("engine") is None else str(plain["engine"]),
+        engine_version=None if engine_version is None else str(engine_version),
     )
 
 

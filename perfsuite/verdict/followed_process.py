@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfsuite.errors import EngineError
 from perfsuite.measure.ebpf import start_ebpf
 from perfsuite.measure.ebpf_helper import find_helper
-from perfsuite.measure.engine import Engine
+from perfsuite.measure.engine import Engine, library_build_id
+from perfsuite.measure.engine_folders import include_folders
 from perfsuite.measure.engine_process import refuse_other_user
-from perfsuite.measure.tensor_layout import layout_of, mapped_layout_library, tensor_layout
+from perfsuite.measure.tensor_layout import LAYOUT_LIBRARY, layout_of, mapped_layout_library, tensor_layout
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.recording import LOG_NAME, Origin, write_origin
@@ -26,13 +28,13 @@ class FollowRequest:
     """How a process is to be followed."""
 
     levels: TraceLevel
-    #: Whose headers say what a tensor looks like; the process must use the same build.
+    #: Whose headers say what a tensor looks like in a process that uses the same build.
     engine: Engine
     cache_dir: Path
     buffer: str = "ring"
     floor_tokens_per_s: float | None = None
     counters: tuple[str, ...] = ()
-    #: Headers of the ggml that the process uses, where it is another than the engine's.
+    #: Headers of the ggml that the process uses, where they are not to be looked for.
     ggml_include: Path | None = None
 
 
@@ -63,7 +65,13 @@ def followed(pid: int, request: FollowRequest, folder: Path, command: Sequence[s
 
 
 def _layout(pid: int, request: FollowRequest) -> TensorLayout:
-    """Return what tensors look like in the process: as the engine's, or as the headers say that are its own."""
-    if request.ggml_include is None:
-        return tensor_layout(request.engine, request.cache_dir)
-    return layout_of(request.ggml_include, mapped_layout_library(pid), request.cache_dir)
+    """Return what tensors look like in the process: as the headers say that are its own, or as the engine's."""
+    library, engine = mapped_layout_library(pid), request.engine
+    if request.ggml_include is not None:
+        return layout_of((request.ggml_include,), library, request.cache_dir)
+    if library_build_id(library) == library_build_id(engine.library(LAYOUT_LIBRARY)):
+        return tensor_layout(engine, request.cache_dir)
+    try:
+        return layout_of(include_folders(library.parent), library, request.cache_dir)
+    except EngineError as error:
+        raise EngineError(f"process {pid}: {error}; or name the folder of its ggml.h by --ggml-include") from None

@@ -7,34 +7,55 @@ from collections.abc import Sequence
 from statistics import median
 
 from perfsuite.expectation.cases import Case
+from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Finding, Outcome, foremost
-from perfsuite.verdict.sequential import PairedVerdict, paired_reason
+from perfsuite.verdict.compare import physics
+from perfsuite.verdict.paired_reason import paired_reason
+from perfsuite.verdict.sequential import PairedVerdict
+
+#: Of a case whose forecast nobody asks for.
+NO_EXPECTATION = Expectation()
 
 #: Old and new samples of a case, ns, pair by pair.
 Sides = tuple[Sequence[int], Sequence[int]]
 
 
 def judge_pairs(
-    case: Case, sides: Sides, verdict: PairedVerdict | None, *, margin_ratio: float, problems: Sequence[str] = ()
+    case: Case,
+    sides: Sides,
+    verdict: PairedVerdict | None,
+    *,
+    margin_ratio: float,
+    problems: Sequence[str] = (),
+    expectation: Expectation = NO_EXPECTATION,
+    step_share_ratio: float = 0.0,
 ) -> Judgement:
-    """Judge one case of a paired comparison; without a verdict only one of the sides has it."""
+    """Judge one case of a paired comparison; without a verdict only one of the sides has it.
+
+    A verdict whose margin is more than `margin_ratio` has it from a share of the case's step, `step_share_ratio`.
+    """
     old_ns, new_ns = sides
+    measured_ns = round(median(new_ns)) if new_ns else None
     findings = [Finding(outcome=Outcome.INVALID, reason=problem) for problem in problems]
+    findings += physics(measured_ns, expectation)
     if verdict is not None:
         findings.append(Finding(outcome=verdict.outcome, reason=paired_reason(verdict, margin_ratio)))
     elif not problems:
         findings.append(Finding(outcome=Outcome.INCOMPARABLE, reason="the two sides do not both measure it"))
     finding = foremost(findings)
     change = verdict.change if verdict else None
+    ruled_out_ratio = verdict.resolution_ratio if verdict else None
     return Judgement(
         case_id=case.case_id,
         kind=case.kind,
         samples_ns=tuple(new_ns),
-        measured_ns=round(median(new_ns)) if new_ns else None,
-        floor_ns=None,
-        expected_ns=None,
-        limit_ns=None,
+        measured_ns=measured_ns,
+        floor_ns=expectation.floor_ns,
+        expected_ns=expectation.expected_ns,
+        limit_ns=expectation.limit_ns,
+        lower_ns=expectation.lower_ns,
+        upper_ns=expectation.upper_ns,
         baseline_ns=round(median(old_ns)) if old_ns else None,
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,
@@ -42,8 +63,17 @@ def judge_pairs(
         baseline_samples_ns=tuple(old_ns),
         lower_ratio=change.lower_ratio if change and change.lower_ratio > 0 else None,
         upper_ratio=change.upper_ratio if change and not math.isinf(change.upper_ratio) else None,
-        margin_ratio=margin_ratio if verdict else None,
+        margin_ratio=verdict.margin_ratio if verdict else None,
+        resolution_ratio=None if ruled_out_ratio is None else max(margin_ratio, ruled_out_ratio),
+        step_share_ratio=step_share_ratio if _passes_by_share(verdict, margin_ratio) else None,
         n_pairs=verdict.n_pairs if verdict else None,
         n_more_pairs=verdict.n_more_pairs if verdict else None,
         smallest_effect_ratio=verdict.smallest_effect_ratio if verdict else None,
     )
+
+
+def _passes_by_share(verdict: PairedVerdict | None, margin_ratio: float) -> bool:
+    """Whether a case passes as a small part of its step, and would not by its own margin."""
+    if verdict is None or verdict.outcome is not Outcome.PASS:
+        return False
+    return verdict.margin_ratio > margin_ratio and verdict.change.upper_ratio >= 1.0 + margin_ratio

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
-from perfsuite.device.fingerprint import Fingerprint
+from perfsuite.device.fingerprint import ENGINE, Fingerprint
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile
 from perfsuite.verdict.compare import BaselineMatch
@@ -32,12 +33,23 @@ def match_case(
     comparable = baselines.comparable(fingerprint, board)
     entry = entry_with(comparable, case_id)
     if entry is not None:
-        return match_entry(entry, case_id, sentinels_ns=sentinels_ns, weights=weights)
+        match = match_entry(entry, case_id, sentinels_ns=sentinels_ns, weights=weights)
+        return replace(match, engines=_engines_text(entry, case_id, fingerprint.get(ENGINE)))
     others = [each for each in baselines.other_boards(fingerprint, board) if each.sessions_of(case_id)]
     has_others = bool(others) and not any(each.board == board for each in baselines.entries)
     if not comparable and not has_others:
-        return BaselineMatch(differences=baselines.nearest_differences(fingerprint, board))
+        differences = baselines.machine_differences(fingerprint, board)
+        return BaselineMatch(differences=differences, absence=settings_text(baselines, fingerprint))
     return BaselineMatch(absence=absence_text(len(others), board)) if others else BaselineMatch()
+
+
+def settings_text(baselines: BaselineFile, fingerprint: Fingerprint) -> str:
+    """Say with which settings nothing is stored yet; with another backend, on which others depend, that is enough."""
+    lacking = baselines.unknown_settings(fingerprint)
+    shown = {"backend": lacking["backend"]} if "backend" in lacking else lacking
+    if not shown:
+        return "no baseline yet"
+    return f"no baseline with {', '.join(f'{field} {value}' for field, value in shown.items())} yet"
 
 
 def absence_text(n_others: int, board: str | None) -> str:
@@ -61,6 +73,14 @@ def match_entry(
         ),
         correction=_middle_text([drift for drift in drifts if drift is not None]),
     )
+
+
+def _engines_text(entry: BaselineEntry, case_id: str, engine_version: str | None) -> str:
+    """Say from which engine to which the case goes; empty where it is the same, or one is not known."""
+    stored = entry.sessions_of(case_id)[-1].engine_version
+    if None in (stored, engine_version) or stored == engine_version:
+        return ""
+    return f"engine {stored} -> {engine_version}"
 
 
 def _scaled(samples_ns: Sequence[int], drift: Drift | None) -> tuple[float, ...]:

@@ -14,6 +14,7 @@ from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.measure import turns
 from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.competition import SEEN_AFTER
 from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
@@ -28,8 +29,13 @@ from perfsuite.verdict.sequential import STANDARD_DESIGN
 #: Source: docs/results.md, 'What a pair is made of'.
 N_TURNS = 4
 
-#: Share below which a case is not worth more pairs.
+#: A case is worth more pairs from this share of its phase on, or from this time on.
 _WEIGHTY_RATIO = 0.01
+_WEIGHTY_NS = 100_000
+
+#: What a run of pairs may take beyond its budget to confirm what it has found, budget included: a change that is seen
+#: and not confirmed is worth nothing.
+CONFIRM_RATIO = 1.5
 
 OLD, NEW = 0, 1
 
@@ -54,7 +60,7 @@ class PairRun:
     profile: Profile
     #: Where the pairs run; None is this machine.
     board: Board | None = None
-    #: Time for all pairs, s; None is without limit.
+    #: Time for looking for changes, s; confirming them may take half as long again. None is without limit.
     budget_s: float | None = None
     extra_environment: Mapping[str, str] = field(default_factory=dict)
     order: random.Random = field(default_factory=random.Random)
@@ -62,6 +68,8 @@ class PairRun:
     announce: Callable[[int], None] = lambda n_pairs: None
     #: Called after each pair with what its new side sent, and its record; None where it is left out.
     witness: Callable[[Mapping[str, Any], EngineRecord | None], None] = lambda payload, record: None
+    #: Called once, where the first `SEEN_AFTER` pairs were all left out, with why; returns whether to begin anew.
+    is_quiet_again: Callable[[str], bool] = lambda complaint: False
     pairs: list[Pair] = field(default_factory=list)
     #: Why pairs were left out.
     complaints: list[str] = field(default_factory=list)
@@ -70,6 +78,7 @@ class PairRun:
     peak_rss_bytes: int = 0
     _started_s: float = field(default_factory=time.monotonic)
     _leader: int = OLD
+    _was_busy: bool = False
 
     def extend(self, n_pairs: int) -> Sequence[Pair]:
         """Take pairs until there are `n_pairs`; fewer come back when as many again had competition, or time is up."""
@@ -79,16 +88,22 @@ class PairRun:
         return self.pairs[:n_pairs]
 
     def _is_over(self) -> bool:
-        """Whether the budget is spent; a device that is slow, and not busy, has its first look in any case."""
-        is_first_look = len(self.pairs) < STANDARD_DESIGN.screen_looks[0] and not self.complaints
-        return not is_first_look and self.budget_s is not None and self.elapsed_s > self.budget_s
+        """Whether time is up; a device that is slow, and not busy, has its first look in any case."""
+        if self.budget_s is None:
+            return False
+        if len(self.pairs) < STANDARD_DESIGN.screen_looks[0]:
+            return bool(self.complaints) and self.elapsed_s > self.budget_s
+        return self.elapsed_s > self.budget_s * CONFIRM_RATIO
 
-    def may_extend(self, n_pairs: int) -> bool:
-        """Whether the budget allows for `n_pairs` in all, at the pace so far."""
-        n_taken = len(self.pairs) + len(self.complaints)
-        if self.budget_s is None or not n_taken:
+    def may_extend(self, n_pairs: int, *, share_ratio: float = 1.0) -> bool:
+        """Whether the budget, or this share of it, allows for `n_pairs` in all, at the pace so far."""
+        if self.budget_s is None or not self.pairs:
             return True
-        return self.elapsed_s / n_taken * (n_pairs - len(self.pairs)) <= self.budget_s - self.elapsed_s
+        return self.elapsed_s / len(self.pairs) * n_pairs <= self.budget_s * share_ratio
+
+    def may_confirm(self, n_pairs: int) -> bool:
+        """Whether so many pairs in all may be taken to confirm what was found."""
+        return self.may_extend(n_pairs, share_ratio=CONFIRM_RATIO)
 
     @property
     def elapsed_s(self) -> float:
@@ -108,6 +123,11 @@ class PairRun:
         if complaint:
             self.complaints.append(complaint)
             self.witness(payloads[NEW], None)
+            if not self.pairs and len(self.complaints) == SEEN_AFTER and not self._was_busy:
+                self._was_busy = True
+                if self.is_quiet_again(complaint):
+                    self.complaints.clear()
+                    self._started_s = time.monotonic()
             return
         self.peak_rss_bytes = max(self.peak_rss_bytes, *(payload["peak_rss_bytes"] for payload in payloads))
         old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
@@ -139,7 +159,10 @@ class PairRun:
 
 
 def weighty_cases(cases: Sequence[Case], pairs: Sequence[Pair]) -> frozenset[str]:
-    """Return the cases that are worth more pairs: an operator by its share of its phase, a phase by that of a token."""
+    """Return the cases that are worth more pairs: an operator by its share of its phase, a phase by that of a token.
+
+    What takes long enough by itself is worth them whatever its share.
+    """
     samples = pairs_by_case(cases, pairs)
     old_ns = {case: median(samples[case.case_id][OLD]) for case in cases if case.case_id in samples}
     wholes = {case.phase: whole for case, whole in old_ns.items() if case.kind == "phase"}
@@ -147,7 +170,8 @@ def weighty_cases(cases: Sequence[Case], pairs: Sequence[Pair]) -> frozenset[str
     return frozenset(
         case.case_id
         for case, spent_ns in old_ns.items()
-        if spent_ns >= _WEIGHTY_RATIO * (token_ns if case.kind == "phase" else wholes.get(case.phase, token_ns))
+        if spent_ns >= _WEIGHTY_NS
+        or spent_ns >= _WEIGHTY_RATIO * (token_ns if case.kind == "phase" else wholes.get(case.phase, token_ns))
     )
 
 

@@ -15,6 +15,9 @@ from perfsuite.verdict.significance import Change, compare_samples
 #: Fewer sessions than this show too little of the spread between them.
 MIN_SESSIONS = 5
 
+#: With which each bound holds.
+CONFIDENCE = 0.99
+
 #: Samples of one session, ns.
 Samples = Sequence[float]
 
@@ -42,7 +45,7 @@ def spread_of(sessions_ns: Sequence[Samples]) -> Spread:
 
 
 def compare_sessions(
-    sessions_ns: Sequence[Samples], new_ns: Samples, *, default_spread_ratio: float, confidence: float = 0.99
+    sessions_ns: Sequence[Samples], new_ns: Samples, *, default_spread_ratio: float, confidence: float = CONFIDENCE
 ) -> Change:
     r"""Estimate new over old, with bounds that a session without any change stays within.
 
@@ -51,7 +54,8 @@ def compare_sessions(
     .. math:: m - \bar m \pm t_{S-1, 0.99} \, s \sqrt{1 + 1/S}
 
     where s is the standard deviation of the :math:`m_i`: the one-sided prediction interval of one more session. With
-    fewer sessions their samples are pooled and compared by Hodges-Lehmann, widened by `default_spread_ratio`.
+    fewer sessions their samples are pooled and compared by Hodges-Lehmann, widened by `default_spread_ratio`, which an
+    unchanged session exceeds once in a hundred.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def compare_sessions(
         return compare_samples(pooled, new_ns, session_spread_ratio=default_spread_ratio, confidence=confidence)
     centres = [_log_median(samples) for samples in sessions_ns]
     estimate = _log_median(new_ns) - fmean(centres)
-    reach = _t_quantile(confidence, len(centres) - 1) * stdev(centres) * math.sqrt(1.0 + 1.0 / len(centres))
+    reach = t_quantile(confidence, len(centres) - 1) * stdev(centres) * math.sqrt(1.0 + 1.0 / len(centres))
     return Change(
         estimate_ratio=math.exp(estimate),
         lower_ratio=math.exp(estimate - reach),
@@ -91,7 +95,8 @@ def _log_median(samples_ns: Samples) -> float:
 
 
 @cache
-def _t_quantile(confidence: float, degrees: int) -> float:
+def t_quantile(confidence: float, degrees: int) -> float:
+    """Return the quantile of Student's t distribution."""
     from scipy.stats import t  # late, for its import takes longer than most test runs can spare
 
     return float(t.ppf(confidence, degrees))

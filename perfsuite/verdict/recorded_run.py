@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfsuite.device.fingerprint import Fingerprint
+from perfsuite.device.fingerprint import ENGINE, Fingerprint
 from perfsuite.errors import BaselineError
 from perfsuite.records.case_groups import group_of
 from perfsuite.records.outcome import Outcome
+from perfsuite.records.plain_names import plain_name
 from perfsuite.records.run_json import read_plain_run
 from perfsuite.records.run_origin import BoardName
 from perfsuite.verdict.entry import StoredSession
@@ -88,13 +89,13 @@ def _run(path: Path, plain: Mapping[str, Any]) -> RecordedRun:
             of_group[each["id"]] = tuple(int(ns) for ns in each["samples_ns"])
     return RecordedRun(
         path=path,
-        device=str(plain["device"]),
+        device=plain_name(str(plain["device"]), f"{path}: device", BaselineError),
         recorded_at=str(plain["started_at"]),
         is_injected=bool(plain.get("injected", False)),
         is_interrupted=bool(plain.get("interrupted", False)),
         against=plain.get("against"),
         board=_board(plain),
-        groups=tuple(_recorded(name, cases, plain) for name, cases in samples.items()),
+        groups=tuple(_recorded(path, name, cases, plain) for name, cases in samples.items()),
         rejected=rejected,
     )
 
@@ -104,16 +105,27 @@ def _board(plain: Mapping[str, Any]) -> str | None:
     return BoardName(**board).kept_by if board else None
 
 
-def _recorded(group: str, samples_ns: Mapping[str, tuple[int, ...]], plain: Mapping[str, Any]) -> RecordedGroup:
+def _engine_id(path: Path, group: str, plain: Mapping[str, Any]) -> str | None:
+    engine_id = plain.get("engines", {}).get(group)
+    return None if engine_id is None else plain_name(str(engine_id), f"{path}: engine of {group}", BaselineError)
+
+
+def _recorded(
+    path: Path, group: str, samples_ns: Mapping[str, tuple[int, ...]], plain: Mapping[str, Any]
+) -> RecordedGroup:
     sentinels = plain.get("sentinels_ns", {}).get(group, {})
+    fingerprint = {str(key): str(value) for key, value in plain["fingerprint"][group].items()}
+    model = str(plain["workload"]).rpartition("/")[0]
     return RecordedGroup(
-        name=str(plain["workload"]).rpartition("/")[0] if group == "llama" else group,
-        fingerprint={str(key): str(value) for key, value in plain["fingerprint"][group].items()},
+        name=plain_name(model, f"{path}: workload's model", BaselineError) if group == "llama" else group,
+        fingerprint=fingerprint,
         session=StoredSession(
             recorded_at=str(plain["started_at"]),
             suite_version=str(plain["suite_version"]),
             samples_ns=dict(sorted(samples_ns.items())),
             sentinels_ns={str(name): tuple(int(ns) for ns in times) for name, times in sentinels.items()},
             covariates=dict(plain.get("covariates", {}).get(group, {})),
+            engine_id=_engine_id(path, group, plain),
+            engine_version=fingerprint.get(ENGINE),
         ),
     )

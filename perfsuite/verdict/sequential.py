@@ -9,7 +9,6 @@ from itertools import pairwise
 from operator import itemgetter
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.units import format_change
 from perfsuite.verdict.signed_rank import PairedChange, compare_pairs, least_p
 
 #: By case id: old and new latencies, ns, pair by pair.
@@ -40,7 +39,8 @@ class Design:
 
     Looks are numbers of pairs, those of the confirmation counted from its own first. A case that did not change is
     flagged as slower with at most the sum of `screen_alphas`; given the flagged, any of them that did not change is
-    confirmed with at most the sum of `confirm_alphas` over the whole suite.
+    confirmed with at most the sum of `confirm_alphas` over the whole suite, and none of the suite's that did not change
+    needs no confirmation with more than the sum of `outright_alphas` and `last_alpha`.
 
     Raises
     ------
@@ -48,14 +48,23 @@ class Design:
         Looks and errors differ in number, do not grow, or a look is too early for its error.
     """
 
-    screen_looks: tuple[int, ...] = (8, 14, 20)
-    screen_alphas: tuple[float, ...] = (0.004, 0.003, 0.003)
+    screen_looks: tuple[int, ...] = (8, 11, 14, 20)
+    screen_alphas: tuple[float, ...] = (0.004, 0.002, 0.002, 0.002)
+    #: Of what a look of the screen shows so clearly that fresh pairs need not confirm it.
+    outright_alphas: tuple[float, ...] = (0.0, 0.001, 0.004, 0.002)
+    #: Of what all pairs show as clearly where the run ended before fresh pairs could confirm it.
+    last_alpha: float = 0.003
     confirm_looks: tuple[int, ...] = (8, 14, 20)
     confirm_alphas: tuple[float, ...] = (0.004, 0.003, 0.003)
 
     def __post_init__(self) -> None:
         """Refuse looks at which nothing could be decided."""
         _check_looks("screen", self.screen_looks, self.screen_alphas)
+        outright = (*self.outright_alphas, self.last_alpha)
+        if len(outright) != len(self.screen_looks) + 1 or not all(0.0 <= alpha < 0.5 for alpha in outright):
+            raise ValueError(
+                f"outright: alphas are {outright}, expected 0 to 0.5 for each look of the screen and one more"
+            )
         _check_looks("confirm", self.confirm_looks, self.confirm_alphas)
 
 
@@ -67,8 +76,10 @@ class PairedVerdict:
     """What the pairs of a run say about one case: REGRESSED, IMPROVED, PASS or INCONCLUSIVE."""
 
     outcome: Outcome
-    #: Of the stage that decided: a confirmed change is estimated from fresh pairs alone, which did not select it.
+    #: Of the look that decided: a confirmed change is estimated from fresh pairs alone, which did not select it.
     change: PairedChange
+    #: The change that passes, as a ratio.
+    margin_ratio: float
     #: Of this case in the whole run.
     n_pairs: int
     #: Whether the screen saw a change.
@@ -77,6 +88,11 @@ class PairedVerdict:
     smallest_effect_ratio: float | None
     #: How many further pairs would probably decide an INCONCLUSIVE case; None where that is unknown or too many.
     n_more_pairs: int | None
+
+    @property
+    def resolution_ratio(self) -> float | None:
+        """The slowdown that the pairs of a PASS rule out; None of other outcomes."""
+        return self.change.upper_ratio - 1.0 if self.outcome is Outcome.PASS else None
 
 
 def _always(_: object) -> bool:
@@ -89,15 +105,21 @@ def compare_sequentially(
     *,
     design: Design = STANDARD_DESIGN,
     may_go_on: Callable[[int], bool] = _always,
+    may_confirm: Callable[[int], bool] = _always,
     is_worth_it: Callable[[str], bool] = _always,
+    margins_at_first_look: Callable[[Pairs], Mapping[str, float]] | None = None,
+    resolution_limit_ratio: float = 0.0,
 ) -> dict[str, PairedVerdict]:
     """Judge the cases of a run that is extended only as long as that is likely to decide something.
 
     1. Screen: at each look a case is flagged (its bound and, by the margin, its estimate say that it changed), passed
        (slower by the margin is ruled out) or still open; what is decided stays. The next look is taken where an open
-       case may be decided by the last one: its interval shrinks as 1/sqrt(n), its estimate moves by a standard error.
-    2. Confirm: the flagged are tested again on fresh pairs only, by Holm over all of them. A flagged case that is not
-       confirmed passes where fresh pairs rule out a slowdown by the margin, and is INCONCLUSIVE otherwise.
+       case may be decided by the last one: its interval shrinks as 1/sqrt(n), its estimate moves by a standard error;
+       or where the flagged are so far beyond their noise that it will probably decide them outright: by Holm over all
+       cases of the run, whether flagged or not.
+    2. Confirm: what is flagged and no more is tested again on fresh pairs only, by Holm over those cases. One that is
+       not confirmed passes where fresh pairs rule out a slowdown by the margin; where the run had to end before that,
+       all pairs may decide it outright; it is INCONCLUSIVE otherwise.
 
     Parameters
     ----------
@@ -107,10 +129,17 @@ def compare_sequentially(
     margins
         By case id, the change that matters, as a ratio: 0.02 is 2 %. Cases without a pair have no verdict.
     may_go_on
-        Whether the budget allows so many pairs in total; not asked for the first look.
+        Whether the budget of the screen allows so many pairs in total; not asked for the first look.
+    may_confirm
+        Whether the budget of the run allows so many, where something is flagged and fresh pairs are to confirm it.
     is_worth_it
         Whether a case that is still open is a reason for another look; asked after the first one. All cases are
         judged at the looks that are taken.
+    margins_at_first_look
+        Gives the margins of those cases once more, when their times are known from the pairs of the first look.
+    resolution_limit_ratio
+        A case that is still open at the end, and whose estimate is within the margin, passes at what its pairs rule
+        out where that is at most this; 0 leaves it undecided.
 
     Raises
     ------
@@ -124,14 +153,17 @@ def compare_sequentially(
     for case_id, margin in margins.items():
         if not 0.0 <= margin < math.inf:
             raise ValueError(f"{case_id}: the margin is {margin}, expected a finite ratio of at least 0")
-    run = _Run(collect=collect, may_go_on=may_go_on)
-    screened = _screen(run, margins, design, is_worth_it)
-    flagged = {
-        case_id: answer
-        for case_id, change in screened.items()
-        if (answer := _answer(change, margins[case_id])) in (Outcome.REGRESSED, Outcome.IMPROVED)
-    }
-    confirmed, latest = _confirm(run, flagged, margins, design)
+    run = _Run(collect=collect, may_go_on=may_go_on, may_confirm=may_confirm)
+    if margins_at_first_look is not None and run.extend(design.screen_looks[0]):
+        margins = margins_at_first_look(run.pairs)
+    screen = _Screen(run=run, margins=margins, design=design)
+    screen.look(is_worth_it)
+    screened = screen.changes
+    confirmed, latest = _confirm(run, screen.unconfirmed, margins, design)
+    confirmed |= screen.outright
+    refuted = {case_id for case_id, change in latest.items() if _answer(change, margins[case_id]) is Outcome.PASS}
+    left = {case_id: claim for case_id, claim in screen.unconfirmed.items() if case_id not in {*confirmed, *refuted}}
+    confirmed |= _outright(run, left, margins, n_tests=len(screened), alpha=design.last_alpha)
     return {
         case_id: _verdict(
             margins[case_id],
@@ -139,38 +171,11 @@ def compare_sequentially(
             confirmed=confirmed.get(case_id),
             latest=latest.get(case_id),
             n_pairs=run.count(case_id),
+            resolution_limit_ratio=resolution_limit_ratio,
         )
         for case_id in margins
         if case_id in screened
     }
-
-
-def paired_reason(verdict: PairedVerdict, margin_ratio: float) -> str:
-    """Tell in one sentence what was seen and, where it decides nothing, what would."""
-    seen = f"{_interval(verdict.change)}, margin {margin_ratio * 100:g} %"
-    return "; ".join((seen, *filter(None, (_lost_flag(verdict), _what_would_decide(verdict)))))
-
-
-def _interval(change: PairedChange) -> str:
-    estimate = format_change(change.estimate_ratio)
-    if math.isinf(change.upper_ratio):
-        return f"{estimate} (too few pairs for an interval: {change.n_pairs})"
-    return f"{estimate} ({format_change(change.lower_ratio)} to {format_change(change.upper_ratio)})"
-
-
-def _lost_flag(verdict: PairedVerdict) -> str:
-    is_lost = verdict.is_flagged and verdict.outcome in (Outcome.PASS, Outcome.INCONCLUSIVE)
-    return "flagged by the screen and not confirmed" if is_lost else ""
-
-
-def _what_would_decide(verdict: PairedVerdict) -> str:
-    if verdict.outcome is not Outcome.INCONCLUSIVE or verdict.smallest_effect_ratio is None:
-        return ""
-    could_see = f"a change of {format_change(verdict.smallest_effect_ratio)} could have been seen"
-    if verdict.n_more_pairs is None:
-        return could_see
-    noun = "pair" if verdict.n_more_pairs == 1 else "pairs"
-    return f"{could_see}, about {verdict.n_more_pairs} more {noun} would decide"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,13 +184,17 @@ class _Run:
 
     collect: Callable[[int], Pairs]
     may_go_on: Callable[[int], bool]
+    may_confirm: Callable[[int], bool]
     pairs: Pairs = field(default_factory=dict)
     n_pairs: int = 0
     gave_up: bool = False
 
-    def extend(self, n_pairs: int) -> bool:
+    def extend(self, n_pairs: int, *, is_confirming: bool = False) -> bool:
         """Take pairs until there are `n_pairs`; return False, and take none, where that is not to be."""
-        if self.gave_up or (self.n_pairs and not self.may_go_on(n_pairs)):
+        if 0 < n_pairs <= self.n_pairs:
+            return True
+        may = self.may_confirm if is_confirming else self.may_go_on
+        if self.gave_up or (self.n_pairs and not may(n_pairs)):
             return False
         self.pairs = {
             case_id: (old_ns[:n_pairs], new_ns[:n_pairs]) for case_id, (old_ns, new_ns) in self.collect(n_pairs).items()
@@ -204,34 +213,96 @@ class _Run:
         return compare_pairs(old_ns[first:], new_ns[first:], alpha=alpha)
 
 
-def _screen(
-    run: _Run, margins: Mapping[str, float], design: Design, is_worth_it: Callable[[str], bool]
-) -> dict[str, PairedChange]:
-    """Return the change of each case at the look that decided it, or at the last one."""
-    changes: dict[str, PairedChange] = {}
-    answers: dict[str, Outcome] = {}
-    for n_pairs, alpha in zip(design.screen_looks, design.screen_alphas, strict=True):
-        still_open = {case_id for case_id, answer in answers.items() if answer is Outcome.INCONCLUSIVE}
-        n_flagged = sum(answer in (Outcome.REGRESSED, Outcome.IMPROVED) for answer in answers.values())
-        if run.n_pairs and not (
-            any(
-                is_worth_it(case_id) and _may_be_decided(changes[case_id], margins[case_id], design)
-                for case_id in still_open
-            )
-            and run.may_go_on(n_pairs + _reserve(design, n_flagged))
+@dataclass(slots=True, kw_only=True)
+class _Screen:
+    """The looks at all cases."""
+
+    run: _Run
+    margins: Mapping[str, float]
+    design: Design
+    #: By case: at the look that decided it, or at the last one.
+    changes: dict[str, PairedChange] = field(default_factory=dict)
+    answers: dict[str, Outcome] = field(default_factory=dict)
+    #: Flagged cases that need no fresh pairs, at the look that showed it.
+    outright: dict[str, PairedChange] = field(default_factory=dict)
+
+    @property
+    def unconfirmed(self) -> dict[str, Outcome]:
+        """The flagged cases that fresh pairs are to confirm, with what each would be."""
+        claims = (Outcome.REGRESSED, Outcome.IMPROVED)
+        return {
+            case_id: answer
+            for case_id, answer in self.answers.items()
+            if answer in claims and case_id not in self.outright
+        }
+
+    def look(self, is_worth_it: Callable[[str], bool]) -> None:
+        """Take the looks that are likely to decide something."""
+        design, run = self.design, self.run
+        for n_pairs, alpha, outright_alpha in zip(
+            design.screen_looks, design.screen_alphas, design.outright_alphas, strict=True
         ):
-            break
-        if not run.extend(n_pairs):
-            break
-        undecided = still_open if answers else margins.keys()
-        changes |= {case_id: run.compare(case_id, alpha=alpha) for case_id in undecided if run.count(case_id)}
-        answers |= {case_id: _answer(changes[case_id], margins[case_id]) for case_id in undecided & changes.keys()}
-    return changes
+            decides_outright = self._may_decide_outright()
+            if self.answers and not decides_outright and not self._may_decide_more(n_pairs, is_worth_it):
+                return
+            if not run.extend(n_pairs, is_confirming=decides_outright):
+                return
+            open_ids = [case_id for case_id in self.margins if self._is_open(case_id) and run.count(case_id)]
+            self.changes |= {case_id: run.compare(case_id, alpha=alpha) for case_id in open_ids}
+            self.answers |= {case_id: _answer(self.changes[case_id], self.margins[case_id]) for case_id in open_ids}
+            self.outright |= _outright(
+                run, self.unconfirmed, self.margins, n_tests=len(self.changes), alpha=outright_alpha
+            )
+
+    def _is_open(self, case_id: str) -> bool:
+        return self.answers.get(case_id, Outcome.INCONCLUSIVE) is Outcome.INCONCLUSIVE
+
+    def _may_decide_more(self, n_pairs: int, is_worth_it: Callable[[str], bool]) -> bool:
+        """Whether a look at so many pairs may decide an open case, and leaves time to confirm the flagged."""
+        worthy = (
+            _may_be_decided(change, self.margins[case_id], self.design)
+            for case_id, change in self.changes.items()
+            if self._is_open(case_id) and is_worth_it(case_id)
+        )
+        n_flagged = len(self.unconfirmed)
+        return any(worthy) and (
+            not n_flagged or self.run.may_confirm(n_pairs + min(_confirm_looks(self.design, n_flagged)))
+        )
+
+    def _may_decide_outright(self) -> bool:
+        """Whether further looks will probably decide all that is flagged, sooner than fresh pairs would confirm it."""
+        flagged = self.unconfirmed
+        if not flagged or not all(map(_is_gross, (self.changes[case_id] for case_id in flagged))):
+            return False
+        n_confirmed = self.run.n_pairs + min(_confirm_looks(self.design, len(flagged)))
+        looks = zip(self.design.screen_looks, self.design.outright_alphas, strict=True)
+        return any(
+            self.run.n_pairs < n_pairs <= n_confirmed
+            and least_p(n_pairs) * len(self.changes) <= alpha
+            and self.run.may_confirm(n_pairs)
+            for n_pairs, alpha in looks
+        )
 
 
-def _reserve(design: Design, n_flagged: int) -> int:
-    """Return the pairs that a confirmation of the flagged, or of a case yet to be flagged, takes at its first look."""
-    return min(_confirm_looks(design, n_flagged))
+def _is_gross(change: PairedChange) -> bool:
+    """Whether the bound is beyond half of the change, in logarithms: further pairs will hardly turn the sign."""
+    half = math.sqrt(change.estimate_ratio)
+    return change.lower_ratio > half > 1.0 or change.upper_ratio < half < 1.0
+
+
+def _outright(
+    run: _Run, flagged: Mapping[str, Outcome], margins: Mapping[str, float], *, n_tests: int, alpha: float
+) -> dict[str, PairedChange]:
+    """Return the changes, by all pairs, of those of the flagged that stand among all cases of the run."""
+    if not alpha:
+        return {}
+    changes = {case_id: run.compare(case_id, alpha=alpha) for case_id in flagged}
+    p_values = {case_id: _p_value(change, flagged[case_id]) for case_id, change in changes.items()}
+    return {
+        case_id: changes[case_id]
+        for case_id in _holm(p_values, n_tests=n_tests, alpha=alpha)
+        if _answer(changes[case_id], margins[case_id]) is flagged[case_id]
+    }
 
 
 def _confirm(
@@ -243,7 +314,7 @@ def _confirm(
     confirmed: dict[str, PairedChange] = {}
     latest: dict[str, PairedChange] = {}
     for n_fresh, alpha in _confirm_looks(design, len(flagged)).items():
-        if len(confirmed) == len(flagged) or not run.extend(n_screened + n_fresh):
+        if len(confirmed) == len(flagged) or not run.extend(n_screened + n_fresh, is_confirming=True):
             break
         latest = {
             case_id: run.compare(case_id, alpha=alpha, first=first[case_id])
@@ -295,6 +366,7 @@ def _verdict(
     confirmed: PairedChange | None,
     latest: PairedChange | None,
     n_pairs: int,
+    resolution_limit_ratio: float,
 ) -> PairedVerdict:
     """Conclude from the screen and, of a flagged case, from its fresh pairs where they are enough for a bound."""
     outcome, change = _answer(screened, margin), confirmed or screened
@@ -302,9 +374,17 @@ def _verdict(
     if is_flagged and confirmed is None:
         change = latest if latest and math.isfinite(latest.upper_ratio) else screened
         outcome = Outcome.PASS if change.upper_ratio < 1.0 + margin else Outcome.INCONCLUSIVE
+    ruled_out = change.upper_ratio - 1.0
+    if (
+        outcome is Outcome.INCONCLUSIVE
+        and ruled_out <= resolution_limit_ratio
+        and change.estimate_ratio <= 1.0 + margin
+    ):
+        outcome = Outcome.PASS
     return PairedVerdict(
         outcome=outcome,
         change=change,
+        margin_ratio=margin,
         n_pairs=n_pairs,
         is_flagged=is_flagged,
         smallest_effect_ratio=_smallest_effect(change, margin),

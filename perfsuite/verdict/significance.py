@@ -27,9 +27,10 @@ def compare_samples(
     """Estimate new over old.
 
     The estimate is the median of all log ratios new/old (Hodges-Lehmann); the bounds are order statistics of these by
-    the exact Mann-Whitney distribution, widened by `session_spread_ratio`, which samples of one session cannot show.
-    Where samples are too few for the confidence, the bounds are the extremes, which err more often: by chance all n new
-    samples are above all m old ones with the probability 1/C(n+m, n), 5 % at 3 and 3, 1.4 % at 4 and 4.
+    the exact Mann-Whitney distribution, widened by `session_spread_ratio`, which samples of one session cannot show:
+    sessions differ by it, and samples by chance, independently of each other, so that the squares of both reaches add
+    up. Where samples are too few for the confidence, the bounds are the extremes, which err more often: by chance all
+    n new samples are above all m old ones with the probability 1/C(n+m, n), 5 % at 3 and 3, 1.4 % at 4 and 4.
 
     *Source*: Hollander and Wolfe, Nonparametric Statistical Methods, section 4.3 (interval of Moses).
 
@@ -45,10 +46,11 @@ def compare_samples(
     ratios = sorted(math.log(new) - math.log(old) for old in old_ns for new in new_ns)
     place = _bound_place(len(old_ns), len(new_ns), 1.0 - confidence)
     spread = math.log1p(session_spread_ratio)
+    estimate = median(ratios)
     return Change(
-        estimate_ratio=math.exp(median(ratios)),
-        lower_ratio=math.exp(ratios[place] - spread),
-        upper_ratio=math.exp(ratios[len(ratios) - 1 - place] + spread),
+        estimate_ratio=math.exp(estimate),
+        lower_ratio=math.exp(estimate - math.hypot(estimate - ratios[place], spread)),
+        upper_ratio=math.exp(estimate + math.hypot(ratios[len(ratios) - 1 - place] - estimate, spread)),
     )
 
 

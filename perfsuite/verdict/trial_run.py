@@ -54,7 +54,9 @@ def run_trial(setup: TrialSetup, truth: Truth) -> Trial:
         def is_worth_it(case_id: str) -> bool:
             return case_id in weighty_cases(setup.cases, run.pairs)
 
-        verdicts = compare_sequentially(collect, setup.margins, may_go_on=run.may_extend, is_worth_it=is_worth_it)
+        verdicts = compare_sequentially(
+            collect, setup.margins, may_go_on=run.may_extend, may_confirm=run.may_confirm, is_worth_it=is_worth_it
+        )
         duration_s = run.elapsed_s
     sides = pairs_by_case(setup.cases, run.pairs)
     problems = () if len(run.pairs) >= STANDARD_DESIGN.screen_looks[0] else (_TOO_FEW,)

@@ -21,34 +21,55 @@ class GgufModel:
 
     path: Path
     size_bytes: int
-    architecture: Architecture
+    #: The value of ``general.architecture``.
+    gguf_architecture: str
+    #: None where it is of no family that is known.
+    known_architecture: Architecture | None
     #: Tensor name to upper-case ggml type name, read-only.
     tensor_types: Mapping[str, str]
 
+    @property
+    def architecture(self) -> Architecture:
+        """The architecture; a GgufError where it is of no family that is known."""
+        if self.known_architecture is None:
+            raise unknown_architecture(str(self.path), self.gguf_architecture)
+        return self.known_architecture
+
+
+def unknown_architecture(where: str, name: str) -> GgufError:
+    """Return the error of what needs to know an architecture that is of no family that is known."""
+    return GgufError(
+        f"{where}: architecture {name!r} is not supported; supported are {', '.join(FAMILIES)}; "
+        "'pytest --device=host --model' measures any that the engine runs"
+    )
+
 
 def read_gguf(path: Path) -> GgufModel:
-    """Describe a GGUF file; one that is missing, broken, split or of an unsupported architecture raises GgufError."""
+    """Describe a GGUF file; one that is missing, broken, split, or contradicts its architecture raises GgufError."""
     header = read_header(path)
-    reader = _Metadata(path=path, header=header, prefix=_architecture_name(path, header))
-    try:
-        architecture = reader.architecture()
-    except ArchitectureError as error:
-        raise GgufError(f"{path}: {error}") from error
-    _check_tensors(path, header, architecture)
+    name = _architecture_name(path, header)
     return GgufModel(
         path=path,
         size_bytes=header.size_bytes,
-        architecture=architecture,
+        gguf_architecture=name,
+        known_architecture=_architecture(path, header, name) if name in FAMILIES else None,
         tensor_types=MappingProxyType({each.spec.name: each.ggml_type.name for each in header.tensors}),
     )
+
+
+def _architecture(path: Path, header: GgufHeader, name: str) -> Architecture:
+    try:
+        architecture = _Metadata(path=path, header=header, prefix=name).architecture()
+    except ArchitectureError as error:
+        raise GgufError(f"{path}: {error}") from error
+    _check_tensors(path, header, architecture)
+    return architecture
 
 
 def _architecture_name(path: Path, header: GgufHeader) -> str:
     name = header.metadata.get("general.architecture")
     if not isinstance(name, str):
         raise GgufError(f"{path}: metadata lacks general.architecture")
-    if name not in FAMILIES:
-        raise GgufError(f"{path}: architecture {name!r} is not supported; supported are {', '.join(FAMILIES)}")
     n_parts = header.metadata.get("split.count", 0)
     if isinstance(n_parts, int) and n_parts > 1:
         raise GgufError(f"{path}: is split in {n_parts} parts; merge them with llama-gguf-split --merge")

@@ -11,7 +11,7 @@ from pathlib import Path
 from perfsuite.errors import GgufError, QuantizationError
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
-from perfsuite.workload.gguf_metadata import read_gguf
+from perfsuite.workload.gguf_metadata import read_gguf, unknown_architecture
 from perfsuite.workload.quantization import check_quantization, quantizations, tensor_types
 
 #: Raised when the same request writes other bytes, so that a cached file is not taken for a new one.
@@ -30,7 +30,10 @@ class Weights:
 
     #: Name in case ids, such as ``smollm2-135m-q8_0``.
     name: str
-    architecture: Architecture
+    #: The value of ``general.architecture``.
+    gguf_architecture: str
+    #: None of a file of a family that the engine may know and the suite does not.
+    known_architecture: Architecture | None
     #: Tensor name to upper-case ggml type name, read-only.
     tensor_types: Mapping[str, str] = field(hash=False)
     #: The quantisation as its name says; ``None`` for a given file, whose types may be any mixture.
@@ -40,6 +43,13 @@ class Weights:
     #: ``synthetic:`` and 16 digits of a hash of everything that determines the bytes, or ``sha256:`` and the
     #: hash of the file's size, first MiB and last MiB: enough to tell files apart without reading gigabytes.
     identity: str
+
+    @property
+    def architecture(self) -> Architecture:
+        """The architecture, for what needs to know it; a GgufError where it is of no family that is known."""
+        if self.known_architecture is None:
+            raise unknown_architecture(str(self.path), self.gguf_architecture)
+        return self.known_architecture
 
 
 def resolve(name_or_path: str, *, cache_dir: Path) -> Weights:
@@ -75,7 +85,8 @@ def synthetic_weights(architecture: Architecture, quantization: str, *, cache_di
     path = _cached_path(name, identity, cache_dir)
     return Weights(
         name=name,
-        architecture=architecture,
+        gguf_architecture=architecture.gguf_architecture,
+        known_architecture=architecture,
         tensor_types=tensor_types(architecture, quantization),
         quantization=quantization,
         path=path if path.is_file() else None,
@@ -133,7 +144,8 @@ def _from_file(path: Path) -> Weights:
     gguf = read_gguf(path)
     return Weights(
         name=_safe(path.stem),
-        architecture=gguf.architecture,
+        gguf_architecture=gguf.gguf_architecture,
+        known_architecture=gguf.known_architecture,
         tensor_types=gguf.tensor_types,
         quantization=None,
         path=path,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.verdict.baseline import read_baselines
+from perfsuite.verdict.baseline import BaselineFile, read_baselines, write_baselines
 
 from .conftest import Refused, Streams
 
@@ -37,6 +39,7 @@ def write_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteRun:
         *,
         cases: tuple[str, ...] = (DECODE, PREFILL),
         threads: str = "2",
+        soc: str = "A",
         outcomes: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Path:
@@ -47,7 +50,7 @@ def write_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteRun:
             "started_at": f"2025-01-{len(written) + 1:02}T00:00:00+00:00",
             "device": "host",
             "workload": "a-q8_0/siso",
-            "fingerprint": {"llama": {"soc": "A", "threads": threads}, "kernels": {"soc": "A"}},
+            "fingerprint": {"llama": {"soc": soc, "threads": threads}, "kernels": {"soc": "A"}},
             "cases": [plain_case(case_id, times, (outcomes or {}).get(case_id, "new")) for case_id in cases],
             **fields,
         }
@@ -110,6 +113,49 @@ def test_a_run_is_recorded_once(write_run: WriteRun, refused: Refused) -> None:
     line = refused(["baseline", "record", str(path)])
     assert "holds the session of 2025-01-01T00:00:00+00:00 already" in line
     assert STORE.read_bytes() == before
+
+
+def test_a_record_that_was_cut_off_is_completed(write_run: WriteRun, capsys: Streams) -> None:
+    """Where one of the run's files has its session and another lacks it, a repetition adds what is lacking."""
+    path = write_run(cases=(DECODE, KERNEL))
+    run("record", path)
+    kernels = Path("baselines/host/kernels.json")
+    whole, model = kernels.read_bytes(), STORE.read_bytes()
+    kernels.unlink()
+    run("record", path)
+    assert (kernels.read_bytes(), STORE.read_bytes()) == (whole, model)
+
+
+def test_an_approval_that_was_cut_off_is_completed(write_run: WriteRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill between the text and the baseline of the second group leaves neither twice, when it is repeated."""
+    run("record", write_run(cases=(DECODE, KERNEL)))
+    path = write_run(1.2, cases=(DECODE, KERNEL))
+    written = []
+
+    def killed(stored: BaselineFile) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(stored)
+        write_baselines(stored)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("perfsuite.cli.baseline.write_baselines", killed)
+        main(["baseline", "approve", str(path), "--reason", REASON])
+    run("approve", path, "--reason", REASON)
+    for name in ("a-q8_0", "kernels"):
+        (entry,) = read_baselines(Path(f"baselines/host/{name}.json")).entries
+        assert [len(entry.sessions), len(entry.approvals)] == [1, 1]
+        assert Path(f"baselines/host/{name}.approvals.md").read_text().count("The run of 2025-01-02") == 1
+
+
+def test_records_at_once_lose_no_session(write_run: WriteRun) -> None:
+    """Each of several commands that end at the same moment finds its session in the file."""
+    paths = [write_run() for _ in range(6)]
+    command = [sys.executable, "-m", "perfsuite.cli", "baseline", "record"]
+    started = [subprocess.Popen([*command, str(path)], stdout=subprocess.DEVNULL) for path in paths]
+    assert [each.wait(120) for each in started] == [0] * 6
+    (entry,) = read_baselines(STORE).entries
+    assert len(entry.sessions) == 6
 
 
 def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, capsys: Streams) -> None:
@@ -291,8 +337,8 @@ def test_a_group_that_is_not_stored_is_told(write_run: WriteRun, capsys: Streams
     out, err = capsys.readouterr()
     assert KERNEL not in out
     assert (
-        err
-        == "perfsuite: baselines/host/kernels.json: nothing comparable is stored (no entry); its cases are left out\n"
+        err == "perfsuite: baselines/host/kernels.json: nothing comparable is stored (no baseline yet); "
+        "its cases are left out\n"
     )
 
 
@@ -312,6 +358,33 @@ def test_a_run_that_was_slowed_down_is_no_reference(write_run: WriteRun, refused
     assert not STORE.exists()
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"device": "../out"}, "device is '../out', expected a plain name"),
+        ({"device": "/tmp"}, "device is '/tmp', expected a plain name"),
+        ({"workload": "../../out/siso"}, "workload's model is '../../out', expected a plain name"),
+        ({"workload": "siso"}, "workload's model is '', expected a plain name"),
+    ],
+)
+def test_a_run_of_a_name_that_leads_elsewhere_is_refused(
+    write_run: WriteRun, refused: Refused, tmp_path: Path, fields: dict[str, str], told: str
+) -> None:
+    """Neither action makes a path of it, and nothing is written anywhere."""
+    path = write_run(**fields)
+    before = sorted(tmp_path.rglob("*"))
+    for action in (["record"], ["diff"], ["approve", "--reason", REASON]):
+        assert f"{path}: {told}" in refused(["baseline", action[0], str(path), *action[1:]])
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("named", [["../host", "a-q8_0"], ["host", "../../x"]])
+def test_a_file_is_looked_for_in_the_folder_alone(refused: Refused, named: list[str]) -> None:
+    """What names a file on the command line is a plain name, too."""
+    for action in (["show"], ["prune", "--keep=1"], ["anchor", "--reason", REASON]):
+        assert "expected a plain name" in refused(["baseline", action[0], *named, *action[1:]])
+
+
 @pytest.mark.parametrize("reason", ["", "because", "    why?      ", "123456789"])
 def test_a_reason_must_say_something(write_run: WriteRun, refused: Refused, reason: str) -> None:
     """A reason of fewer than ten characters is refused, for approvals and anchors alike."""
@@ -329,13 +402,22 @@ def test_a_reference_is_not_approved_again(write_run: WriteRun, refused: Refused
 
 
 @pytest.mark.parametrize("action", ["diff", "approve"])
-def test_another_fingerprint_is_told(write_run: WriteRun, refused: Refused, action: str) -> None:
-    """Where nothing comparable is stored, the difference and the way out are one line."""
-    run("record", write_run(threads="2"))
-    path = str(write_run(threads="4"))
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ({"threads": "2"}, {"threads": "4"}, "no baseline with threads 4 yet"),
+        ({"soc": "A"}, {"soc": "B"}, "soc 'A', now 'B'"),
+    ],
+)
+def test_another_fingerprint_is_told(
+    write_run: WriteRun, refused: Refused, action: str, old: dict[str, str], new: dict[str, str], told: str
+) -> None:
+    """Where nothing comparable is stored, what was asked for or what differs, and the way out, are one line."""
+    run("record", write_run(**old))
+    path = str(write_run(**new))
     reason = ["--reason", REASON] if action == "approve" else []
     line = refused(["baseline", action, path, *reason])
-    assert "baselines/host/a-q8_0.json: nothing comparable is stored (threads '2', now '4')" in line
+    assert f"baselines/host/a-q8_0.json: nothing comparable is stored ({told})" in line
     assert "perfsuite baseline record" in line
 
 

@@ -14,9 +14,10 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.expectation.timing.calibration_plan import N_ROUNDS
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, standard_shapes, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.measure.calibrate import N_ROUNDS, CalibrationRun
+from perfsuite.measure.calibrate import CalibrationRun
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.plan import Plan, ProbePlan
 
@@ -80,15 +81,16 @@ def test_the_defaults_are_those_of_a_run(runs: list[CalibrationRun]) -> None:
     """Without options it is the host, the usual types and rounds, and the threads that a run has by default."""
     assert main(["calibrate"]) == 0
     (run,) = runs
-    assert (run.profile.name, run.n_threads, run.n_rounds) == ("host", default_threads(), N_ROUNDS)
-    assert run.types == STANDARD_TYPES
+    assert (run.profile.name, run.n_threads, run.plan.n_rounds) == ("host", default_threads(), N_ROUNDS)
+    assert run.plan.shapes == standard_shapes(STANDARD_TYPES)
+    assert not run.plan.is_quick
 
 
 def test_options_reach_the_measurement(runs: list[CalibrationRun]) -> None:
     """Types are given in any case, rounds and threads as numbers."""
     assert main(["calibrate", "--type", "Q5_K", "--type", "bf16", "--rounds", "1", "--threads", "1"]) == 0
     (run,) = runs
-    assert (run.types, run.n_rounds, run.n_threads) == (("q5_k", "bf16"), 1, 1)
+    assert (run.plan.shapes, run.plan.n_rounds, run.n_threads) == (standard_shapes(("q5_k", "bf16")), 1, 1)
 
 
 @pytest.mark.usefixtures("runs")

@@ -71,11 +71,10 @@ _PARSERS = _all()
 _TOP = [name for name in _PARSERS if name.count(" ") == 1]
 
 
-@pytest.mark.parametrize("name", _PARSERS)
-def test_every_help_begins_with_a_sentence(name: str) -> None:
+def test_every_help_begins_with_a_sentence() -> None:
     """It says what the command does, and ends in a full stop."""
-    first = (_PARSERS[name].description or "").split("\n\n")[0]
-    assert re.fullmatch(r"[A-Z].*[.]", first.strip(), re.DOTALL), first
+    first = {name: (parser.description or "").split("\n\n")[0].strip() for name, parser in _PARSERS.items()}
+    assert {name: text for name, text in first.items() if not re.fullmatch(r"[A-Z].*[.]", text, re.DOTALL)} == {}
 
 
 @pytest.mark.parametrize("name", _TOP)
@@ -90,27 +89,28 @@ def test_every_command_says_more_than_its_line(name: str) -> None:
         assert part in (parser.epilog or "")
 
 
-@pytest.mark.parametrize("name", _PARSERS)
-def test_every_argument_is_explained(name: str) -> None:
+def test_every_argument_is_explained() -> None:
     """No option and no argument is without words."""
     bare = [
-        action.dest
-        for action in _PARSERS[name]._actions
+        (name, action.dest)
+        for name, parser in _PARSERS.items()
+        for action in parser._actions
         if not action.help and not isinstance(action, argparse._SubParsersAction)
     ]
     assert bare == []
 
 
-@pytest.mark.parametrize("name", _PARSERS)
 @pytest.mark.parametrize("columns", [60, 80, 200])
-def test_every_help_can_be_shown(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_help_can_be_shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At any width; lines that are no command to be copied and no usage fit into it."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    text = _PARSERS[name].format_help()
-    folded = re.sub(r"\Ausage:.*?\n\n", "", text, flags=re.DOTALL).splitlines()
-    long = [line for line in folded if len(line) > columns and not line.startswith("  ")]
+    long = []
+    for name, parser in _PARSERS.items():
+        text = parser.format_help()
+        folded = re.sub(r"\Ausage:.*?\n\n", "", text, flags=re.DOTALL).splitlines()
+        long += [(name, line) for line in folded if len(line) > columns and not line.startswith("  ")]
+        assert "%%" not in text, name
     assert long == []
-    assert "%%" not in text
 
 
 def _examples() -> Iterator[tuple[str, str]]:
@@ -120,32 +120,31 @@ def _examples() -> Iterator[tuple[str, str]]:
         yield from ((name, line.strip()) for line in lines if not line.strip().startswith("# "))
 
 
-@pytest.mark.parametrize("name", [name for name in _PARSERS if name in dict(_examples()) or name in _TOP])
-def test_every_command_has_an_example_of_its_own(name: str) -> None:
+def test_every_command_has_an_example_of_its_own() -> None:
     """Examples are of the command whose help shows them."""
-    lines = [line for of, line in _examples() if of == name]
-    assert lines
-    assert all(name in line for line in lines)
+    assert set(_TOP) - {name for name, _ in _examples()} == set()
+    assert [(name, line) for name, line in _examples() if name not in line] == []
 
 
-@pytest.mark.parametrize(("name", "line"), list(_examples()))
-def test_every_example_is_accepted(name: str, line: str) -> None:
+def test_every_example_is_accepted(capsys: Streams) -> None:
     """The parser that runs takes each line as it stands."""
-    words = shlex.split(line.replace('eval "$(', "").replace(')"', "").split(" > ")[0])
-    words = words[words.index("perfsuite") + 1 :]
-    if words[0] == "trace" and words[1] in _WORDS:
-        options = _word_parser(words[1]).parse_args(words[2:])
-    else:
-        options = parser_of(words).parse_args(words)
-        assert callable(options.run)
-    assert isinstance(options, argparse.Namespace)
+    for _, line in _examples():
+        words = shlex.split(line.replace('eval "$(', "").replace(')"', "").split(" > ")[0])
+        words = words[words.index("perfsuite") + 1 :]
+        is_word = words[0] == "trace" and words[1] in _WORDS
+        parser = _word_parser(words[1]) if is_word else parser_of(words)
+        try:
+            options = parser.parse_args(words[2:] if is_word else words)
+        except SystemExit:
+            pytest.fail(f"{line}: {capsys.readouterr().err}")
+        assert is_word or callable(options.run), line
 
 
-@pytest.mark.parametrize("name", _TOP)
-def test_every_page_that_a_help_names_is_there(name: str) -> None:
+def test_every_page_that_a_help_names_is_there() -> None:
     """What is told to be read exists."""
-    pages = re.findall(r"docs/[\w/.-]+\.md", f"{_PARSERS[name].description} {_PARSERS[name].epilog}")
-    assert [page for page in pages if not (_ROOT / page).is_file()] == []
+    texts = {name: f"{_PARSERS[name].description} {_PARSERS[name].epilog}" for name in _TOP}
+    pages = [(name, page) for name, text in texts.items() for page in re.findall(r"docs/[\w/.-]+\.md", text)]
+    assert [(name, page) for name, page in pages if not (_ROOT / page).is_file()] == []
 
 
 def test_every_command_has_a_module_and_a_purpose() -> None:

@@ -73,6 +73,7 @@ def requires_index(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(f"no package index can be reached ({done.stderr.strip().splitlines()[-1]})")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("requires_index")
 def test_a_bare_board_gets_a_suite_that_answers(bench: LoopbackBoard, capsys: Streams) -> None:
     """What is installed over ssh says what it is; the second time nothing is sent or installed."""
@@ -103,6 +104,7 @@ def test_a_python_that_is_not_there_is_one_line(bench: LoopbackBoard, capsys: St
     assert not (bench.home / ".local").exists()
 
 
+@pytest.mark.long
 def test_offline_without_wheels_fails_with_pips_words(bench: LoopbackBoard, capsys: Streams, tmp_path: Path) -> None:
     """Wheels that do not suffice fail in pip's own words, and there is no installation afterwards."""
     (tmp_path / "wheels").mkdir()

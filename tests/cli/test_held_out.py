@@ -90,8 +90,9 @@ def test_the_stored_calibration_forecasts_the_standard_list(asked: Asked, tmp_pa
 
 
 @pytest.mark.usefixtures("calibrated")
-def test_workloads_may_be_named(asked: Asked) -> None:
+def test_workloads_may_be_named(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is weights and a prompt length; a path may hold colons of its own."""
+    monkeypatch.setattr("perfsuite.cli.held_out.resolve", lambda name, cache_dir: None)
     assert main(["held-out", "--workload", "llama-3.2-1b-q4_0:128", "--workload", "/a:b/x.gguf:64"]) == 0
     assert asked.workloads == [(("llama-3.2-1b-q4_0", 128), ("/a:b/x.gguf", 64))]
 

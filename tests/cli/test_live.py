@@ -166,7 +166,7 @@ def test_the_cost_as_json(capsys: Streams) -> None:
         (["--limit", "1e300"], "--limit=1e+300: expected seconds above 0, up to 86400 (a day)"),
         (["--limit", "86401"], "--limit=86401: expected seconds above 0, up to 86400 (a day)"),
         (["--socket", "/x/y", "--cost"], "--socket=/x/y: --cost starts runs of its own"),
-        (["--socket", "/"], "/: cannot be subscribed to (it is no socket)"),
+        (["--socket", str(Path(__file__).parent)], "cli: cannot be subscribed to (it is no socket)"),
         (["--socket", ""], ".: cannot be subscribed to (it is no socket)"),
         (["--socket", __file__], "test_live.py: cannot be subscribed to (it is no socket)"),
         (["--device", "nokia3310"], "--device=nokia3310: no such device"),

@@ -73,10 +73,15 @@ def starts() -> list[str]:
 
 @pytest.mark.parametrize(
     ("models", "status"),
-    [(("passes",), 0), (("passes", "fails", "breaks"), 1), (("passes", "breaks"), 2)],
+    [
+        (("passes",), 0),
+        (("passes", "fails", "breaks"), 1),
+        (("passes", "breaks", "undecided"), 2),
+        (("passes", "undecided"), 10),
+    ],
 )
 def test_a_night_has_one_exit_code(begin: Begin, models: tuple[str, ...], status: int) -> None:
-    """What fails counts for more than what could not be measured."""
+    """What fails counts for more than what could not be measured, and that for more than what judged nothing."""
     write_plan(*models)
     code, printed = ended(begin())
     assert code == status, printed
@@ -160,6 +165,7 @@ def test_a_night_that_is_ended_ends_its_cells(begin: Begin, number: signal.Signa
     assert re.search(r"\| `hangs` \| `siso` \| broken \| \d+ s \| `ended with the night` \|", summary)
 
 
+@pytest.mark.long
 def test_what_ends_all_processes_of_a_night_leaves_nothing(begin: Begin, tmp_path: Path) -> None:
     """A job that is ended asks each of them to terminate: the board is given back, and nobody is left."""
     with running_farm(tmp_path) as farm:
@@ -177,6 +183,7 @@ def test_what_ends_all_processes_of_a_night_leaves_nothing(begin: Begin, tmp_pat
         assert not alive
 
 
+@pytest.mark.long
 def test_a_killed_night_gives_its_board_back(begin: Begin, tmp_path: Path) -> None:
     """After kill -9 of the night the board of the farm is free again within seconds."""
     with running_farm(tmp_path) as farm:
@@ -189,6 +196,7 @@ def test_a_killed_night_gives_its_board_back(begin: Begin, tmp_path: Path) -> No
         awaited(lambda: farm.is_free(place))
 
 
+@pytest.mark.long
 def test_two_nights_have_a_board_one_after_the_other(begin: Begin, tmp_path: Path) -> None:
     """The second waits for the first night's board, and both measure."""
     with running_farm(tmp_path) as farm:

@@ -274,6 +274,7 @@ def _bench_threads(path: Path, n_threads: int) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_llama_bench_is_placed_under_its_own_threads(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
     """Points of llama-bench follow ours, under the ceilings of as many threads as it had."""
     run = replace(RUN, survey=survey(1, 2))

@@ -61,6 +61,21 @@ LOOKING = (
     ["trace", "check"],
 )
 
+#: Commands that measure, each with something named that is not there, and the line that says so.
+MISTAKEN = (
+    *(([command, "--model=llama-9-q8_0"], "llama-9") for command in ("fidelity", "live", "overhead", "roofline")),
+    (["trace", "agree", "--model=llama-9-q8_0"], "llama-9"),
+    (["held-out", "--workload=llama-9-q8_0:16"], "llama-9"),
+    *(([command, "--scenario=lunch"], "lunch") for command in ("fidelity", "kernels", "live", "offload", "roofline")),
+    (["trace", "--model=smollm2-135m-l2-q8_0", "--scenario=lunch"], "lunch"),
+    (["trace", "--model=smollm2-135m-l2-q8_0", "--memory-limit=much"], "--memory-limit=much"),
+    (["trace", "--model=smollm2-135m-l2-q8_0", "--output=kept"], "kept: holds trace.pstrace"),
+    (["trace", "--output=kept", "--", "true"], "kept: holds trace.pstrace"),
+    (["trace", "--opencl", "--output=kept", "--", "true"], "--output=kept: holds the logs"),
+    (["fidelity", "--kernel=soup"], "--kernel=soup"),
+    (["roofline", "--sweep=soup"], "--sweep=soup"),
+)
+
 #: Measures until it is ended, on a device whose governor is in a tree.
 ENDLESS = """
 import sys, time
@@ -139,12 +154,35 @@ def test_a_device_that_somebody_has_is_not_measured(
     assert state.owner.user == "anna"
 
 
+@pytest.mark.parametrize(("arguments", "told"), MISTAKEN, ids=str)
+def test_a_mistake_is_said_before_the_device_is_asked_for(
+    arguments: list[str], told: str, locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for a device that somebody else has would else hear of it only then."""
+    monkeypatch.setattr("perfsuite.cli.trace_program.find_helper", lambda _: Path("helper"))
+    Path("kept").mkdir()
+    Path("kept", "trace.pstrace").touch()
+    Path("kept", "opencl-1.log").touch()
+    with held_by(locks, "anna"):
+        assert told in refused(arguments)
+
+
+def test_a_llama_cpp_that_is_not_there_is_said_before_the_device_is_asked_for(
+    locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the variable that names it."""
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "/nowhere")
+    with held_by(locks, "anna"):
+        assert "LLAMA_CPP_LIB_PATH: /nowhere: is no folder" in refused(["overhead"])
+
+
 @pytest.mark.parametrize("arguments", LOOKING, ids=" ".join)
 def test_who_only_looks_needs_no_device(arguments: list[str], locks: Path, capsys: Streams) -> None:
     """What is stored, published or computed is told while somebody measures."""
     with held_by(locks, "anna"):
-        assert main(arguments) == 0
+        status = main(arguments)
     out, err = capsys.readouterr()
+    assert status == 0 or (status, arguments) == (1, ["trace", "check"]), err  # 1: there is no eBPF here
     assert out
     assert "held by" not in err
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.device.fingerprint import _memory_bucket_gib, differences, governor, host_fingerprint
+from perfsuite.device.fingerprint import (
+    _memory_bucket_gib,
+    asked_fields,
+    differences,
+    governor,
+    host_fingerprint,
+    machine_fields,
+    without_engine,
+)
 
 CPUINFO = "processor\t: 0\nmodel name\t: A Processor @ 2 GHz\ncpu family\t: 6\nmodel\t\t: 85\nflags\t: a b\n"
 
@@ -88,3 +96,13 @@ def test_a_difference_is_told_with_both_values() -> None:
     """Old and new are told by name, a dash where there is none."""
     old, new = {"soc": "A", "threads": "2", "gone": "x"}, {"soc": "A", "threads": "1", "come": "y"}
     assert differences(old, new) == ("threads '2', now '1'", "gone 'x', now '-'", "come '-', now 'y'")
+
+
+def test_a_fingerprint_is_what_was_asked_for_what_the_machine_is_and_the_engine() -> None:
+    """Each field is one of the three; of an OpenCL platform the name was asked for, the version is the machine's."""
+    platform = {"opencl_platform": "A, B and C, OpenCL 3.0 X 5.0, Release", "opencl_driver": "5.0"}
+    asked = {"backend": "opencl", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16", "model": "m"}
+    fingerprint = {"soc": "A", "engine": "b123", **asked, **platform}
+    assert asked_fields(fingerprint) == {**asked, "opencl_platform": "A, B and C"}
+    assert machine_fields(fingerprint) == {"soc": "A", **platform}
+    assert without_engine(fingerprint) == {"soc": "A", **asked, **platform}

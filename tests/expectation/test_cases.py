@@ -18,6 +18,7 @@ from perfsuite.expectation.cases import (
     llama_workload,
     operator_cases,
     phase_cases,
+    recorded_operator_cases,
 )
 from perfsuite.expectation.graph import Settings, total_cost
 from perfsuite.expectation.op_cost import NO_COST, OpCost
@@ -27,6 +28,8 @@ from perfsuite.workload.catalog import names
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+
+from ..unknown_weights import write_unknown
 
 
 def workload(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
@@ -206,6 +209,24 @@ def test_an_architecture_without_a_graph_is_judged_by_phase(monkeypatch: pytest.
     found = phases(of)
     assert found[Phase.PREFILL].costs == found[Phase.DECODE].costs == found[Phase.END_TO_END].costs == ()
     assert found[Phase.SOFTMAX].costs
+
+
+def test_an_architecture_that_is_not_known_has_phases_without_a_forecast(tmp_path: Path) -> None:
+    """Its operators are those that were recorded before, of this workload and of the phases that the scenario has."""
+    path = write_unknown(tmp_path / "odd.gguf")
+    of = llama_workload(resolve(str(path), cache_dir=tmp_path), find_scenario("p16-g4"))
+    assert not of.has_known_graph
+    assert of.settings.flash_attn
+    assert [case.case_id for case in phase_cases(of)] == [
+        f"phase/odd/p16-g4/{phase}"
+        for phase in ("embedding", "prefill", "decode", "copy", "softmax", "sampling", "end_to_end")
+    ]
+    assert all(case.costs == () for case in phase_cases(of))
+    assert list(operator_cases(of)) == []
+    own = ("operator/odd/p16-g4/decode/mix/in", "operator/odd/p16-g4/prefill/rest")
+    others = ("operator/odd/siso/decode/mix", "operator/odd/p16-g4/copy/mix", "phase/odd/p16-g4/decode")
+    found = {case.case_id: (case.phase, case.role) for case in recorded_operator_cases(of, (*own, *others))}
+    assert found == {own[0]: (Phase.DECODE, "mix/in"), own[1]: (Phase.PREFILL, REST_ROLE)}
 
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "plm-1.8b"])

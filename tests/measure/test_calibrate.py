@@ -16,6 +16,7 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
+from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
 from perfsuite.expectation.timing.engine_times import EngineTimes, phase_operators
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
@@ -45,14 +46,16 @@ class Machine:
         self._payload = payload
         self.plans: list[Plan] = []
         self.runs: list[object] = []
+        self.n_tries: set[int] = set()
         #: The record of another model, which answers for every architecture.
         self.answers_with: dict[str, Any] | None = None
         #: Raised instead of an answer from this plan on.
         self.fails_at: int | None = None
 
-    def run(self, plan: Plan, profile: Profile, *, run: object) -> dict[str, Any]:
-        """Return what a worker would send; whoever should have run it is noted."""
+    def run(self, plan: Plan, profile: Profile, *, n_tries: int, run: object) -> dict[str, Any]:
+        """Return what a worker would send; whoever should have run it, and how often at most, is noted."""
         self.plans.append(plan)
+        self.n_tries.add(n_tries)
         self.runs.append(run)
         if self.fails_at is not None and len(self.plans) >= self.fails_at:
             raise MeasurementError("disturbed")
@@ -92,10 +95,13 @@ def run(engine: Engine, tmp_path: Path) -> CalibrationRun:
         engine=engine,
         profile=find_profile("host"),
         n_threads=2,
-        cache_dir=tmp_path,
-        types=TYPES,
-        n_rounds=3,
+        plan=standard_plan(TYPES, tmp_path / "models"),
     )
+
+
+def with_rounds(run: CalibrationRun, n_rounds: int, *, seed: int = 0) -> CalibrationRun:
+    """Return the run with another number of rounds."""
+    return replace(run, plan=replace(run.plan, n_rounds=n_rounds), seed=seed)
 
 
 def quiet(text: str) -> None:
@@ -177,7 +183,7 @@ def test_a_graph_that_the_expectation_does_not_have_ends_it(
     name = "-".join((reference_architectures()[0][0].name, reference_architectures()[0][1]))
     expected = len(operators_of(name, 96, Phase.PREFILL))
     with pytest.raises(MeasurementError) as caught:
-        calibrate(replace(run, n_rounds=1), quiet)
+        calibrate(with_rounds(run, 1), quiet)
     computed = len(EngineRecord.from_plain(stored_payload["engine"]).evaluations[0].ends_ns)
     assert str(caught.value) == (
         f"calibration: prefill computed {computed} operators, expected {expected}; "
@@ -203,7 +209,7 @@ def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun
 
 def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
     """Operators and architectures run where the board runs them, with the files and the cache that are there."""
-    calibrate(replace(run, n_rounds=1), quiet)
+    calibrate(with_rounds(run, 1), quiet)
     assert machine.runs == [run.board.run] * (1 + len(reference_architectures()))
     assert {plan.cache_dir for plan in (*machine.operator_plans, *machine.llama_plans)} == {str(tmp_path / "board")}
     assert {Path(plan.gguf_path).parent for plan in machine.llama_plans} == {tmp_path / "board" / "models"}
@@ -211,9 +217,9 @@ def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_pa
 
 def test_the_orders_follow_from_the_seed(machine: Machine, run: CalibrationRun) -> None:
     """The same seed measures in the same orders, another in others."""
-    calibrate(replace(run, n_rounds=1), quiet)
-    calibrate(replace(run, n_rounds=1), quiet)
-    calibrate(replace(run, n_rounds=1, seed=1), quiet)
+    calibrate(with_rounds(run, 1), quiet)
+    calibrate(with_rounds(run, 1), quiet)
+    calibrate(with_rounds(run, 1, seed=1), quiet)
     first, second, other = (plan.shapes for plan in machine.operator_plans)
     assert first == second != other
 
@@ -221,10 +227,23 @@ def test_the_orders_follow_from_the_seed(machine: Machine, run: CalibrationRun) 
 def test_progress_is_told(machine: Machine, run: CalibrationRun) -> None:
     """There is a line for the operators and for each architecture of each round."""
     lines: list[str] = []
-    calibrate(replace(run, n_rounds=2), lines.append)
+    calibrate(with_rounds(run, 2), lines.append)
     assert len(lines) == 2 * (1 + len(reference_architectures()))
     assert lines[0] == f"round 1 of 2: {len(standard_shapes(TYPES))} operators"
     assert lines[-1].startswith("round 2 of 2: calibration-")
+
+
+def test_a_quick_one_measures_its_plan_alone(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
+    """It has the operators and the architectures of its plan, a prompt of the workload's length, and is marked."""
+    workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=tmp_path), find_scenario("siso"))
+    plan = quick_plan(workload, tmp_path / "models")
+    found = calibrate(replace(run, plan=plan), quiet)
+    assert len(machine.plans) == plan.n_steps
+    assert all(set(each.shapes) == set(plan.shapes) for each in machine.operator_plans)
+    assert {each.n_prompt for each in machine.llama_plans} == {64}
+    assert machine.n_tries == {plan.n_tries}
+    assert found.is_quick
+    assert Calibration.from_plain(json.loads(json.dumps(found.to_plain()))) == found
 
 
 @pytest.mark.parametrize("fails_at", [1, 2, 7])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,18 @@ def test_a_board_has_its_own(tmp_path: Path) -> None:
     assert find(tmp_path) is None
     assert store_calibration(CALIBRATION, BUILD, tmp_path) != mine
     assert find(tmp_path) == CALIBRATION
+
+
+def test_a_quick_one_takes_no_place_of_a_whole_one(tmp_path: Path) -> None:
+    """What was measured for one workload is found for that alone, and lies beside what was measured for all."""
+    quick = replace(CALIBRATION, points=CALIBRATION.points[:5], is_quick=True)
+    store_calibration(quick, BUILD, tmp_path, quick_for="one")
+    assert find(tmp_path) is None
+    store_calibration(CALIBRATION, BUILD, tmp_path)
+    store_calibration(quick, BUILD, tmp_path, quick_for="one")
+    assert find(tmp_path) == CALIBRATION
+    assert find_calibration(FINGERPRINT, BUILD, 2, tmp_path, quick_for="one") == quick
+    assert find_calibration(FINGERPRINT, BUILD, 2, tmp_path, quick_for="another") is None
 
 
 def test_this_machine_keeps_the_file_that_it_had() -> None:

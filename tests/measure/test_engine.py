@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import EngineError
-from perfsuite.measure.engine import ENGINE_LIBRARIES, engine_build_id, find_engine, library_build_id
+from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, engine_build_id, find_engine, library_build_id
 
 _NOTE_SECTION, _OTHER_SECTION = 7, 1
 
@@ -105,7 +106,7 @@ def test_the_engines_id_follows_each_library(built: Path) -> None:
 def test_an_engine_is_found_in_a_folder(built: Path) -> None:
     """A folder of libraries with headers beside it is an engine, and a mapped ``.so.0`` goes before a ``.so``."""
     engine = find_engine(built)
-    assert engine.include_dir == built.parent / "include"
+    assert engine.include_dirs == (built.parent / "include",)
     assert engine.library("libllama") == built / "libllama.so"
     (built / "libllama.so.0").write_bytes(b"libllama")
     assert engine.library("libllama") == built / "libllama.so.0"
@@ -116,7 +117,7 @@ def test_the_installed_engine_is_whole() -> None:
     """llama-cpp-python brings libraries, headers and a build id."""
     engine = find_engine()
     assert all(engine.library(name).is_file() for name in ENGINE_LIBRARIES)
-    assert (engine.include_dir / "ggml-backend.h").is_file()
+    assert (engine.include_dirs[0] / "ggml-backend.h").is_file()
     assert int(engine.build_id, 16) >= 0
 
 
@@ -133,10 +134,20 @@ def _id_of(folder: Path) -> str:
     return engine_build_id({name: folder / f"{name}.so" for name in ENGINE_LIBRARIES})
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """A missing folder is an EngineError that names it and the variable to mend."""
-    with pytest.raises(EngineError, match=r"nowhere: no such directory .* LLAMA_CPP_LIB_PATH"):
-        find_engine(tmp_path / "nowhere")
+def test_an_engine_is_read_from_its_plain_form(built: Path) -> None:
+    """So is one of before, which names one folder of headers."""
+    engine = find_engine(built)
+    plain = json.loads(json.dumps(engine.to_plain()))
+    assert Engine.from_plain(plain) == engine
+    (include,) = plain.pop("include_dirs")
+    assert Engine.from_plain({**plain, "include_dir": include}) == engine
+
+
+def test_backends_that_are_loaded_by_processor_are_named(built: Path) -> None:
+    """A build with one CPU backend for each kind of processor is refused with the option that makes a single one."""
+    (built / "libggml-cpu.so").rename(built / "libggml-cpu-haswell.so")
+    with pytest.raises(EngineError, match=r"libggml-cpu\.so is not there; build it with -DGGML_BACKEND_DL=OFF"):
+        find_engine(built)
 
 
 @pytest.mark.parametrize("name", ENGINE_LIBRARIES)
@@ -150,7 +161,9 @@ def test_a_library_that_is_not_there_is_named(built: Path, name: str) -> None:
 def test_headers_that_are_not_there_are_told(built: Path) -> None:
     """An engine without both headers is refused: nothing could be compiled against it."""
     (built.parent / "include" / "ggml.h").unlink()
-    with pytest.raises(EngineError, match=r"no llama\.h and ggml\.h"):
+    with pytest.raises(
+        EngineError, match=r"no llama\.h and ggml\.h of this build, neither in include/ nor in ggml/include/"
+    ):
         find_engine(built)
 
 
@@ -158,7 +171,7 @@ def test_a_library_that_cannot_be_read_is_named(built: Path) -> None:
     """What cannot be read is an EngineError with the path and the system's reason."""
     engine = replace(find_engine(built), library_dir=built.parent)
     with pytest.raises(EngineError, match=r"include: cannot be read \(Is a directory\)"):
-        library_build_id(engine.include_dir)
+        library_build_id(engine.include_dirs[0])
 
 
 def test_no_llama_cpp_python_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

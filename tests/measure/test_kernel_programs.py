@@ -12,8 +12,9 @@ import pyopencl as cl
 import pytest
 
 from perfsuite.errors import OpenClError
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import KernelLaunch
-from perfsuite.measure.kernel_programs import KERNELS_DIR, KernelPrograms
+from perfsuite.measure.kernel_programs import KernelPrograms
 
 CONTEXT: Any = SimpleNamespace(devices=[SimpleNamespace(name="Fake GPU ")])
 LAUNCH = KernelLaunch(source="pointwise.cl", entry="add", inputs=(), scalars=(), global_size=(1,), expected=np.zeros(1))
@@ -91,3 +92,19 @@ def test_missing_source(built: list[str], tmp_path: Path) -> None:
 
     with pytest.raises(OpenClError, match=r"prelude\.cl: No such file"):
         programs.kernel(LAUNCH)
+
+
+def test_what_is_built_is_kept_for_the_next_process(
+    built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next one builds from the binary; another source, or other options, from the source again."""
+    made: list[tuple[object, ...]] = []
+    monkeypatch.setattr(_FakeProgram, "__init__", lambda self, context, *of: made.append(of))
+    monkeypatch.setattr(_FakeProgram, "build", lambda self, options: None)
+    monkeypatch.setattr(_FakeProgram, "get_info", lambda self, info: [b"binary"], raising=False)
+    for defines in ((), (), (("GROUP", 64),)):
+        programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path, built_dir=tmp_path)
+        programs.kernel(replace(LAUNCH, defines=defines))
+    source = made[0]
+    assert made == [source, (CONTEXT.devices, [b"binary"]), source]
+    assert len(list(tmp_path.glob("*.bin"))) == 2

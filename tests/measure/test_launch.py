@@ -26,6 +26,7 @@ from perfsuite.measure.plan import (
 )
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
+from perfsuite.workload.weights import resolve
 
 from .conftest import Child
 
@@ -55,6 +56,16 @@ def test_times_of_an_evaluation_are_in_order_and_inside_their_phase(small_plan: 
         assert each.first_start_ns is not None
         times = (span.start_ns, each.launch_ns, each.first_start_ns, *each.ends_ns, span.end_ns)
         assert list(times) == sorted(times)
+
+
+def test_a_model_that_only_the_engine_knows_is_recorded(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """Operators are there by the engine's own names: the file is the small one, under another architecture's name."""
+    path = tmp_path / "odd.gguf"
+    path.write_bytes(Path(small_plan.gguf_path).read_bytes().replace(b"llama", b"gemma"))
+    assert resolve(str(path), cache_dir=tmp_path).known_architecture is None
+    samples = replicate_samples(record_of(small_plan, gguf_path=str(path)))
+    assert {"embd", "inp_scaled", "ffn_geglu", "result_output"} <= set(samples.operator_ns[Phase.DECODE])
+    assert samples.phase_ns[Phase.EMBEDDING] > 0
 
 
 @pytest.mark.parametrize("n_depth", [0, 40])
@@ -164,7 +175,7 @@ def test_a_file_that_cannot_be_loaded_is_one_line(small_plan: LlamaPlan, tmp_pat
     ("changes", "message"),
     [
         ({"engine_build_id": "0" * 16}, r"holds build [0-9a-f]{16}, the plan was made for 0{16}"),
-        ({"library_dir": "/nowhere"}, r"/nowhere: no such directory of llama\.cpp libraries"),
+        ({"library_dir": "/nowhere"}, r"/nowhere: is no folder"),
         ({"type_k": "q9_9"}, r"no ggml type is called 'q9_9'"),
         ({"type_v": "q8_0", "flash_attn": False}, r"cannot make a context of 256 tokens: .*flash_attn"),
         ({"recorder": "dance"}, r"recorder 'dance' is not known"),
@@ -290,7 +301,7 @@ def test_a_worker_gets_its_plan_and_the_environment(child: Child, tmp_path: Path
 def test_the_environment_names_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """LLAMA_CPP_LIB_PATH chooses the engine; empty or unset it is the installed one."""
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(tmp_path / "other"))
-    with pytest.raises(EngineError, match=r"other: no such directory"):
+    with pytest.raises(EngineError, match=r"^LLAMA_CPP_LIB_PATH: .*other: is no folder"):
         environment_engine()
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "")
     named = environment_engine()

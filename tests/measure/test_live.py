@@ -145,6 +145,7 @@ def test_a_run_ends_the_same_whoever_listens(how: str, small_plan: LlamaPlan, pa
     assert not path.exists()
 
 
+@pytest.mark.long
 def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path) -> None:
     """A stream that ends without its end record is an error."""
     plan = TurnsPlan(llama=replace(small_plan, live_socket=str(path)))

@@ -113,6 +113,7 @@ def test_vram_is_kept_at_its_most(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watch.vram == Vram(n_bytes=9)
 
 
+@pytest.mark.long
 def test_a_run_takes_what_is_predicted(engine: Engine, small_plan: LlamaPlan, tmp_path: Path) -> None:
     """Mapped weights within 5 MiB, the rest within 10 MiB: libraries' pages and the engine's own bookkeeping."""
     weights = resolve(small_plan.gguf_path, cache_dir=tmp_path)

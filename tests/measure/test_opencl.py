@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.opencl import has_enough
 from perfsuite.measure.opencl_platform import opencl_environment
@@ -56,7 +56,7 @@ import json, sys
 from pathlib import Path
 from perfsuite.errors import OpenClError
 from perfsuite.measure import kernel_launches
-from perfsuite.measure.opencl import KernelBench, measure_kernels
+from perfsuite.measure.opencl import KernelBench
 from perfsuite.measure.opencl_platform import choose_device
 from perfsuite.workload.kernel_catalog import KernelCase
 
@@ -64,12 +64,15 @@ wanted = json.loads(sys.argv[1])
 try:
     folders = {name: Path(wanted[name]) for name in ("kernels_dir", "log_dir")}
     cases = [KernelCase.from_id(case_id) for case_id in wanted["case_ids"]]
-    if wanted["tuning"] is None:
-        records = measure_kernels(cases, platform=None, repetitions=wanted["repetitions"], seed=0, **folders)
+    tuning = wanted["tuning"] and getattr(kernel_launches, wanted["tuning"])
+    bench = KernelBench(choose_device(None), tuning=tuning, **folders)
+    timed = {"repetitions": wanted["repetitions"], "seed": 0}
+    if wanted["old"] is None:
+        pairs = [(bench.measure(case, **timed),) for case in cases]
     else:
-        bench = KernelBench(choose_device(None), tuning=getattr(kernel_launches, wanted["tuning"]), **folders)
-        records = [bench.measure(case, repetitions=wanted["repetitions"], seed=0) for case in cases]
-    answer = {"records": [record.to_plain() for record in records]}
+        beside = {"old_kernels_dir": Path(wanted["old"]), "leader": 1}
+        pairs = [bench.measure_pair(case, **timed, **beside) for case in cases]
+    answer = {"records": [[record.to_plain() for record in sides] for sides in pairs]}
 except OpenClError as error:
     answer = {"error": str(error)}
 print(json.dumps(answer))
@@ -82,6 +85,7 @@ def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any
         "tuning": "CPU_TUNING",
         "kernels_dir": str(KERNELS_DIR),
         "repetitions": 0,
+        "old": None,
         **changed,
     }
     child = subprocess.run(
@@ -98,9 +102,15 @@ def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any
 
 
 def _measure(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, KernelRecord]:
+    return {case_id: records[-1] for case_id, records in _sides(environment, case_ids, **changed).items()}
+
+
+def _sides(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, list[KernelRecord]]:
+    """Return the records of each case: its own, or in pairs those of old and new."""
     answer = _run(environment, case_ids, **changed)
     assert "error" not in answer, answer["error"]
-    return {plain["case_id"]: KernelRecord.from_plain(plain) for plain in answer["records"]}
+    found = [[KernelRecord.from_plain(plain) for plain in sides] for sides in answer["records"]]
+    return {sides[0].case_id: sides for sides in found}
 
 
 @pytest.fixture(scope="module")
@@ -120,19 +130,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mappi
     return environment
 
 
-@pytest.fixture(scope="module", params=["CPU_TUNING", "GPU_TUNING"])
-def awkward(environment: Mapping[str, str], log_dir: str, request: pytest.FixtureRequest) -> dict[str, KernelRecord]:
-    """The records of the awkward shapes, with the work cut for a CPU and for a GPU."""
-    case_ids = [f"kernel/{name}" for name in AWKWARD]
-    return _measure(environment, case_ids, log_dir=log_dir, tuning=request.param)
-
-
-@pytest.mark.parametrize("name", AWKWARD)
-def test_awkward_shape(awkward: dict[str, KernelRecord], name: str) -> None:
-    """A kernel computes every value of its output, and only those, at a shape that fits no tile."""
-    record = awkward[f"kernel/{name}"]
-
-    assert record.is_correct, f"error norm {record.error_norm:.3g}, tolerance {record.tolerance:.3g}"
+@pytest.mark.parametrize("tuning", ["CPU_TUNING", "GPU_TUNING"])
+def test_awkward_shapes(environment: Mapping[str, str], log_dir: str, tuning: str) -> None:
+    """Kernels compute every value of their output, and only those, at shapes that fit no tile."""
+    records = _measure(environment, [f"kernel/{name}" for name in AWKWARD], log_dir=log_dir, tuning=tuning)
+    wrong = {id: f"{each.error_norm:.3g} > {each.tolerance:.3g}" for id, each in records.items() if not each.is_correct}
+    assert wrong == {}
+    assert len(records) == len(AWKWARD)
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +186,19 @@ def test_forgotten_and_stray_values(environment: Mapping[str, str], log_dir: str
     assert record.error_norm == math.inf
     assert not record.is_correct
     assert record.end_ns == ()
+
+
+def test_old_and_new_sources_take_turns(environment: Mapping[str, str], log_dir: str, tmp_path: Path) -> None:
+    """Each side is compiled from its own sources and timed as often, a launch of one between launches of the other."""
+    case_id = "kernel/add/count1009/f32"
+    old = _planted(tmp_path, (ADD, "if (i < count) out[i] = a[i] - b[i];"))
+    sides = _sides(environment, [case_id], log_dir=log_dir, repetitions=6, old=str(KERNELS_DIR))[case_id]
+    assert [(each.is_correct, len(each.end_ns)) for each in sides] == [(True, 6)] * 2
+    order = sorted((start_ns, side) for side, each in enumerate(sides) for start_ns in each.start_ns)
+    assert [side for _, side in order] == [1, 0, 0, 1] * 3
+    wrong, right = _sides(environment, [case_id], log_dir=log_dir, repetitions=6, old=old)[case_id]
+    assert (wrong.is_correct, right.is_correct) == (False, True)
+    assert wrong.end_ns == right.end_ns == ()
 
 
 def test_wrong_value(environment: Mapping[str, str], log_dir: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Resource
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.opencl_ceilings import standard_working_sets
 from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment

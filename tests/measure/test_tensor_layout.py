@@ -81,22 +81,22 @@ def test_a_damaged_cache_is_told(engine: Engine, engine_cache: Path, tmp_path: P
 
 def test_missing_headers_are_told(engine: Engine, tmp_path: Path) -> None:
     """A folder without ggml.h is refused with what should be in it, and a library that is not there as well."""
-    with pytest.raises(NativeBuildError, match=r"ggml\.h: is not there; name the folder"):
-        layout_of(tmp_path, engine.library("libggml-base"), tmp_path)
+    with pytest.raises(NativeBuildError, match=r"ggml\.h is not there; name its folder"):
+        layout_of((tmp_path,), engine.library("libggml-base"), tmp_path)
     with pytest.raises(EngineError, match="libggml-none"):
-        layout_of(engine.include_dir, tmp_path / "libggml-none.so", tmp_path)
+        layout_of(engine.include_dirs, tmp_path / "libggml-none.so", tmp_path)
 
 
 def test_headers_of_another_build_are_refused(engine: Engine, engine_cache: Path, tmp_path: Path) -> None:
     """With one more field everything behind it would be read from the wrong place: the library's tensors show it."""
     include = tmp_path / "include"
-    shutil.copytree(engine.include_dir, include)
+    shutil.copytree(engine.include_dirs[0], include)
     header = (include / "ggml.h").read_text()
     field = "        struct ggml_backend_buffer * buffer;\n"
     assert header.count(field) == 1
     (include / "ggml.h").write_text(header.replace(field, field + "        int64_t added;\n"))
     with pytest.raises(NativeBuildError, match=r"does not look as its headers say.*name those of its own build"):
-        layout_of(include, engine.library("libggml-base"), engine_cache)
+        layout_of((include,), engine.library("libggml-base"), engine_cache)
 
 
 def test_the_engines_own_process_is_accepted(

@@ -29,6 +29,19 @@ def test_turns_come_in_blocks(leader: int, order: tuple[int, ...]) -> None:
     assert turn_order(4, leader) == order
 
 
+@pytest.mark.parametrize("leader", [0, 1])
+def test_the_leader_is_started_first(leader: int, small_plan: LlamaPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the later process lacks falls on both sides equally often."""
+    plans = [replace(small_plan, seed=seed) for seed in (0, 1)]
+
+    def start(plan: TurnsPlan, *_: object, **__: object) -> None:
+        raise MeasurementError(f"started {plan.llama.seed}")
+
+    monkeypatch.setattr("perfsuite.measure.turns.start_worker", start)
+    with pytest.raises(MeasurementError, match=f"started {leader}"):
+        run_in_turns((TurnsPlan(llama=plans[0]), TurnsPlan(llama=plans[1])), n_turns=2, leader=leader)
+
+
 def test_two_workers_never_run_at_once(small_plan: LlamaPlan) -> None:
     """The turns of both lie one after the other, in the order asked for, and every turn is recorded whole."""
     plans = (TurnsPlan(llama=small_plan), TurnsPlan(llama=small_plan))

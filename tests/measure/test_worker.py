@@ -152,7 +152,8 @@ def test_the_sentinels_run_after_the_engine_was_closed(sentinels: list[str], mon
 
 def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Replicates of the kernels have sentinels too."""
-    monkeypatch.setattr("perfsuite.measure.opencl.measure_kernels", lambda cases, **_: sentinels.append("run") or [])
+    monkeypatch.setattr("perfsuite.measure.opencl_platform.choose_device", lambda platform: None)
+    monkeypatch.setattr("perfsuite.measure.opencl.KernelBench", lambda device, **_: sentinels.append("run"))
     payload = _RUNNERS[KernelPlan](
         KernelPlan(case_ids=(), platform=None, n_repetitions=1, seed=0, log_dir="/log", cache_dir="/cache", n_threads=2)
     )

@@ -23,7 +23,7 @@ def build_traced_llama(engine: Engine, folder: Path) -> Path:
     library_dir = engine.library_dir
     libraries = [str(engine.library(name)) for name in ("libllama", "libggml", "libggml-base", "libggml-cpu")]
     paths = f"-Wl,--disable-new-dtags,-rpath,$ORIGIN:{library_dir},-rpath-link,{library_dir}"
-    command = [compiler, f"-I{engine.include_dir}", str(SOURCE), "-o", str(program), *libraries, paths]
+    command = [compiler, *engine.include_flags, str(SOURCE), "-o", str(program), *libraries, paths]
     subprocess.run(command, check=True, timeout=120)
     return program
 

@@ -13,6 +13,7 @@ from perfsuite.measure.engine import Engine, find_engine
 from .conftest import NativeToolchain, run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sanitize", ["address,undefined", "thread"])
 def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path: Path, sanitize: str) -> None:
     """The native tests pass with every access, every undefined operation and every race reported as an error."""
@@ -23,7 +24,7 @@ def test_native_tests_pass_under_sanitizers(toolchain: NativeToolchain, tmp_path
         build,
         PERFSUITE_BUILD_TESTS="ON",
         PERFSUITE_SANITIZE=sanitize,
-        PERFSUITE_ENGINE_INCLUDE=str(engine.include_dir) if engine else "",
+        PERFSUITE_ENGINE_INCLUDE=";".join(map(str, engine.include_dirs)) if engine else "",
         PERFSUITE_ENGINE_LIBRARY_DIR=str(engine.library_dir) if engine else "",
     )
     output = run([toolchain.ctest, "--test-dir", str(build), "--output-on-failure", "--no-tests=error"])

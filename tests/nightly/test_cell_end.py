@@ -112,3 +112,14 @@ def test_a_place_is_blamed_where_a_run_broke_on_it_by_itself(tmp_path: Path) -> 
     assert end_of(tmp_path, 4, log="ERROR: lost\n").blames_its_place
     assert not end_of(tmp_path, 4, stopped="ended with the night").blames_its_place
     assert not end_of(tmp_path, 0, "invalid").blames_its_place
+
+
+def test_a_cell_that_judged_nothing_is_measured_and_says_so(tmp_path: Path) -> None:
+    """Exit code 10 of comparable cases needs no second attempt; of invalid ones it does, as with any other code."""
+    (tmp_path / "undecided").mkdir()
+    (tmp_path / "invalid").mkdir()
+    end = end_of(tmp_path / "undecided", 10, "inconclusive", "incomparable")
+    assert (end.ending, end.is_unjudged, end.why) == (Ending.MEASURED, True, "nothing could be judged")
+    broken = end_of(tmp_path / "invalid", 10, "invalid")
+    assert (broken.ending, broken.is_unjudged) == (Ending.BROKEN, False)
+    assert broken.why == "no case is valid: the board was busy, hot or unstable"

@@ -94,6 +94,7 @@ def test_a_night_that_takes_too_long_begins_no_more_cells(run_night: RunNight) -
     assert time.monotonic() - began_s < 30
 
 
+@pytest.mark.long
 def test_nights_contend_for_a_board_of_a_farm(tmp_path: Path, run_night: RunNight) -> None:
     """Two lanes on one board come one after the other; with two boards they are side by side; all is given back."""
     with running_farm(tmp_path) as farm:
@@ -111,6 +112,7 @@ def test_nights_contend_for_a_board_of_a_farm(tmp_path: Path, run_night: RunNigh
         assert all(map(farm.is_free, [single, *pool]))
 
 
+@pytest.mark.long
 def test_waiting_for_a_board_is_not_held_against_a_cell(tmp_path: Path, run_night: RunNight) -> None:
     """Its limit counts from the board on, however long others had that."""
     with running_farm(tmp_path) as farm:
@@ -128,6 +130,7 @@ def test_waiting_for_a_board_is_not_held_against_a_cell(tmp_path: Path, run_nigh
         assert ends["busy/passes-siso"].ending is Ending.MEASURED
 
 
+@pytest.mark.long
 def test_a_board_that_loses_its_link_is_set_aside_for_the_night(tmp_path: Path, run_night: RunNight) -> None:
     """It breaks one cell, which is measured on another board of the pool the second time, as are all others."""
     with running_farm(tmp_path) as farm:

@@ -157,3 +157,9 @@ def test_a_long_wait_is_told_in_plain_digits(tmp_path: Path) -> None:
     """pytest's option takes no exponent."""
     plan = read(tmp_path, WHOLE.replace('wait = "30m"', 'wait = "720h"'))
     assert "--perf-wait=2592000s" in plan.cells[0].arguments
+
+
+def test_quiet_may_be_waited_for(tmp_path: Path) -> None:
+    """How long a night waits for a board is its own business; how long a run waits for quiet is the plan's."""
+    plan = read(tmp_path, WHOLE.replace('"--threads=4"', '"--perf-wait-quiet=5m"'))
+    assert plan.cells[2].arguments[-1] == "--perf-wait-quiet=5m"

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,16 @@ import scipy.optimize  # before pytester's runs, which forget modules that canno
 import scipy.stats  # noqa: F401
 
 # What runs of the plugin import on their own they forget again, and what is replaced here would be another copy.
+import perfsuite.plugin.hooks
+import perfsuite.plugin.run_end
 import perfsuite.plugin.run_outputs
+import perfsuite.plugin.statuses
 import perfsuite.report.history
 import perfsuite.report.page.render  # noqa: F401
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.memory.comparison import MemoryRecord
+from perfsuite.measure.competition import Competition
 from perfsuite.measure.plan import (
     DevicesPlan,
     IndependentPlan,
@@ -39,6 +44,9 @@ from perfsuite.report.run_file import RunFile
 
 from ..synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
 from .fake_opencl import FakeOpenCl, replace_opencl
+
+for _plugin in entry_points(group="pytest11"):  # each run loads them all, and labgrid's takes most of a second
+    _plugin.load()
 
 #: The competition in a worker that had none.
 QUIET = {"wall_ns": 10**9, "running_ns": 2 * 10**9, "waiting_ns": 10**6, "steal_ratio": 0.0, "others_ratio": 0.0}
@@ -87,9 +95,14 @@ class FakeDevice:
     payload: Mapping[str, Any]
     #: Factors on the time of operators, by role; "" is every operator.
     slowdown: dict[str, float] = field(default_factory=dict)
+    #: How much slower each kernel is than its old side, by case id.
+    kernel_slowdown: dict[str, float] = field(default_factory=dict)
     #: An operator that the old side of a pair calls by another name.
     renamed_op: str | None = None
     contended: bool = False
+    #: Looks at the competition so far, and after how many of them it is over; None never.
+    n_looks: int = 0
+    n_busy_looks: int | None = None
     opencl_error: Exception | None = None
     kernel_error: Exception | None = None
     wrong_kernels: bool = False
@@ -181,6 +194,13 @@ class FakeDevice:
         slowed = stretched(record, self.slowdown if is_new else {}, noise=self._random.uniform(1.0, 1.001))
         return {"engine": slowed.to_plain(), "contention": self._contention(), "peak_rss_bytes": 10**8}
 
+    def competition(self) -> Competition:
+        """Return who competes: a compiler, until it has been looked at as often as `n_busy_looks` says."""
+        self.n_looks += 1
+        if self.n_busy_looks is not None and self.n_looks > self.n_busy_looks:
+            self.contended = False
+        return Competition(others_ratio=0.4 if self.contended else 0.0, processors={"cc1plus": 1.9})
+
     def _contention(self) -> dict[str, Any]:
         return dict(_CONTENDED if self.contended else QUIET)
 
@@ -192,21 +212,20 @@ class FakeDevice:
     def _kernels(self, plan: KernelPlan) -> dict[str, Any]:
         if self.kernel_error:
             raise self.kernel_error
-        kernels = []
-        for case_id in plan.case_ids:
-            end = [int(10**8 * self._random.uniform(1.0, 1.001)) for _ in range(5)]
-            kernels.append(
-                {
-                    "case_id": case_id,
-                    "error_norm": 1.0 if self.wrong_kernels else 1e-7,
-                    "tolerance": 1e-5,
-                    "queued_ns": [1] * 5,
-                    "submit_ns": [2] * 5,
-                    "start_ns": [3] * 5,
-                    "end_ns": end,
-                }
-            )
-        return {"kernels": kernels, **self._circumstances()}
+        new = [self._kernel(case_id, self.kernel_slowdown.get(case_id, 1.0)) for case_id in plan.case_ids]
+        old = [self._kernel(case_id, 1.0) for case_id in plan.case_ids if plan.old_kernels_dir]
+        return {"kernels": new, "old_kernels": old, **self._circumstances()}
+
+    def _kernel(self, case_id: str, factor: float) -> dict[str, Any]:
+        return {
+            "case_id": case_id,
+            "error_norm": 1.0 if self.wrong_kernels else 1e-7,
+            "tolerance": 1e-5,
+            "queued_ns": [1] * 5,
+            "submit_ns": [2] * 5,
+            "start_ns": [3] * 5,
+            "end_ns": [int(10**8 * factor * self._random.uniform(1.0, 1.001)) for _ in range(5)],
+        }
 
     def _llama(self, _: LlamaPlan) -> dict[str, Any]:
         record = EngineRecord.from_plain(self.payload["engine"])
@@ -285,17 +304,25 @@ def fake_device(
 ) -> FakeDevice:
     """Replace every worker by a `FakeDevice`, the caches by a temporary folder, and the report by an empty page."""
     device = FakeDevice(payload=stored_payload)
+    monkeypatch.setattr("perfsuite.plugin.option_table.DEFAULT_CALIBRATION", "off")
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
     monkeypatch.setattr(
         "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
+    monkeypatch.setattr("perfsuite.measure.board.local_board.look_for_competition", device.competition)
     _replace_sweeps(monkeypatch, device, tmp_path)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     if "real_outputs" not in request.fixturenames:
         monkeypatch.setattr("perfsuite.plugin.run_outputs.write_report", _empty_page)
         monkeypatch.setattr("perfsuite.plugin.run_outputs.append_history", lambda run, history_dir: history_dir)
     return device
+
+
+@pytest.fixture
+def without_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the store hold nothing, so that stored times judge alone."""
+    monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.kept_folder", lambda self, engine_id: None)
 
 
 @pytest.fixture

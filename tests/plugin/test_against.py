@@ -14,6 +14,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 
 from .conftest import FakeDevice, stretched
 
@@ -107,10 +108,21 @@ def test_a_margin_of_a_marker_decides_pairs(pytester: pytest.Pytester, fake_devi
 def test_competition_makes_pairs_invalid(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """Pairs that had competition decide nothing, and the reason says so."""
     fake_device.contended = True
-    assert _run(pytester, "--against-args=threads=1").ret == 0
+    assert _run(pytester, "--against-args=threads=1").ret == NOTHING_JUDGED_EXIT
     cases = _cases(pytester)
     assert {case["outcome"] for case in cases.values()} == {"invalid"}
     assert "threads waited 50 %" in cases["decode"]["reason"]
+
+
+def test_pairs_wait_for_quiet_where_they_are_asked_to(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Two pairs show that the machine is busy; who competes is named, and what is quiet then is judged."""
+    fake_device.contended, fake_device.n_busy_looks = True, 2
+    result = _run(pytester, "--against-args=threads=1", "--perf-wait-quiet=60s")
+    assert result.ret == 0
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+    assert {case["n_pairs"] for case in _cases(pytester).values()} == {8}
+    assert len(fake_device.plans) == 2 * (2 + 8)
+    result.stdout.fnmatch_lines(["*llama: the machine was busy from the beginning: *cc1plus*"])
 
 
 def test_a_session_of_two_speeds_is_told(

@@ -105,6 +105,26 @@ def test_what_works_on_the_board_alone_says_so(pytester: pytest.Pytester, fake_d
     result.stderr.fnmatch_lines([f"ERROR: {name}: does not work over a link yet (ssh nowhere.invalid); *=local"])
 
 
+@pytest.mark.parametrize(
+    ("mistake", "line"),
+    [
+        ("--against=/nowhere", "--against: /nowhere: is no folder; *"),
+        ("--against-model=llama-9-q8_0", "--against-model: *llama-9*"),
+        ("--against-args=threads=0", "--against-args=threads=0: accepted are *"),
+        ("--perf-dir=taken/run", "*taken/run: cannot be written (Not a directory); choose --perf-dir"),
+    ],
+)
+def test_a_mistake_is_said_before_the_device_is_waited_for(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, mistake: str, line: str
+) -> None:
+    """Nobody waits for a device that somebody else has to learn of it; over a link, a build is looked for there."""
+    (pytester.path / "taken").touch()
+    monkeypatch.setattr(LocalBoard, "open", lambda _: pytest.fail("the device was asked for"))
+    result = run(pytester, "--perf-wait=1h", mistake)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {line}"])
+
+
 def test_the_opencl_backend_is_refused_over_a_link(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """As the other options."""
     result = run(pytester, "--perf-address=adb", "--backend=opencl")
@@ -284,6 +304,7 @@ def test_a_device_that_is_not_given_back_well_is_an_error(
     assert record(pytester).judgements
 
 
+@pytest.mark.long
 def test_the_agent_gives_the_cases_of_a_local_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -303,7 +324,8 @@ def test_the_agent_gives_the_cases_of_a_local_run(
 
     (pytester.path / "devices").mkdir()
     (pytester.path / "devices" / "busy.toml").write_text(_BUSY)
-    quick = ("--scenario=p16-g4", "--perf-replicates=2", "-k", "test_phase", "--perf-report=off", "--threads=1")
+    smallest = ("--model=smollm2-135m-l2-q8_0", "--scenario=p16-g4", "--threads=1", "-k", "test_phase")
+    quick = (*smallest, "--perf-replicates=2", "--perf-calibrate=off", "--perf-report=off")
     run(pytester, *quick, device="busy")
     here = record(pytester)
     monkeypatch.setattr(_CHOOSE, linked)
@@ -317,6 +339,7 @@ def test_the_agent_gives_the_cases_of_a_local_run(
     assert list(locks.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_board_is_measured_over_ssh(pytester: pytest.Pytester, board: NamespaceBoard) -> None:
     """From a profile that says how the board is reached to verdicts of its own, and nothing is left there."""
     reach = board.reach()
@@ -327,7 +350,7 @@ def test_a_board_is_measured_over_ssh(pytester: pytest.Pytester, board: Namespac
         f'identity_file = "{reach.identity_file}"\nknown_hosts_file = "{reach.known_hosts_file}"\n'
     )
     quick = ("--scenario=p16-g4", "--perf-replicates=2", "-k", "test_phase", "--perf-report=off")
-    result = run(pytester, *quick, device="desk-pi")
+    result = run(pytester, *quick, "--perf-calibrate=off", device="desk-pi")
     result.stdout.fnmatch_lines([f"perfsuite: device desk-pi (board *, {board.hostname})*"])
     found = record(pytester)
     assert found.device == "desk-pi"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -48,27 +46,6 @@ def test_a_run_without_a_farm_is_left_alone() -> None:
     assert FARM_BOARD_KEY not in config.stash
 
 
-#: What only a run on a farm, one that measures, and one with a link need.
-_OF_SOME_RUNS = (
-    "farm.",
-    "stability.sampler",
-    "stability.governing",
-    "stability.restore_file",
-    "target.",
-    "setup.suite",
-)
-
-
-def test_a_run_of_pytest_without_a_device_loads_neither_farm_nor_sensors() -> None:
-    """The plugin is loaded by every run of pytest where it is installed."""
-    script = "import sys, perfsuite.plugin; print(*sys.modules)"
-    line = [sys.executable, "-c", script]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
-    names = [name.removeprefix("perfsuite.device.") for name in done.stdout.split() if "perfsuite.device." in name]
-    assert "profile" in names
-    assert not [name for name in names if name.startswith(_OF_SOME_RUNS)]
-
-
 @pytest.mark.parametrize(
     ("options", "profile", "told"),
     [
@@ -84,6 +61,7 @@ def test_what_no_farm_can_do_is_refused(options: dict[str, object], profile: Pro
         on_board(Config(**options), profile)
 
 
+@pytest.mark.long
 def test_a_run_has_its_board_until_pytest_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The profile leads to the board, the stash says which, and the end gives it back."""
     with running_farm(tmp_path) as farm:

@@ -14,6 +14,7 @@ import pytest
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import find_profile
 from perfsuite.device.threads import default_threads
+from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.expectation.timing.case_times import case_forecasts
@@ -24,6 +25,7 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.launch import environment_engine
+from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
 from perfsuite.plugin.forecasts import Forecasts
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import replicate_samples
@@ -255,6 +257,80 @@ def test_pairs_need_no_forecast(pytester: pytest.Pytester, fake_device: FakeDevi
     result = _run(pytester, "--collect-only", f"--against={environment_engine().library_dir}")
     result.stdout.fnmatch_lines(["perfsuite: *in pairs against *"])
     result.stdout.no_fnmatch_line("*forecasts from*")
+
+
+@pytest.fixture
+def uncalibrated(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
+    """Return a device that answers the plans of a calibration too, by a law."""
+
+    def run(plan: Plan, **options: object) -> dict[str, Any]:
+        is_own = isinstance(plan, LlamaPlan) and "calibration-" in plan.gguf_path
+        if not is_own and not isinstance(plan, OperatorsPlan):
+            return fake_device.run(plan, **options)
+        fake_device.plans.append(plan)
+        return answer(plan)
+
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
+    monkeypatch.setattr(
+        "perfsuite.measure.board.local_board.materialize", lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf"
+    )
+    return fake_device
+
+
+_QUICK = ("--perf-calibrate=quick", "--perf-replicates=5")
+
+
+def _n_calibrating(device: FakeDevice) -> int:
+    return sum(isinstance(plan, OperatorsPlan) for plan in device.plans)
+
+
+def test_a_first_run_makes_a_quick_calibration_and_keeps_it(
+    pytester: pytest.Pytester, uncalibrated: FakeDevice
+) -> None:
+    """It comes before all else that is measured, gives forecasts an interval, and serves the next run."""
+    first = _run(pytester, *_QUICK)
+    first.stdout.fnmatch_lines(["perfsuite: forecasts from a quick calibration, which is made before *"])
+    assert isinstance(uncalibrated.plans[0], OperatorsPlan)
+    by_first = _cases(pytester)
+    assert by_first[PREFILL]["expected_upper_ns"] > by_first[PREFILL]["expected_ns"] > 0
+    upper_ns, limit_ns = (by_first[PREFILL][key] for key in ("expected_upper_ns", "limit_ns"))
+    assert limit_ns == pytest.approx(upper_ns * HOST.quick_tolerance_ratio["phase"], abs=2)
+    n_made = _n_calibrating(uncalibrated)
+    second = _run(pytester, *_QUICK)
+    second.stdout.fnmatch_lines(["perfsuite: forecasts from a quick calibration of 2*; 'perfsuite calibrate' *"])
+    assert _n_calibrating(uncalibrated) == n_made > 0
+    assert _cases(pytester)[PREFILL]["expected_ns"] == by_first[PREFILL]["expected_ns"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--perf-calibrate=off",), ("--collect-only", *_QUICK), ("-k", "test_kernel", *_QUICK), _QUICK],
+    ids=["off", "collect-only", "kernels", "stored"],
+)
+def test_no_quick_calibration_is_made(
+    pytester: pytest.Pytester, uncalibrated: FakeDevice, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Nor is one where it is turned off, nothing of the engine is measured, or a whole one is stored."""
+    if options == _QUICK:
+        _store(_calibration(1e6), tmp_path)
+    _run(pytester, *options)
+    assert _n_calibrating(uncalibrated) == 0
+
+
+def test_a_quick_calibration_that_fails_is_a_note(
+    pytester: pytest.Pytester, uncalibrated: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ceilings forecast then, the run goes on, and the next one tries again."""
+    monkeypatch.setattr("perfsuite.measure.calibrate.run_undisturbed", _disturbed)
+    result = _run(pytester, *_QUICK)
+    result.stdout.fnmatch_lines(["*quick calibration: disturbed; until there is one, ceilings alone forecast"])
+    case = _cases(pytester)[PREFILL]
+    assert case["expected_upper_ns"] is None
+    assert case["limit_ns"] == pytest.approx(case["expected_ns"] * HOST.forecast_tolerance_ratio["phase"], abs=10)
+
+
+def _disturbed(*_: object, **__: object) -> dict[str, Any]:
+    raise MeasurementError("disturbed")
 
 
 def _run_opencl(pytester: pytest.Pytester, fake: FakeOpenCl, kind: str) -> dict[str, dict[str, Any]]:

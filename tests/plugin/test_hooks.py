@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError
+from perfsuite.measure.board import local_board
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.report.run_reader import read_run_file
 
 from .conftest import FakeDevice
@@ -48,13 +52,14 @@ def test_an_equal_run_passes_against_its_baseline(pytester: pytest.Pytester, fak
     assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
 
 
+@pytest.mark.usefixtures("without_engines")
 def test_a_drift_of_the_whole_machine_is_no_regression(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """By the profile's own spread, a session in which everything takes a tenth longer is undecided, not regressed."""
+    """By the profile's own spread, a session that takes a tenth longer passes at what the spread resolves."""
     _run(pytester, "--baseline=record", "-k", "not kernel")
     fake_device.slowdown[""] = 1.1
     result = _run(pytester, "-k", "not kernel", "-o", "perf_session_spread=0.15")
     assert result.ret == 0
-    assert "regressed" not in {case["outcome"] for case in _cases(pytester).values()}
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
 
 
 def test_a_slower_operator_is_regressed_and_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -112,15 +117,64 @@ def test_a_faster_run_is_improved(pytester: pytest.Pytester, fake_device: FakeDe
     result.stdout.fnmatch_lines(["*2 passed*"])
 
 
-def test_other_threads_are_incomparable(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """A run with another number of threads names the field and both values, and does not pass."""
+def test_other_threads_are_new(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A run that was asked for another number of threads has a baseline of its own, and says of what it has none."""
     _run(pytester, "--baseline=record", "--threads=2", "-k", "test_phase")
     result = _run(pytester, "--threads=1", "-k", "test_phase")
     assert result.ret == 0
     cases = _cases(pytester)
+    assert {case["outcome"] for case in cases.values()} == {"new"}
+    assert all("no baseline with threads 1 yet; record" in case["reason"] for case in cases.values())
+    result.stdout.fnmatch_lines(["*7 new*"])
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_another_machine_is_incomparable(
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where stored times judge, a machine that is not what it was is named with both values, and no case passes."""
+    _run(pytester, "--baseline=record", "-k", "test_phase")
+    was = host_fingerprint()
+    monkeypatch.setattr(local_board, "host_fingerprint", lambda: {**was, "governor": "new"})
+    result = _run(pytester, "-k", "test_phase")
+    assert result.ret == NOTHING_JUDGED_EXIT
+    cases = _cases(pytester)
     assert {case["outcome"] for case in cases.values()} == {"incomparable"}
-    assert all("threads '2', now '1'" in case["reason"] for case in cases.values())
+    assert all(f"governor '{was['governor']}', now 'new'" in case["reason"] for case in cases.values())
     result.stdout.fnmatch_lines(["*7 incomparable*"])
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_a_pass_against_one_session_says_at_what(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """With the spread that stands in all cases pass at what it resolves; outcome, file and last lines say it."""
+    stated = ("-o", "perf_session_spread=0.15", "--perf-step-share=0", "-k", "test_phase")
+    _run(pytester, "--baseline=record", *stated)
+    result = _run(pytester, *stated)
+    cases = _cases(pytester).values()
+    assert {case["outcome"] for case in cases} == {"pass"}
+    assert all(case["resolution_ratio"] == pytest.approx(0.27, abs=0.002) for case in cases)
+    assert all("PASS at 27 %; default spread 15 %" in case["reason"] for case in cases)
+    line = "  7 passed at 27 %: nothing is slower by more; for 2 %, record again: *"
+    result.stdout.fnmatch_lines(["decode * pass at 27 %", "perfsuite: all 7 cases passed at 27 %", line])
+    _run(pytester, *stated, "-o", "perf_resolution=0.2")
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"inconclusive"}
+    _run(pytester, *stated, "-o", "perf_resolution=0.2", "--perf-resolution=0.4")
+    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_a_share_of_its_step_passes(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """An operator of a thousandth of decode that takes half as long again passes by its share, and fails without."""
+    _run(pytester, "--baseline=record", "-k", "not kernel")
+    fake_device.slowdown["attn_norm"] = 1.5
+    operator = "operator/smollm2-135m-l2-q8_0/siso/decode/attn_norm"
+    _run(pytester, "-k", "not kernel")
+    passed = _cases(pytester)[operator]
+    assert passed["outcome"] == "pass"
+    assert re.search(r" 0\.0\d+ % of decode: passes up to 0\.2 % of it;", passed["reason"])
+    assert passed["resolution_ratio"] == passed["margin_ratio"] > 0.5
+    _run(pytester, "-k", "not kernel", "--perf-step-share=0")
+    assert _cases(pytester)[operator]["outcome"] == "regressed"
 
 
 def test_strict_fails_what_is_not_decided(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -132,7 +186,7 @@ def test_competition_for_the_cores_is_invalid(pytester: pytest.Pytester, fake_de
     """Replicates whose threads waited are repeated, and when all did, no case passes."""
     fake_device.contended = True
     result = _run(pytester, "-k", "test_phase")
-    assert result.ret == 0
+    assert result.ret == NOTHING_JUDGED_EXIT
     assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
     result.stdout.fnmatch_lines(["*waited 50 % of the time (limit 2 %) for a processor*"])
 
@@ -321,8 +375,9 @@ def test_an_engine_without_opencl_is_told_before_anything_runs(
     assert fake_device.plans == []
 
 
-def test_another_build_of_the_same_version_is_compared(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """A patched build keeps its fingerprint; another released version does not."""
+@pytest.mark.usefixtures("without_engines")
+def test_another_engine_is_compared(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """A patched build says nothing of its engine; another released version is compared, too, and says both."""
     _run(pytester, "--baseline=record", "-k", "test_phase")
     engine = dict(fake_device.payload["engine"])
     fake_device.payload = {
@@ -336,7 +391,10 @@ def test_another_build_of_the_same_version_is_compared(pytester: pytest.Pytester
         "engine": {**engine, "engine_version": "llama 0.6.0, ggml 0.26.0 f00"},
     }
     _run(pytester, "-k", "test_phase")
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"incomparable"}
+    cases = _cases(pytester).values()
+    assert {case["outcome"] for case in cases} == {"pass"}
+    told = "; engine llama 0.5.0-dev, ggml 0.25.3 -> llama 0.6.0, ggml 0.26.0"
+    assert all(case["reason"].endswith(told) for case in cases)
 
 
 def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:
@@ -363,6 +421,8 @@ def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:
         (["--device=host", "--perf-inject=MUL_MAT=1", "--baseline=record"], "*slowed down on purpose*"),
         (["--device=host", "-o", "perf_margin=wide"], "*perf_margin = wide*"),
         (["--device=host", "-o", "perf_session_spread=7"], "*perf_session_spread = 7: expected a ratio*"),
+        (["--device=host", "--perf-step-share=some"], "*--perf-step-share=some: expected a ratio*, or 0 for none"),
+        (["--device=host", "-o", "perf_step_share=1"], "*perf_step_share = 1: expected a ratio*"),
         (["--device=host", "--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*"),
     ],
 )
@@ -419,19 +479,10 @@ def test_a_baseline_that_cannot_be_written_fails_the_run(
     result.stdout.fnmatch_lines(["perfsuite: error: *cannot be written (Permission denied)"])
 
 
-@pytest.mark.parametrize("arguments", [["-n", "1"], ["-n", "0", "--dist=load"]])
+@pytest.mark.parametrize("arguments", [["-n", "1"], ["--dist=load", "--tx=popen"]])
 def test_xdist_is_refused(pytester: pytest.Pytester, fake_device: FakeDevice, arguments: list[str]) -> None:
     """With --device, any use of xdist is a usage error."""
-    pytester.makeconftest(
-        """
-        def pytest_addoption(parser):
-            parser.addoption("-N", dest="unused")
-            parser.addoption("--numprocesses", "--nn", dest="numprocesses", type=int)
-            parser.addoption("--dist", default="no")
-        """
-    )
-    stand_in = ["--numprocesses", arguments[1], *arguments[2:]]
-    result = pytester.runpytest_inprocess("--device=host", *stand_in)
+    result = pytester.runpytest_inprocess("--device=host", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --device measures one thing at a time*"])
 

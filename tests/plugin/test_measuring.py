@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_few_replicates_are_judged_by_the_ceilings(
 ) -> None:
     """Three replicates between ceilings that fell by a fifth are INVALID; between level ones they are judged."""
     fake_device.sentinels = {"memory_ns": 1_000_000, "compute_ns": 1_000_000}
-    _run(pytester, "--perf-replicates=3", "-k", "test_phase")
+    _run(pytester, "--perf-replicates=3", "-k", "test_phase", "--baseline=off")
     assert "invalid" not in {each.outcome.value for each in read_run_file(pytester.path / "run").judgements}
     answer = fake_device.run
 
@@ -139,10 +140,11 @@ def test_a_run_to_its_end_is_not_interrupted(pytester: pytest.Pytester, fake_dev
 
 
 def test_replicates_before_an_interruption_are_judged(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Where they are enough, as in a whole run; the group that was not begun has no cases, and no test ran."""
     _run(pytester, "--baseline=record", "--perf-replicates=5")
+    shutil.rmtree(tmp_path / "cache" / "engines")
     fake_device.plans.clear()
     _interrupt_at(fake_device, monkeypatch, LlamaPlan, 6)
     run = _interrupted_run(pytester)
@@ -202,7 +204,7 @@ def test_an_interruption_during_the_tests_leaves_all_that_was_measured(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cases whose tests were not reached are judged as they would have been."""
-    whole = _run(pytester, "-k", "test_phase")
+    whole = _run(pytester, "-k", "test_phase", "--baseline=off")
     assert whole.ret == 0
     expected = {each.case_id for each in read_run_file(pytester.path / "run").judgements}
     monkeypatch.setattr("perfsuite.plugin.fixtures.Perf._conclude", _pressed)
@@ -235,7 +237,7 @@ def test_a_real_signal_ends_a_run_with_its_file(tmp_path: Path) -> None:
     answers = {"ceilings": CEILINGS, "contention": QUIET, "record": str(DATA / f"{STORED_MODEL}-siso.msgpack")}
     (tmp_path / "answers.json").write_text(json.dumps(answers))
     (tmp_path / "slow_workers.py").write_text(_SLOW_WORKERS)
-    own = ("--device=host", MODEL, "--perf-dir=run", "--baseline=record", "-k", "test_phase")
+    own = ("--device=host", MODEL, "--perf-dir=run", "--baseline=record", "--perf-calibrate=off", "-k", "test_phase")
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "slow_workers", "-p", "no:cacheprovider", *own],
         cwd=tmp_path,

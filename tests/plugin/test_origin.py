@@ -12,7 +12,7 @@ import pytest
 
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.plugin.origin import new_run_id, rerun_arguments
+from perfsuite.plugin.origin import chosen_cases, new_run_id, rerun_arguments
 
 from .conftest import FakeDevice
 
@@ -93,6 +93,7 @@ def test_what_a_configuration_adds_counts(pytester: pytest.Pytester, fake_device
 def test_the_arguments_measure_the_same_again(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """With the id of a case in brackets for -k they run that case alone, by the very same plan."""
     given = ("--device=host", MODEL, "--threads=1", "--perf-replicates=3", "--scenario=p8-g4", "--perf-margin=0.07")
+    given = (*given, "--baseline=off")
     run = _run(pytester, *given, "-k", "decode", "-q")
     plans = _plans(fake_device)
     case_id = "operator/smollm2-135m-l2-q8_0/p8-g4/decode/ffn_up"
@@ -142,7 +143,7 @@ def test_another_engine_is_named(
     library_dir = tmp_path / "llama" / "lib"
     library_dir.parent.mkdir()
     shutil.copytree(packaged.library_dir, library_dir)
-    shutil.copytree(packaged.include_dir, tmp_path / "llama" / "include")
+    shutil.copytree(packaged.include_dirs[0], tmp_path / "llama" / "include")
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(library_dir))
     run = _run(pytester, "--device=host", MODEL, "-k", "test_phase")
     assert run["environment"] == {"LLAMA_CPP_LIB_PATH": str(library_dir)}
@@ -152,7 +153,7 @@ def test_the_packaged_engine_knows_itself(tmp_path: Path) -> None:
     """By its folder, whatever was compiled there."""
     packaged = find_engine()
     assert packaged.is_packaged
-    assert not Engine(library_dir=tmp_path, include_dir=tmp_path, build_id=packaged.build_id).is_packaged
+    assert not Engine(library_dir=tmp_path, include_dirs=(tmp_path,), build_id=packaged.build_id).is_packaged
 
 
 def test_a_commit_that_is_named_stands_for_the_trees(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -168,3 +169,21 @@ def test_what_is_no_commit_is_one_line(pytester: pytest.Pytester, fake_device: F
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --perf-commit=main: expected 7 to 40 hexadecimal digits, *"])
     assert fake_device.plans == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "selection"),
+    [
+        ((), []),
+        (("-k", "test_phase and not copy", "-m", "not slow"), ["-k", "test_phase and not copy", "-m", "not slow"]),
+        (("--deselect=a.py::one", "a.py"), ["--deselect=a.py::one"]),
+        (("a.py::one", "a.py::two[x]", "b.py", "b.py::three"), ["a.py::one", "a.py::two[x]"]),
+    ],
+)
+def test_the_choice_of_cases_is_kept(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], selection: list[str]
+) -> None:
+    """Expressions, deselected tests and node ids, as they were given; not a test of a file that is named as a whole."""
+    for name in ("a.py", "b.py"):
+        (pytester.path / name).touch()
+    assert list(chosen_cases(pytester.parseconfig("--device=host", MODEL, *arguments))) == selection

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.competition import Competition
 from perfsuite.measure.contention import Contention
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
@@ -61,14 +62,26 @@ class FakeRuns:
         return self.payloads.pop(0)
 
 
-def collected(*payloads: dict[str, Any], n_replicates: int = 10) -> Replicates:
+class _Board(LocalBoard):
+    """A machine on which nobody is at work when one looks."""
+
+    def competition(self) -> Competition:
+        """Return that of a moment ago."""
+        return Competition(others_ratio=0.01, processors={"cc1plus": 0.3})
+
+
+def collected(*payloads: dict[str, Any], n_replicates: int = 10, wait_quiet_s: float = 0.0) -> Replicates:
     """What comes of these payloads; waiting for a tenth of the time or more is a complaint."""
 
     def complain(contention: Contention, _: object) -> str | None:
         return "somebody else was at work" if (contention.waiting_ratio or 0.0) >= 0.1 else None
 
     config = SimpleNamespace(
-        n_replicates=n_replicates, profile=None, board=LocalBoard(cache_dir=Path()), began_s=time.monotonic() - 5.0
+        n_replicates=n_replicates,
+        profile=SimpleNamespace(max_others_ratio=0.05),
+        board=_Board(cache_dir=Path()),
+        began_s=time.monotonic() - 5.0,
+        wait_quiet_s=wait_quiet_s,
     )
     runs = FakeRuns(list(payloads))
     progress = ProgressLine(None, n_replicates)
@@ -99,3 +112,23 @@ def test_too_few_replicates_before_an_interruption_are_told() -> None:
     assert found.complaint == "interrupted after 1 of 10 replicates; run again"
     assert collected().complaint == "interrupted after 0 of 10 replicates; run again"
     assert collected().states == ()
+
+
+def test_what_was_left_out_is_shown_where_too_few_were_valid() -> None:
+    """Where enough are valid nothing else is shown; what competed from the beginning is noted once."""
+    busy = [payload(100) for _ in range(4)]
+    found = collected(*busy, n_replicates=4)
+    assert (found.payloads, found.shown_payloads, found.n_discarded) == ((), tuple(busy), 4)
+    (note,) = found.notes
+    assert note.startswith("the machine was busy from the beginning: somebody else was at work; others take 1 %")
+    late = collected(payload(0), payload(100), payload(100), payload(0), payload(0), n_replicates=3)
+    assert (late.notes, late.rough_payloads, len(late.shown_payloads), late.n_discarded) == ((), (), 3, 2)
+
+
+def test_quiet_is_waited_for_once() -> None:
+    """What was measured before it counts as left out alone; what competes later is left out as ever."""
+    found = collected(*(payload(100) for _ in range(6)), n_replicates=4, wait_quiet_s=30.0)
+    assert (len(found.shown_payloads), found.n_discarded, len(found.notes)) == (4, 6, 1)
+    assert found.complaint == "somebody else was at work in 4 of 4 replicates; free the machine and run again"
+    again = collected(payload(100), payload(100), *(payload(0) for _ in range(4)), n_replicates=4, wait_quiet_s=30.0)
+    assert (len(again.payloads), again.complaint, again.n_discarded) == (4, None, 2)

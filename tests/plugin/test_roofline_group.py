@@ -202,9 +202,10 @@ def test_a_sweep_has_baselines(pytester: pytest.Pytester, fake_device: FakeDevic
 
 
 def test_statements_alone_record_nothing(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """A statement is no time: with --baseline=record no empty session is written."""
+    """A statement is no time: with --baseline=record no empty session is written, and the run says so and fails."""
     result = _run(pytester, "--perf-sweep=precision", "-k", "precision-order", "--baseline=record")
-    assert result.ret == 0
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*nothing was recorded: no case that has baselines was measured"])
     assert not STORE.exists() or not read_baselines(STORE).entries
 
 

@@ -110,9 +110,9 @@ def test_a_run_of_ones_own_cases_has_seen_nothing(pytester: pytest.Pytester, fak
 
 def test_what_is_switched_off_is_not_written(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """Nor does the page of an earlier run stay in the folder, which would show another run."""
-    _run(pytester, "--perf-history=off")
+    _run(pytester, "--perf-history=off", "--baseline=off")
     assert (pytester.path / "run" / "report.html").exists()
-    _run(pytester, "--perf-report=off", "--perf-history=off")
+    _run(pytester, "--perf-report=off", "--perf-history=off", "--baseline=off")
     assert {each.name for each in (pytester.path / "run").iterdir()} == {"run.json", "observation.json"}
     assert not (pytester.path / ".perfsuite").exists()
 

@@ -73,7 +73,7 @@ def test_no_thread_of_a_library_takes_requests_to_end(
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     pytester.makeconftest(_THREADS)
     pytester.makepyfile("def test_nothing(): pass")
-    told = pytester.runpytest_subprocess("-s").outlines
+    told = pytester.runpytest_subprocess("-s", "--device=host", f"--model={STORED_MODEL}", "--collect-only").outlines
     masks = [int(line.rpartition("SigBlk:")[2], 16) for line in told if "SigBlk:" in line]
     assert masks, "NumPy started no thread"
     assert all(mask >> (number - 1) & 1 for mask in masks for number in END_REQUESTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from perfsuite.plugin.options import RunConfig
 from perfsuite.records.run_origin import BoardName
 from perfsuite.verdict.baseline import read_baselines
 
+from ..unknown_weights import write_unknown
 from .conftest import FakeDevice
 from .fake_opencl import SCENARIO, FakeOpenCl
 
@@ -57,6 +59,7 @@ def test_recording_adds_a_session(pytester: pytest.Pytester, fake_device: FakeDe
     assert entry.anchor.cases_ns[DECODE] == entry.sessions[0].median_ns(DECODE)
 
 
+@pytest.mark.usefixtures("without_engines")
 def test_the_basis_of_the_comparison_is_told(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """The reason says which spread the bounds rest on: the default's, and from five sessions on that between them."""
     _run(pytester, "--baseline=record")
@@ -69,6 +72,7 @@ def test_the_basis_of_the_comparison_is_told(pytester: pytest.Pytester, fake_dev
     assert _case(pytester, DECODE)["reason"].endswith("; spread 0.0 % between 5 sessions")
 
 
+@pytest.mark.usefixtures("without_engines")
 def test_a_slower_machine_is_no_regression(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
     """Where everything and the sentinels take longer, what the compute sentinel explains is divided out and told."""
     fake_device.sentinels = QUIET
@@ -94,6 +98,7 @@ def test_a_slower_engine_is_a_regression(pytester: pytest.Pytester, fake_device:
     assert "sentinel" not in _case(pytester, PREFILL)["reason"]
 
 
+@pytest.mark.usefixtures("without_engines")
 def test_creep_is_reported_and_fails_nothing(
     pytester: pytest.Pytester, fake_device: FakeDevice, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,8 +178,8 @@ def test_a_baseline_of_opencl_is_none_of_the_processors(
     assert _run(pytester, *OPENCL, "--baseline=record").ret == 0
     _run(pytester, scenario, "--perf-replicates=5")
     decode = _case(pytester, f"phase/{MODEL}/{SCENARIO}/decode")
-    assert decode["outcome"] == "incomparable"
-    assert "backend" in decode["reason"]
+    assert decode["outcome"] == "new"
+    assert decode["reason"].startswith("no baseline with backend cpu yet")
     assert _run(pytester, *OPENCL).ret == 0
     assert _case(pytester, f"phase/{MODEL}/{SCENARIO}/decode")["outcome"] == "pass"
 
@@ -216,6 +221,7 @@ def test_a_generation_without_a_prompt_has_kernels(pytester: pytest.Pytester, fa
     result.stdout.no_fnmatch_line("*/prefill/*")
 
 
+@pytest.mark.usefixtures("without_engines")
 def test_boards_of_a_kind_are_compared_with_themselves(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +257,7 @@ def test_creep_is_measured_from_the_boards_own_anchor(
     result.stdout.no_fnmatch_line("*off the stored sessions*")
 
 
+@pytest.mark.usefixtures("without_engines")
 def test_creep_is_measured_from_the_anchor_of_what_a_board_is_compared_with(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,3 +289,54 @@ def _be_board(monkeypatch: pytest.MonkeyPatch, identity: str) -> None:
         return replace(run, origin=replace(run.origin, board=board))
 
     monkeypatch.setattr(hooks, "_on_its_board", on_its_board)
+
+
+def _run_unknown(pytester: pytest.Pytester, *arguments: str) -> tuple[pytest.RunResult, dict[str, dict[str, Any]]]:
+    """Run a model that only the engine knows; return the cases by what is behind the workload in their ids."""
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01", "-k", "not kernel")
+    path = write_unknown(pytester.path / "odd.gguf")
+    result = pytester.runpytest_inprocess("--device=host", f"--model={path}", *own, *arguments)
+    return result, {case["id"].split("/", 3)[-1]: case for case in _plain(pytester)["cases"]}
+
+
+def test_a_model_that_only_the_engine_knows_is_measured(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Phases and operators are NEW at first, as the engine names them, without a forecast, and are recorded."""
+    result, cases = _run_unknown(pytester, "--baseline=record")
+    assert result.ret == 0
+    assert {"prefill", "decode", "decode/ffn_up", "prefill/ffn_up", "decode/rest"} <= set(cases)
+    assert {case["outcome"] for case in cases.values()} == {"new"}
+    assert {case["expected_ns"] for case in cases.values()} == {None}
+    result.stdout.fnmatch_lines(["Operators odd/siso", f"*{len(cases)} cases have no baseline*"])
+    (entry,) = read_baselines(Path("baselines/host/odd.json")).entries
+    assert {case["id"] for case in cases.values()} == set(entry.case_ids)
+
+
+def test_what_was_recorded_of_it_is_judged_case_by_case(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """Operators of the baseline have tests, which can be chosen, by themselves and in pairs; one fails the run."""
+    _run_unknown(pytester, "--baseline=record")
+    fake_device.slowdown = {"ffn_up": 3.0}
+    result, cases = _run_unknown(pytester)
+    assert result.ret == 1
+    assert cases["decode/ffn_up"]["outcome"] == "regressed"
+    assert cases["decode/ffn_up"]["change_ratio"] == pytest.approx(3.0, rel=0.01)
+    chosen, cases = _run_unknown(pytester, "-k", "[operator/odd/siso/decode/ffn_up]")
+    assert (chosen.ret, list(cases)) == (1, ["decode/ffn_up"])
+    fake_device.slowdown = {}
+    paired, cases = _run_unknown(pytester, "--against-args=threads=1")
+    assert (paired.ret, cases["decode/ffn_up"]["outcome"]) == (0, "pass")
+
+
+@pytest.mark.usefixtures("without_engines")
+def test_an_operator_that_its_baseline_lacks_is_new(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+    """It is found when the run is measured, beside those that are compared; only a strict run fails for it."""
+    one = ("--perf-strict", "-k", "[phase/odd/siso/decode]")
+    _run_unknown(pytester, "--baseline=record")
+    assert _run_unknown(pytester, *one)[0].ret == 0
+    path = Path("baselines/host/odd.json")
+    path.write_text(path.read_text().replace("decode/ffn_up", "decode/ffn_other"))
+    result, cases = _run_unknown(pytester)
+    assert result.ret == 0
+    assert (cases["decode/ffn_up"]["outcome"], cases["decode/ffn_other"]["outcome"]) == ("new", "invalid")
+    assert _run_unknown(pytester, *one)[0].ret == 0  # for that run has kept it
+    shutil.rmtree(".perfsuite/baselines")
+    assert _run_unknown(pytester, *one)[0].ret == 1

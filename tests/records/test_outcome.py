@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from perfsuite.records.outcome import ORDER_OF_WEIGHT, Finding, Outcome, foremost
+from perfsuite.records.outcome import ORDER_OF_WEIGHT, Finding, Outcome, foremost, is_nothing_judged
 
 _ORDER = (
     "invalid",
@@ -55,3 +55,13 @@ def test_the_order_of_weight_has_every_outcome() -> None:
     fails = [outcome.fails for outcome in ORDER_OF_WEIGHT]
     assert fails == sorted(fails, reverse=True)
     assert ORDER_OF_WEIGHT[-1] is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "is_none"),
+    [((), False), (("invalid", "incomparable", "inconclusive"), True), (("invalid", "new"), False)]
+    + [(("inconclusive", outcome), False) for outcome in ("pass", "improved", "regressed", "slow", "impossible")],
+)
+def test_one_case_that_says_something_is_enough(outcomes: tuple[str, ...], is_none: bool) -> None:
+    """Nothing is judged where no case passes, fails, improved or is new; a run without cases is none of these."""
+    assert is_nothing_judged(map(Outcome, outcomes)) is is_none

@@ -60,6 +60,9 @@ def test_a_file_is_named_by_subject_and_operation() -> None:
     assert examples_path(Path("b"), "host", EXAMPLE.case_id) == Path("b/host/shapes/tiled-gemm.json")
     with pytest.raises(BaselineError, match="gemm: not a shape's case id"):
         examples_path(Path("b"), "host", "gemm")
+    for device, case_id in (("../host", EXAMPLE.case_id), ("host", "shape/../../x/gemm")):
+        with pytest.raises(BaselineError, match="expected a plain name"):
+            examples_path(Path("b"), device, case_id)
 
 
 def test_a_file_that_is_not_there_has_no_examples(tmp_path: Path) -> None:

@@ -174,6 +174,7 @@ def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, exporte
         ({"started_at": "yesterday"}, "started_at is 'yesterday', expected ISO 8601"),
         ({"cases": [{}]}, "cannot be used"),
         ({"workload": "own-weights/siso"}, "name the GGUF that it measured with --model"),
+        ({"workload": "../own.gguf/siso"}, "workload's model is '../own.gguf', expected a plain name"),
         ({"workload": "smollm2-135m-q8_0/epic"}, "scenario 'epic' is unknown"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from _pytest.mark import KeywordMatcher
 from _pytest.mark.expression import Expression
 
-from perfsuite.plugin.hooks import CASE_KINDS
+from perfsuite.plugin.parameters import CASE_KINDS
 from perfsuite.records.judgement import Judgement, told_judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin

@@ -57,6 +57,7 @@ def test_a_case_has_the_fields_of_the_format() -> None:
         "kind": "phase",
         "samples_ns": [5, 6, 7],
         "measured_ns": 6,
+        "tokens_per_s": 1e9 / 6,
         "floor_ns": 1,
         "expected_ns": 4,
         "expected_lower_ns": None,
@@ -67,6 +68,8 @@ def test_a_case_has_the_fields_of_the_format() -> None:
         "lower_ratio": None,
         "upper_ratio": None,
         "margin_ratio": None,
+        "resolution_ratio": None,
+        "step_share_ratio": None,
         "baseline_samples_ns": [],
         "n_pairs": None,
         "n_more_pairs": None,
@@ -134,8 +137,11 @@ def test_an_interrupted_run_says_so() -> None:
 def test_the_origin_is_told_key_by_key() -> None:
     """Where the run comes from stands beside what it found; a run of no working tree has no commit."""
     commit = Commit(sha="0c1e570", is_dirty=True, branch="main")
-    origin = RunOrigin(run_id="1", arguments=("--device=host",), environment={"A": "b"}, commit=commit)
+    origin = RunOrigin(
+        run_id="1", arguments=("--device=host",), selection=("-k", "x y"), environment={"A": "b"}, commit=commit
+    )
     plain = plain_run(replace(RUN, origin=origin))
+    assert plain["selection"] == ["-k", "x y"]
     assert (plain["run_id"], plain["arguments"], plain["environment"]) == ("1", ["--device=host"], {"A": "b"})
     assert plain["commit"] == {"sha": "0c1e570", "is_dirty": True, "branch": "main"}
     assert plain_run(RUN)["commit"] is None

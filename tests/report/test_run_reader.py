@@ -35,6 +35,7 @@ RUN = replace(
 _LATER = {
     "run_id": "",
     "arguments": (),
+    "selection": (),
     "environment": {},
     "commit": None,
     "board": None,
@@ -74,6 +75,8 @@ _JUDGEMENTS = st.builds(
     n_pairs=st.none() | st.integers(0, 99),
     n_more_pairs=st.none() | st.integers(0, 99),
     margin_ratio=st.none() | _RATIOS,
+    resolution_ratio=st.none() | _RATIOS,
+    step_share_ratio=st.none() | _RATIOS,
     smallest_effect_ratio=st.none() | _RATIOS,
 )
 
@@ -81,6 +84,7 @@ _ORIGINS = st.builds(
     RunOrigin,
     run_id=_WORDS,
     arguments=st.lists(_WORDS, max_size=3).map(tuple),
+    selection=st.lists(_WORDS, max_size=3).map(tuple),
     environment=st.dictionaries(_WORDS, _WORDS, max_size=2),
     commit=st.none() | st.builds(Commit, sha=_WORDS, is_dirty=st.booleans(), branch=st.none() | _WORDS),
     board=st.none() | st.builds(BoardName, identity=_WORDS, hostname=_WORDS, is_linked=st.booleans()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.report.same_again import MOST_NAMED, command_again, option_value
@@ -56,3 +57,16 @@ def test_a_run_of_unknown_arguments_says_so() -> None:
 def test_what_an_option_was_given_is_found() -> None:
     """Written as one word or as two."""
     assert [option_value(ORIGIN, f"--{name}") for name in ("device", "model", "threads")] == ["host", "a b.gguf", None]
+
+
+def test_the_choice_of_cases_is_repeated() -> None:
+    """Quoted for a shell; cases that are named take its place, and a test the place of its whole file."""
+    words = ("-k", "phase and not 'x'", "-m", "not slow", "--deselect=t/a.py::b")
+    origin = replace(ORIGIN, selection=words)
+    assert shlex.split(command_again(origin))[-5:] == list(words)
+    assert shlex.split(command_again(origin, PHASES)) == shlex.split(command_again(origin))
+    named = shlex.split(command_again(origin, PHASES[:1]))
+    assert named == [*shlex.split(command_again(ORIGIN)), "-k", "[phase/a-q8_0/siso/decode]"]
+    tests = replace(NO_ORIGIN, arguments=("--device=host", "t/a.py", "t/b.py"), selection=("t/a.py::one[x y]",))
+    assert shlex.split(command_again(tests)) == ["pytest", "--device=host", "t/b.py", "t/a.py::one[x y]"]
+    assert shlex.split(command_again(tests, PHASES[:1]))[1:4] == ["--device=host", "t/a.py", "t/b.py"]

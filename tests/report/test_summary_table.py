@@ -22,17 +22,17 @@ def lines_of(
 
 
 def test_a_row_has_every_figure() -> None:
-    """A case is a row of what was measured, expected and stored, the change and the outcome."""
+    """A case is a row of what was measured, its speed, what was expected and stored, the change and the outcome."""
     (row,) = [line for line in lines_of(PASSED) if "decode" in line]
-    assert row.split() == ["decode", "5.00", "ms", "4.00", "ms", "4.90", "ms", "+2.0", "%", "pass"]
+    assert row.split() == ["decode", "5.00", "ms", "200", "4.00", "ms", "4.90", "ms", "+2.0", "%", "pass"]
 
 
 def test_what_was_not_measured_is_a_dash() -> None:
     """A figure that is not there is a dash and never a 0, and one that no case has is no column."""
     bare = replace(PASSED, case_id="phase/a-q8_0/siso/copy", measured_ns=None, expected_ns=None, change_ratio=None)
     _, head, _, row = lines_of(replace(PASSED, baseline_ns=None), replace(bare, baseline_ns=None))
-    assert head.split() == ["case", "measured", "expected", "change", "outcome"]
-    assert row.split() == ["copy", "-", "-", "-", "pass"]
+    assert head.split() == ["case", "measured", "tokens/s", "expected", "change", "outcome"]
+    assert row.split() == ["copy", "-", "-", "-", "-", "pass"]
 
 
 def test_kinds_have_tables_in_their_order() -> None:
@@ -127,3 +127,12 @@ def test_no_more_rows_are_shown_than_are_read() -> None:
 def test_all_rows_are_there_for_who_asks() -> None:
     """With -v each case has its row."""
     assert sum(line.endswith("pass") for line in lines_of(*many(Outcome.PASS, 100), shows_all=True)) == 100
+
+
+def test_an_invalid_figure_is_marked_as_rough() -> None:
+    """A line below says what the mark means; the change, which would mean nothing, is left out."""
+    text = lines_of(replace(PASSED, outcome=Outcome.INVALID), replace(PASSED, case_id="phase/a-q8_0/siso/copy"))
+    rough = next(line for line in text if line.startswith("decode"))
+    assert rough.split() == ["decode", "~5.00", "ms", "~200", "4.00", "ms", "4.90", "ms", "-", "invalid"]
+    assert [line for line in text if "~" in line and line != rough] == [text[-1]]
+    assert "~" not in "".join(lines_of(PASSED, replace(PASSED, outcome=Outcome.INVALID, measured_ns=None)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import OpenClError
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.testing import planted_kernels
 from perfsuite.testing.planted_kernels import Fault, plant
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.trace.samples import faster_half_mean, misaligned_evaluations, replicate_samples, traced_phases
+from perfsuite.trace.samples import faster_half_mean, midmean, misaligned_evaluations, replicate_samples, traced_phases
 
 
 def test_every_phase_has_a_sample(stored_record: EngineRecord) -> None:
@@ -65,3 +65,11 @@ def test_a_process_is_reduced_as_asked(stored_record: EngineRecord) -> None:
     assert fast.phase_ns[Phase.DECODE] < usual.phase_ns[Phase.DECODE]
     assert fast.operator_ns[Phase.DECODE]["ffn_up"] < usual.operator_ns[Phase.DECODE]["ffn_up"]
     assert fast.phase_ns[Phase.LOAD] == usual.phase_ns[Phase.LOAD]
+
+
+def test_the_midmean_lies_between_two_levels() -> None:
+    """One value more at a level moves it a little, where the median would jump from one level to the other."""
+    assert midmean([1, 2, 3, 100]) == 2.5
+    assert midmean([7]) == 7
+    low, high = [100] * 10, [120] * 10
+    assert abs(midmean(low + high) - midmean([*low[1:], *high, 120])) < 3

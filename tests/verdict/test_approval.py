@@ -80,8 +80,8 @@ def test_texts_are_appended(tmp_path: Path) -> None:
     """The first text comes under a title, the next after it."""
     path = approvals_path(tmp_path / "host" / "llama-3.2-1b-q4_0.json")
     assert path.name == "llama-3.2-1b-q4_0.approvals.md"
-    append_approval(path, "## 1\n")
-    append_approval(path, "## 2\n\n")
+    append_approval(path, "## 1\n", "A")
+    append_approval(path, "## 2\n\n", "B")
     assert path.read_text() == "# Approvals: host/llama-3.2-1b-q4_0\n\n## 1\n\n## 2\n"
 
 
@@ -91,7 +91,7 @@ def test_a_text_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "b.md").write_bytes(b"\xff")
     for name in ("a.md", "b.md"):
         with pytest.raises(BaselineError, match=rf"{name}: cannot be read"):
-            append_approval(tmp_path / name, "x")
+            append_approval(tmp_path / name, "x", "A")
 
 
 def test_a_reason_is_one_line() -> None:

@@ -71,6 +71,7 @@ _SESSIONS = st.builds(
     samples_ns=_SAMPLES,
     sentinels_ns=_SAMPLES,
     covariates=st.dictionaries(_TEXT, st.none() | _NUMBER, max_size=3),
+    engine_version=st.none() | _TEXT,
 )
 _ANCHORS = st.builds(Anchor, recorded_at=_TEXT, reason=_TEXT, cases_ns=_TIMES, sentinels_ns=_TIMES)
 _APPROVALS = st.builds(
@@ -89,7 +90,7 @@ _ENTRIES = st.builds(
 )
 
 
-@given(st.lists(_ENTRIES, max_size=3))
+@given(st.lists(_ENTRIES, max_size=3, unique_by=lambda entry: frozenset(entry.fingerprint.items())))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, entries: list[BaselineEntry]) -> None:
     """Any entries equal themselves after their way through the file."""
     path = tmp_path_factory.mktemp("baselines") / "host" / "model.json"
@@ -118,7 +119,8 @@ def test_a_file_that_is_not_there_is_empty(tmp_path: Path) -> None:
     baselines = read_baselines(tmp_path / "none.json")
     assert baselines.entries == ()
     assert baselines.find(TWO_THREADS) is None
-    assert baselines.nearest_differences(TWO_THREADS) == ()
+    assert baselines.machine_differences(TWO_THREADS) == ()
+    assert baselines.unknown_settings(TWO_THREADS) == {}
 
 
 def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:
@@ -130,11 +132,55 @@ def test_an_entry_is_found_by_its_whole_fingerprint(tmp_path: Path) -> None:
 
 
 def test_the_nearest_entry_says_what_differs(tmp_path: Path) -> None:
-    """Of several entries the one with the fewest differences is told."""
-    far, near = {"soc": "B", "threads": "4"}, ONE_THREAD
-    baselines = BaselineFile(path=tmp_path, entries=(entry(far), entry(near)))
-    assert baselines.nearest_differences(TWO_THREADS) == ("threads '1', now '2'",)
-    assert baselines.nearest_differences(near) == ()
+    """Of several entries of what was asked for, the one with the fewest differences of the machine is named."""
+    far, near = {"soc": "B", "governor": "x", "threads": "2"}, {"soc": "A", "governor": "x", "threads": "2"}
+    baselines = BaselineFile(path=tmp_path, entries=(entry(far), entry(ONE_THREAD), entry(near)))
+    assert baselines.machine_differences({**near, "governor": "y"}) == ("governor 'x', now 'y'",)
+    assert baselines.machine_differences(near) == ()
+
+
+def test_another_setting_is_another_entry(tmp_path: Path) -> None:
+    """What was asked for makes no machine another: the settings that even the most similar entry lacks are named."""
+    baselines = BaselineFile(path=tmp_path, entries=(entry(TWO_THREADS), entry({**ONE_THREAD, "backend": "cpu"})))
+    asked = {"soc": "B", "threads": "4", "backend": "cpu"}
+    assert baselines.machine_differences(asked) == ()
+    assert baselines.unknown_settings(asked) == {"threads": "4"}
+
+
+def test_the_engine_keeps_nothing_apart(tmp_path: Path) -> None:
+    """An entry is found and gets a session whatever the engine, which is each session's own."""
+    old = replace(session(a=(1,)), engine_version="b123")
+    baselines = BaselineFile(path=tmp_path).with_session({**TWO_THREADS, "engine": "b123"}, old)
+    new = replace(session("later", a=(2,)), engine_version="b456")
+    baselines = baselines.with_session({**TWO_THREADS, "engine": "b456"}, new)
+    (found,) = baselines.entries
+    assert found is baselines.find({**TWO_THREADS, "engine": "b789"})
+    assert [each.engine_version for each in found.sessions] == ["b123", "b456"]
+    assert found.machine_text == "soc A, threads 2, engine b123, then b456"
+
+
+def test_entries_that_an_engine_kept_apart_are_read_as_one(tmp_path: Path) -> None:
+    """Sessions and approvals of an older file come in the order of time, the earlier anchors count, nothing is lost."""
+    late = plain_entry(
+        fingerprint={**TWO_THREADS, "engine": "b456"},
+        sessions=[plain_session(recorded_at="2026-03", cases={"a": [3]}), plain_session(recorded_at="2026-04")],
+        anchor=plain_anchor(recorded_at="2026-03", cases_ns={"a": 3, "b": 4}),
+    )
+    early = plain_entry(
+        fingerprint={**TWO_THREADS, "engine": "b123"},
+        sessions=[plain_session(recorded_at="2026-01"), plain_session(recorded_at="2026-05")],
+        anchor=plain_anchor(recorded_at="2026-01", cases_ns={"a": 1}),
+        approvals=[plain_approval(approved_at="2025")],
+    )
+    other = plain_entry(fingerprint={**ONE_THREAD, "engine": "b123"})
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({"schema": SCHEMA, "entries": [late, early, other]}))
+    found, alone = read_baselines(path).entries
+    assert [each.recorded_at for each in found.sessions] == ["2026-01", "2026-03", "2026-04", "2026-05"]
+    assert [each.engine_version for each in found.sessions] == ["b123", "b456", "b456", "b123"]
+    assert (found.anchor.recorded_at, found.anchor.cases_ns) == ("2026-01", {"a": 1, "b": 4})
+    assert [each.approved_at for each in found.approvals] == ["2025", "now"]
+    assert (dict(found.fingerprint), dict(alone.fingerprint)) == (TWO_THREADS, ONE_THREAD)
 
 
 def test_a_session_is_added_to_its_own_entry(tmp_path: Path) -> None:

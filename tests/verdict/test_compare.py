@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples
 from perfsuite.units import format_change
+from perfsuite.verdict.allowance import Allowance
 from perfsuite.verdict.compare import MIN_SAMPLES, BaselineMatch, judge
+from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
+from perfsuite.verdict.step_share import StepShare
 
 OLD = (1000, 1001, 1002, 1003, 1004)
 CASE = "phase/a/b/decode"
@@ -27,8 +31,11 @@ def judged(
     floor_ns: int | None = None,
     limit_ns: int | None = None,
     interval_ns: tuple[int | None, int | None] = (None, None),
+    spread_ratio: float = 0.01,
+    most_ratio: float = DEFAULT_RESOLUTION_RATIO,
+    share: StepShare | None = None,
 ) -> Judgement:
-    """Judge samples with a margin of 5 % and a session spread of 1 %."""
+    """Judge samples with a margin of 5 % and a session spread of 1 % unless another is given."""
     return judge(
         CaseSamples(case_id=CASE, samples_ns=samples, problems=problems),
         kind="phase",
@@ -36,8 +43,9 @@ def judged(
             floor_ns=floor_ns, expected_ns=500, limit_ns=limit_ns, lower_ns=interval_ns[0], upper_ns=interval_ns[1]
         ),
         baseline=BaselineMatch(sessions_ns=(old,) if old else (), differences=differences),
-        margin_ratio=0.05,
-        session_spread_ratio=0.01,
+        allowed=Allowance(
+            margin_ratio=0.05, session_spread_ratio=spread_ratio, most_resolution_ratio=most_ratio, share=share
+        ),
     )
 
 
@@ -63,7 +71,7 @@ def test_a_change_beyond_the_margin_is_one(factor: float, outcome: Outcome) -> N
     found = judged(*scaled(factor), old=OLD)
     assert found.outcome is outcome
     assert found.change_ratio == pytest.approx(factor, rel=0.005)
-    assert "margin 5 %" in found.reason
+    assert ("PASS at 5 %" if outcome is Outcome.PASS else "margin 5 %") in found.reason
 
 
 @pytest.mark.parametrize(
@@ -228,6 +236,69 @@ def test_a_stored_baseline_gives_bounds_and_a_margin() -> None:
 
 
 def test_what_was_not_compared_has_neither() -> None:
-    """Without a baseline there is no interval, and nothing was held against a margin."""
+    """Without a baseline there is no interval, there was no margin, and nothing was resolved."""
     found = judged(*OLD)
-    assert (found.lower_ratio, found.upper_ratio, found.margin_ratio) == (None, None, None)
+    assert (found.lower_ratio, found.upper_ratio, found.margin_ratio, found.resolution_ratio) == (None,) * 4
+
+
+def test_a_pass_states_what_is_resolved_where_that_is_more_than_the_margin() -> None:
+    """With a spread of 15 % a run that is as it was passes at 27 %, and the margin is still what was asked for."""
+    found = judged(*OLD, old=OLD, spread_ratio=0.15)
+    assert found.outcome is Outcome.PASS
+    assert found.reason.startswith("+0.0 % (-13.0 % to +15.0 %), PASS at 27 %; default spread 15 %")
+    assert found.resolution_ratio == pytest.approx(0.27, abs=0.001)
+    assert found.margin_ratio == 0.05
+
+
+def test_between_what_passes_and_what_is_found_lies_the_undecided() -> None:
+    """A slowdown that is neither shown nor ruled out is INCONCLUSIVE with what would have been found."""
+    found = judged(*scaled(1.13), old=OLD, spread_ratio=0.15)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "margin 5 %; a change of +27.0 % could have been seen; default spread" in found.reason
+    assert found.resolution_ratio == pytest.approx(0.27, abs=0.001)
+
+
+def test_a_resolution_beyond_the_limit_passes_nothing() -> None:
+    """What resolves no more than the limit is undecided and says so, unless it passes by its margin."""
+    found = judged(*OLD, old=OLD, spread_ratio=0.15, most_ratio=0.26)
+    assert found.outcome is Outcome.INCONCLUSIVE
+    assert "+27.0 % could have been seen, --perf-resolution is 26 %" in found.reason
+    faster = judged(*scaled(0.9), old=OLD, spread_ratio=0.15, most_ratio=0.26)
+    assert (faster.outcome, faster.resolution_ratio) == (Outcome.PASS, 0.05)
+
+
+def test_a_share_of_the_step_passes_a_change_that_the_margin_would_not() -> None:
+    """Twice as long passes 1 us in a step of 6 ms, and the reason says why; in a step of 200 us it fails."""
+    of_much = StepShare(step=Phase.DECODE, step_ns=6e6, share_ratio=0.002)
+    found = judged(*scaled(2.0), old=OLD, share=of_much)
+    assert found.outcome is Outcome.PASS
+    assert found.reason.startswith("+100.0 % (+97.9 % to +102.1 %), 0.017 % of decode: passes up to 0.2 % of it;")
+    assert found.margin_ratio == found.resolution_ratio == pytest.approx(11.98, rel=0.01)
+    assert found.step_share_ratio == 0.002
+    found = judged(*scaled(2.0), old=OLD, share=StepShare(step=Phase.DECODE, step_ns=2e5, share_ratio=0.002))
+    assert found.outcome is Outcome.REGRESSED
+    assert ", margin 39.9 %, which is 0.2 % of decode;" in found.reason
+
+
+def test_a_share_that_is_less_than_the_margin_says_nothing() -> None:
+    """A large case is judged by its margin, and one that passes by what is resolved says that, which is finer."""
+    large = StepShare(step=Phase.PREFILL, step_ns=1e4, share_ratio=0.002)
+    assert judged(*scaled(1.2), old=OLD, share=large) == judged(*scaled(1.2), old=OLD)
+    wide = StepShare(step=Phase.PREFILL, step_ns=1e7, share_ratio=0.002)
+    passed = judged(*OLD, old=OLD, share=wide)
+    assert ", PASS at 5 %;" in passed.reason
+    assert (passed.resolution_ratio, passed.step_share_ratio) == (0.05, None)
+
+
+def test_another_engine_is_named_and_compared() -> None:
+    """The engine's version is what is judged: a change of it stands in the reason, whatever the outcome."""
+    baseline = BaselineMatch(sessions_ns=(OLD,), engines="engine b123 -> b456")
+    found = judge(
+        CaseSamples(case_id=CASE, samples_ns=scaled(1.5), problems=()),
+        kind="phase",
+        expectation=Expectation(),
+        baseline=baseline,
+        allowed=Allowance(margin_ratio=0.05, session_spread_ratio=0.01),
+    )
+    assert found.outcome is Outcome.REGRESSED
+    assert found.reason.endswith("; engine b123 -> b456")

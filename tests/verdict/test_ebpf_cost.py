@@ -79,6 +79,7 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
     assert (cost.waiting_ratio, cost.n_lost) == (0.25, 3)
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("name", ["ebpf-token", "ebpf-structure+perf"])
 def test_real_turns_are_compared(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path, name: str) -> None:
     """One process runs with probes and without by turns; what they cost is told for both phases."""

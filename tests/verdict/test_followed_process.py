@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +15,9 @@ from statistics import median
 
 import pytest
 
-from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.errors import EngineError
+from perfsuite.measure.engine import Engine, find_engine, library_build_id
+from perfsuite.measure.tensor_layout import mapped_layout_library
 from perfsuite.records.bpf_log import BpfKind, LevelsReason
 from perfsuite.records.bpf_log_file import read_bpf_log
 from perfsuite.records.engine_trace import EngineTrace, EventKind
@@ -28,7 +31,7 @@ from ..measure.traced_llama import TracedLlama, build_traced_llama
 
 #: Longest to wait for a switch of levels, s.
 _SWITCH_LIMIT_S = 60.0
-_SPIN = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+_SPIN = "import os, sys, time; os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile time.process_time() < 60: pass"
 
 pytestmark = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="takes two processors")
 
@@ -89,6 +92,39 @@ def test_a_process_on_the_same_processor_shows_as_pre_emption(
     assert sum(each.delay_ns for each in held_up) > 0
 
 
+def _checkout(engine: Engine, folder: Path) -> Path:
+    """Make the checkout of a llama.cpp that looks as the installed one and is another build; return its ``bin``."""
+    (headers,), bin_dir = engine.include_dirs, folder / "build" / "bin"
+    shutil.copytree(headers, folder / "include", ignore=shutil.ignore_patterns("ggml*"))
+    shutil.copytree(headers, folder / "ggml" / "include", ignore=shutil.ignore_patterns("llama*"))
+    shutil.copytree(engine.library_dir, bin_dir, symlinks=True)
+    library = (bin_dir / "libggml-base.so.0").resolve()
+    build_id = bytes.fromhex(library_build_id(library))
+    content = library.read_bytes()
+    assert content.count(build_id) == 1
+    library.write_bytes(content.replace(build_id, bytes(reversed(build_id))))
+    return bin_dir
+
+
+def test_the_headers_of_another_build_are_found_near_it(
+    engine: Engine, cache: Path, requires_ebpf: Path, tmp_path: Path
+) -> None:
+    """A program of one's own checkout is followed by its headers; where they are gone, the option is named."""
+    bin_dir = _checkout(engine, tmp_path / "llama.cpp")
+    model = materialize(resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path), cache_dir=tmp_path)
+    request = _request(engine, cache, "operator")
+    with TracedLlama(build_traced_llama(engine, bin_dir), model) as target:
+        assert library_build_id(mapped_layout_library(target.pid)) != library_build_id(engine.library("libggml-base"))
+        with followed(target.pid, request, new_folder(tmp_path / "found")):
+            target.decode(2)
+        (graph,) = finish_recording(tmp_path / "found").graphs
+        assert {"attn_norm-0", "ffn_up-1"} <= {node.tensor.name for node in graph}
+        (tmp_path / "llama.cpp" / "include").rename(tmp_path / "moved")
+        lost = pytest.raises(EngineError, match=r"no llama\.h and ggml\.h of this build, .*; or .* by --ggml-include$")
+        with lost, followed(target.pid, request, new_folder(tmp_path / "lost")):
+            pytest.fail("followed without headers")
+
+
 def _speed(target: TracedLlama, n_tokens: int) -> float:
     """Return tokens/s, the median of a few stretches."""
     rates = []
@@ -115,6 +151,7 @@ def _reasons(log: Path) -> list[int]:
     return [int(each) for each in found.records["flags"][found.positions(BpfKind.LEVELS)]]
 
 
+@pytest.mark.measures
 def test_a_floor_is_held_while_the_machine_is_loaded(
     target: TracedLlama, engine: Engine, cache: Path, tmp_path: Path
 ) -> None:

@@ -177,7 +177,9 @@ def cut(name: str) -> Architecture:
     return replace(find(name).with_layers(2), n_vocab=N_VOCAB)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FAMILIES.values() else pytest.mark.long) for name in names()]
+)
 def test_the_analytical_graph_is_the_graph_that_ran(measurer: Measurer, name: str) -> None:
     """Operators, their order, shapes and costs agree in every batch, with every cache that the engine accepts."""
     weights = synthetic_weights(cut(name), "q4_0", cache_dir=measurer.model_dir)
@@ -246,6 +248,7 @@ def variants() -> Iterator[Architecture]:
     yield replace(deepseek, name="deepseek2-decompressed", moe=few, mla=whole, n_kv_heads=deepseek.n_heads)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", tuple(variants()), ids=lambda architecture: architecture.name)
 def test_what_the_catalogue_lacks_matches_too(measurer: Measurer, architecture: Architecture) -> None:
     """Other choices within the supported GGUF architectures have the graphs that are expected of them."""
@@ -294,6 +297,7 @@ def write_adapter(architecture: Architecture, rank: int, path: Path) -> None:
     writer.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", tuple(FAMILIES.values()))
 def test_an_adapter_matches(measurer: Measurer, name: str, tmp_path: Path) -> None:
     """With a LoRA adapter on every matrix of the layers, the engine adapts those that are expected, and as expected."""

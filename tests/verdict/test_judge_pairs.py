@@ -15,14 +15,16 @@ CASE = Case(case_id="phase/a/b/decode", kind="phase", phase=Phase.DECODE)
 OLD = tuple(1000 + step for step in range(40))
 
 
-def judged(factor: float, n_pairs: int = 40, problems: tuple[str, ...] = ()) -> Judgement:
+def judged(
+    factor: float, n_pairs: int = 40, problems: tuple[str, ...] = (), counted_margin_ratio: float = 0.02
+) -> Judgement:
     """Judge pairs whose new side takes `factor` as long."""
     sides = (OLD[:n_pairs], tuple(round(old * factor) for old in OLD[:n_pairs]))
 
     def collect(n: int) -> Pairs:
         return {CASE.case_id: (sides[0][:n], sides[1][:n])}
 
-    verdict = compare_sequentially(collect, {CASE.case_id: 0.02}).get(CASE.case_id)
+    verdict = compare_sequentially(collect, {CASE.case_id: counted_margin_ratio}).get(CASE.case_id)
     return judge_pairs(CASE, sides, verdict, margin_ratio=0.02, problems=problems)
 
 
@@ -37,6 +39,14 @@ def test_pairs_decide(factor: float, outcome: Outcome) -> None:
     assert judgement.baseline_samples_ns == OLD
     assert (judgement.baseline_ns, judgement.measured_ns) == (1020, round(1020 * factor))
     assert judgement.margin_ratio == 0.02
+
+
+@pytest.mark.parametrize(("factor", "resolution_ratio"), [(1.0, 0.02), (1.2, 0.2)])
+def test_a_pass_by_a_wide_margin_states_what_its_pairs_rule_out(factor: float, resolution_ratio: float) -> None:
+    """Where a share of the step let a case change tenfold, its pairs still know how much slower it may be."""
+    judgement = judged(factor, counted_margin_ratio=10.0)
+    assert judgement.outcome is Outcome.PASS
+    assert judgement.resolution_ratio == pytest.approx(resolution_ratio, rel=0.02)
 
 
 def test_too_few_pairs_have_no_bounds() -> None:

@@ -75,6 +75,36 @@ def test_another_fingerprint_has_differences() -> None:
     assert matched(PREFILL, soc="B") == BaselineMatch(differences=("soc 'A', now 'B'",))
 
 
+def test_what_was_asked_for_chooses_the_entry() -> None:
+    """Where nothing was stored with the settings of a run its cases are new, whatever the machine is."""
+    session = StoredSession(recorded_at="now", suite_version="1", samples_ns={PREFILL: (1000,)})
+    stored = BaselineFile(path=Path("x.json")).with_session({"soc": "A", "backend": "cpu", "threads": "2"}, session)
+
+    def asked(**fields: str) -> BaselineMatch:
+        fingerprint = {"soc": "A", "backend": "cpu", "threads": "2", **fields}
+        return match_case(stored, fingerprint, PREFILL, sentinels_ns={}, weights={})
+
+    assert asked().sessions_ns == ((1000,),)
+    opencl = {"backend": "opencl", "opencl_platform": "P, OpenCL 3.0", "opencl_device": "D"}
+    assert asked(**opencl) == BaselineMatch(absence="no baseline with backend opencl yet")
+    assert asked(threads="4", soc="B") == BaselineMatch(absence="no baseline with threads 4 yet")
+    assert asked(soc="B").differences == ("soc 'A', now 'B'",)
+
+
+def test_another_engine_is_compared_and_named() -> None:
+    """Of the stored sessions the newest says from which engine a case comes; nothing is said where none is known."""
+    stored = BaselineFile(path=Path("x.json"))
+    for engine in ("b1", "b2"):
+        session = StoredSession(recorded_at="now", suite_version="1", samples_ns={PREFILL: (1,)}, engine_version=engine)
+        stored = stored.with_session({"soc": "A"}, session)
+
+    def engines(**fields: str) -> str:
+        return match_case(stored, {"soc": "A", **fields}, PREFILL, sentinels_ns={}, weights={}).engines
+
+    assert engines(engine="b3") == "engine b2 -> b3"
+    assert engines(engine="b2") == engines() == matched(PREFILL).engines == ""
+
+
 def test_a_board_is_compared_with_itself() -> None:
     """Of two boards of a kind each has its own sessions, whichever was recorded first."""
     stored = of_boards(slow=1080, fast=1000)

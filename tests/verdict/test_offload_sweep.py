@@ -150,6 +150,7 @@ def backend() -> OpenClBackend:
     return set_up_opencl(find_engine(), "Intel", Path(platformdirs.user_cache_dir("perfsuite")))
 
 
+@pytest.mark.long
 def test_the_real_engine_moves_layer_by_layer(backend: OpenClBackend, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each layer more leaves fewer operators to the processor, down to the gather, which the device refuses in Q8_0."""
     folder = tmp_path_factory.mktemp("models")
@@ -163,9 +164,9 @@ def test_the_real_engine_moves_layer_by_layer(backend: OpenClBackend, tmp_path_f
         opencl=backend,
     )
     tolerant = replace(HOST, max_others_ratio=1.0)
-    sweep = measure_offload(plan, backend, tolerant, layers=(0, 1, 2, 3), n_rounds=1)
+    sweep = measure_offload(plan, backend, tolerant, layers=(0, 1, 3), n_rounds=1)
     decodes = [point.placements[1] for point in sweep.points]
-    assert [each.splits for each in decodes] == [("CPU",), *[("CPU", "OpenCL")] * 3]
+    assert [each.splits for each in decodes] == [("CPU",), *[("CPU", "OpenCL")] * 2]
     totals = [sum(share.n_operators for share in each.shares) for each in decodes]
     on_processor = [each.shares[0].n_operators for each in decodes]
     assert len(set(totals)) == 1

@@ -139,6 +139,19 @@ def test_a_budget_ends_a_run_after_its_first_look(workers: Workers) -> None:
     generous = pair_run(budget_s=3600.0)
     generous.extend(8)
     assert generous.may_extend(14)
+    assert not generous.may_extend(14, share_ratio=0.0)
+
+
+def test_a_confirmation_may_take_half_as_long_again(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found is confirmed beyond the budget, and not for ever."""
+    run = pair_run(budget_s=100.0)
+    run.extend(8)
+    monkeypatch.setattr(PairRun, "elapsed_s", 80.0)
+    assert [run.may_extend(n_pairs) for n_pairs in (10, 11)] == [True, False]
+    assert [run.may_confirm(n_pairs) for n_pairs in (15, 16)] == [True, False]
+    assert len(run.extend(15)) == 15
+    monkeypatch.setattr(PairRun, "elapsed_s", 151.0)
+    assert len(run.extend(20)) == 15
 
 
 def test_a_budget_ends_a_run_that_has_competition_at_once(workers: Workers) -> None:

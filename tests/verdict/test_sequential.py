@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.paired_reason import paired_reason
 from perfsuite.verdict.sequential import (
     STANDARD_DESIGN,
     Design,
     PairedVerdict,
     Pairs,
     compare_sequentially,
-    paired_reason,
 )
 from perfsuite.verdict.signed_rank import compare_pairs
 
@@ -61,6 +61,10 @@ def constant(*ratios: float) -> tuple[int, ...]:
 def judged(collect: Recorded, margin: float = 0.02, **options: object) -> dict[str, PairedVerdict]:
     """Judge all cases of a run by one margin."""
     return compare_sequentially(collect, dict.fromkeys(collect.new_ns, margin), **options)  # type: ignore[arg-type]
+
+
+#: Confirms all that it flags.
+_CAREFUL = replace(STANDARD_DESIGN, outright_alphas=(0.0,) * len(STANDARD_DESIGN.screen_looks), last_alpha=0.0)
 
 
 def simulated(
@@ -130,18 +134,18 @@ def test_a_confirmed_change_is_estimated_without_a_bias() -> None:
         (1.0, Outcome.PASS, [8]),
         (1.01, Outcome.PASS, [8]),
         (0.99, Outcome.PASS, [8]),
-        (1.03, Outcome.REGRESSED, [8, 16]),
-        (0.9, Outcome.IMPROVED, [8, 16]),
+        (1.03, Outcome.REGRESSED, [8, 11]),
+        (0.9, Outcome.IMPROVED, [8, 11]),
     ],
 )
 def test_constant_pairs_are_decided_at_once(ratio: float, outcome: Outcome, looks: list[int]) -> None:
-    """Without noise the first look decides, and the first look at fresh pairs confirms."""
+    """Without noise the first look passes a case, and the second one shows a change outright."""
     collect = Recorded({CASE: constant(ratio)})
     verdict = judged(collect)[CASE]
     assert (verdict.outcome, collect.looks) == (outcome, looks)
     assert verdict.is_flagged == (outcome is not Outcome.PASS)
     assert verdict.change.estimate_ratio == pytest.approx(ratio)
-    assert (verdict.change.n_pairs, verdict.n_pairs) == (8, looks[-1])
+    assert (verdict.change.n_pairs, verdict.n_pairs) == (looks[-1], looks[-1])
     assert verdict.smallest_effect_ratio == pytest.approx(1.02)
     assert verdict.n_more_pairs is None
 
@@ -207,7 +211,7 @@ def test_a_decided_case_does_not_change_its_verdict() -> None:
     late = (*constant(1.0)[:8], *constant(1.2)[8:])
     collect = Recorded({"late": late, "open": constant(0.97, 1.0, 1.03)})
     verdict = judged(collect)["late"]
-    assert collect.looks[:2] == [8, 14]
+    assert collect.looks[:2] == [8, 11]
     assert (verdict.outcome, verdict.change.n_pairs, verdict.n_pairs) == (Outcome.PASS, 8, collect.looks[-1])
 
 
@@ -223,7 +227,7 @@ def test_a_hopeless_case_is_not_looked_at_again() -> None:
 def test_what_fresh_pairs_do_not_show_is_not_confirmed() -> None:
     """A change of the screen's pairs alone passes where fresh pairs rule it out, and tells their change."""
     collect = Recorded({CASE: (*constant(1.1)[:8], *constant(1.001)[8:])})
-    verdict = judged(collect)[CASE]
+    verdict = judged(collect, design=_CAREFUL)[CASE]
     assert collect.looks == [8, 16, 22, 28]
     assert (verdict.outcome, verdict.is_flagged, verdict.change.n_pairs) == (Outcome.PASS, True, 20)
     assert paired_reason(verdict, 0.02).endswith("margin 2 %; flagged by the screen and not confirmed")
@@ -240,15 +244,57 @@ def test_what_fresh_pairs_leave_open_is_inconclusive() -> None:
 def test_fresh_pairs_are_as_many_as_the_flagged_need(n_flagged: int, looks: list[int]) -> None:
     """A look that could not confirm the first of the flagged by Holm is put off to the first that can."""
     collect = Recorded({f"case/{index}": constant(1.5) for index in range(n_flagged)})
-    assert {verdict.outcome for verdict in judged(collect).values()} == {Outcome.REGRESSED}
+    assert {verdict.outcome for verdict in judged(collect, design=_CAREFUL).values()} == {Outcome.REGRESSED}
     assert collect.looks == looks
+
+
+@pytest.mark.parametrize(
+    ("n_slower", "n_cases", "looks"),
+    [(1, 2, [8, 11]), (1, 50, [8, 11, 14]), (50, 50, [8, 11, 14]), (1, 200, [8, 16]), (200, 200, [8, 11, 14, 20])],
+)
+def test_a_gross_change_needs_no_fresh_pairs(n_slower: int, n_cases: int, looks: list[int]) -> None:
+    """The screen goes on where its next looks decide among all cases sooner than fresh pairs would confirm."""
+    slower = {f"slow/{index}": constant(1.5) for index in range(n_slower)}
+    same = {f"same/{index}": constant(1.0) for index in range(n_cases - n_slower)}
+    collect = Recorded(slower | same)
+    verdicts = judged(collect)
+    assert {case_id for case_id, each in verdicts.items() if each.outcome is Outcome.REGRESSED} == slower.keys()
+    assert collect.looks == looks
+
+
+def test_an_outright_change_takes_the_time_of_a_confirmation() -> None:
+    """Where the screen may take no further look, a gross change is decided all the same; others are not."""
+    new_ns = {"slow": constant(1.5), "same": constant(1.0), "open": constant(0.97, 1.0, 1.03)}
+    collect = Recorded(new_ns)
+    verdicts = judged(collect, may_go_on=lambda _: False, may_confirm=lambda n_pairs: n_pairs <= 14)
+    assert verdicts["slow"].outcome is Outcome.REGRESSED
+    assert collect.looks == [8, 11, 14]
+
+
+@pytest.mark.parametrize(("n_most", "outcome"), [(13, Outcome.INCONCLUSIVE), (15, Outcome.REGRESSED)])
+def test_a_run_that_ends_early_decides_what_is_gross(n_most: int, outcome: Outcome) -> None:
+    """Beside an unsteady change, for which fresh pairs are taken, a gross one is decided by all the pairs there are."""
+    unsteady = (*constant(1.03, 1.2)[:8], *constant(0.9, 1.3)[8:])
+    same = {f"same/{index}": constant(1.0) for index in range(40)}
+    collect = Recorded({"gross": constant(60.0), "unsteady": unsteady} | same, n_most=n_most)
+    verdicts = judged(collect)
+    assert verdicts["gross"].outcome is outcome
+    assert verdicts["unsteady"].outcome is Outcome.INCONCLUSIVE
+
+
+def test_what_does_not_stay_outright_is_confirmed_on_fresh_pairs() -> None:
+    """A change that the screen's further pairs take back is none."""
+    collect = Recorded({CASE: (*constant(1.5)[:8], *constant(0.7)[8:])})
+    verdict = judged(collect)[CASE]
+    assert verdict.outcome is Outcome.PASS
+    assert collect.looks[:2] == [8, 11]
 
 
 def test_a_case_of_a_later_look_is_confirmed_beside_an_earlier_one() -> None:
     """Each confirmed case keeps the change of the look that confirmed it; the run ends when all are."""
     slow = (*constant(1.2)[:8], OLD_NS, OLD_NS, *constant(1.2)[10:])
     collect = Recorded({"early": constant(1.5), "slow": slow})
-    verdicts = judged(collect)
+    verdicts = judged(collect, design=_CAREFUL)
     assert collect.looks == [8, 17, 22]
     assert [verdict.change.n_pairs for verdict in verdicts.values()] == [9, 14]
     assert {verdict.outcome for verdict in verdicts.values()} == {Outcome.REGRESSED}
@@ -269,7 +315,7 @@ def test_a_case_of_a_later_look_is_confirmed_beside_an_earlier_one() -> None:
 def test_a_run_that_gives_up_is_judged_by_what_there_is(n_most: int, ratio: float, outcome: Outcome) -> None:
     """When no more pairs come nothing further is asked for; without enough fresh pairs nothing is confirmed."""
     collect = Recorded({CASE: constant(ratio)}, n_most=n_most)
-    verdict = judged(collect)[CASE]
+    verdict = judged(collect, design=_CAREFUL)[CASE]
     assert (verdict.outcome, verdict.n_pairs) == (outcome, n_most)
     assert collect.looks == ([8] if n_most < 8 else [8, 16])
 
@@ -295,7 +341,14 @@ def test_a_case_that_lost_a_pair_is_still_confirmed() -> None:
     assert [verdict.n_pairs for verdict in verdicts.values()] == [18, 17]
 
 
-_LENIENT = Design(screen_looks=(9,), screen_alphas=(0.01,), confirm_looks=(9,), confirm_alphas=(0.01,))
+_LENIENT = Design(
+    screen_looks=(9,),
+    screen_alphas=(0.01,),
+    outright_alphas=(0.0,),
+    last_alpha=0.0,
+    confirm_looks=(9,),
+    confirm_alphas=(0.01,),
+)
 
 
 def test_a_run_that_has_more_pairs_is_judged_as_it_would_have_been() -> None:
@@ -313,7 +366,7 @@ def test_a_run_that_has_more_pairs_is_judged_as_it_would_have_been() -> None:
         ((1.5,), 8, [16], Outcome.INCONCLUSIVE),
         ((0.5,), 8, [16], Outcome.PASS),
         ((1.5,), 16, [16], Outcome.REGRESSED),
-        ((0.97, 1.0, 1.03), 8, [14 + 8], Outcome.INCONCLUSIVE),
+        ((0.97, 1.0, 1.03), 8, [11], Outcome.INCONCLUSIVE),
         ((1.0,), 0, [], Outcome.PASS),
     ],
 )
@@ -328,7 +381,7 @@ def test_the_budget_is_asked_before_more_pairs_are_taken(
         return n_pairs <= budget
 
     collect = Recorded({CASE: constant(*ratios)})
-    verdict = judged(collect, may_go_on=may_go_on)[CASE]
+    verdict = judged(collect, may_go_on=may_go_on, may_confirm=may_go_on, design=_CAREFUL)[CASE]
     assert (verdict.outcome, questions) == (outcome, asked)
     assert collect.looks == [8, *(look for look in asked if look <= budget)]
 
@@ -337,9 +390,16 @@ def test_the_screen_leaves_the_budget_for_a_confirmation() -> None:
     """What is flagged is confirmed before undecided cases get another look."""
     new_ns = {"slow": constant(1.5), "open": constant(0.97, 1.0, 1.03)}
     collect = Recorded(new_ns)
-    verdicts = compare_sequentially(collect, dict.fromkeys(new_ns, 0.02), may_go_on=lambda n_pairs: n_pairs <= 20)
+    verdicts = judged(collect, design=_CAREFUL, may_confirm=lambda n_pairs: n_pairs <= 18)
     assert verdicts["slow"].outcome is Outcome.REGRESSED
     assert verdicts["open"].outcome is Outcome.INCONCLUSIVE
+    assert collect.looks == [8, 16]
+
+
+def test_the_budget_of_the_screen_is_none_of_a_confirmation() -> None:
+    """Where the screen may take no further look, what its first one has flagged is confirmed all the same."""
+    collect = Recorded({CASE: constant(1.5)})
+    assert judged(collect, may_go_on=lambda _: False, design=_CAREFUL)[CASE].outcome is Outcome.REGRESSED
     assert collect.looks == [8, 16]
 
 
@@ -359,9 +419,12 @@ def test_no_run_is_longer_than_the_design() -> None:
     """One case takes at most the last look of the screen and the last one of the confirmation."""
     generator = np.random.default_rng(9)
     n_most = STANDARD_DESIGN.screen_looks[-1] + STANDARD_DESIGN.confirm_looks[-1]
-    taken = [verdict.n_pairs for _ in range(300) for verdict in judged(simulated(generator, effect=0.025)).values()]
+    runs = (judged(simulated(generator, effect=0.025), design=_CAREFUL) for _ in range(300))
+    taken = [verdict.n_pairs for run in runs for verdict in run.values()]
     assert max(taken) == n_most
-    assert set(taken) <= {8, 14, 20, 16, 22, 28, 34, 40}
+    screened = STANDARD_DESIGN.screen_looks
+    confirmed = {first + fresh for first in screened for fresh in STANDARD_DESIGN.confirm_looks}
+    assert set(taken) <= {*screened, *confirmed}
 
 
 @pytest.mark.parametrize("margin", [-0.01, math.nan, math.inf])
@@ -376,15 +439,16 @@ def test_a_margin_that_is_none_is_refused(margin: float) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"screen_looks": ()}, "screen: 0 looks and 3 alphas"),
+        ({"screen_looks": ()}, "screen: 0 looks and 4 alphas"),
+        ({"outright_alphas": (0.01,)}, r"outright: alphas are \(0.01, 0.003\), expected 0 to 0.5"),
         ({"confirm_alphas": (0.01,)}, "confirm: 3 looks and 1 alphas"),
-        ({"screen_looks": (8, 8, 20)}, "later than the one before"),
+        ({"screen_looks": (8, 8, 14, 20)}, "later than the one before"),
         (
             {"confirm_looks": (7, 14, 20)},
             "confirm: alpha is 0.004 at 7 pairs, expected at least 0.0078125 and below 0.5",
         ),
-        ({"screen_alphas": (0.5, 0.003, 0.003)}, "screen: alpha is 0.5 at 8 pairs"),
-        ({"screen_alphas": (math.nan, 0.003, 0.003)}, "screen: alpha is nan at 8 pairs"),
+        ({"screen_alphas": (0.5, 0.002, 0.002, 0.002)}, "screen: alpha is 0.5 at 8 pairs"),
+        ({"screen_alphas": (math.nan, 0.002, 0.002, 0.002)}, "screen: alpha is nan at 8 pairs"),
     ],
 )
 def test_a_design_that_cannot_decide_is_refused(change: dict[str, tuple[float, ...]], message: str) -> None:
@@ -396,6 +460,7 @@ def test_a_design_that_cannot_decide_is_refused(change: dict[str, tuple[float, .
 def test_the_standard_design_spends_one_percent_each_stage() -> None:
     """The errors of the looks of each stage sum to 1 %."""
     assert sum(STANDARD_DESIGN.screen_alphas) == pytest.approx(0.01)
+    assert sum(STANDARD_DESIGN.outright_alphas) + STANDARD_DESIGN.last_alpha == pytest.approx(0.01)
     assert sum(STANDARD_DESIGN.confirm_alphas) == pytest.approx(0.01)
 
 
@@ -405,6 +470,7 @@ def _verdict(outcome: Outcome, **changes: object) -> PairedVerdict:
     verdict = PairedVerdict(
         outcome=outcome,
         change=replace(compare_pairs(old, new, alpha=0.01), lower_ratio=0.992, upper_ratio=1.034),
+        margin_ratio=0.02,
         n_pairs=9,
         is_flagged=False,
         smallest_effect_ratio=1.026,
@@ -416,7 +482,7 @@ def _verdict(outcome: Outcome, **changes: object) -> PairedVerdict:
 @pytest.mark.parametrize(
     ("verdict", "reason"),
     [
-        (_verdict(Outcome.PASS), ""),
+        (_verdict(Outcome.PASS), "; passes at 3.4 %"),
         (_verdict(Outcome.REGRESSED, is_flagged=True), ""),
         (
             _verdict(Outcome.INCONCLUSIVE),
@@ -446,3 +512,51 @@ def test_as_many_more_pairs_as_are_told_decide() -> None:
     assert short.n_more_pairs is not None
     n_pairs = 8 + short.n_more_pairs
     assert compare_pairs([OLD_NS] * n_pairs, new[:n_pairs], alpha=0.004).upper_ratio < 1.02
+
+
+def test_a_margin_by_the_share_of_the_step_is_said_to_be_one() -> None:
+    """The margin that counted is shown, and why it is not the one that was asked for."""
+    verdict = _verdict(Outcome.PASS, margin_ratio=0.8)
+    assert paired_reason(verdict, 0.02).endswith("margin 80 %, for it is a small part of its step")
+
+
+def _noisy(n_pairs: int) -> Pairs:
+    """Return pairs of two cases whose ratios scatter by 6 % either way: one is unchanged, one is 4 % slower."""
+    ratios = (0.94, 1.06, 0.96, 1.04, 0.98, 1.02, 0.99, 1.01)
+    old = [10**6] * n_pairs
+    return {
+        name: (old, [round(10**6 * factor * ratio) for ratio in (ratios * 8)[:n_pairs]])
+        for name, factor in (("same", 1.0), ("slower", 1.04))
+    }
+
+
+def _never(_: int) -> bool:
+    return False
+
+
+def test_what_pairs_rule_out_passes_at_that() -> None:
+    """Open to the end, a case passes at its bound, within the limit, unless its estimate is beyond the margin."""
+    margins = {"same": 0.01, "slower": 0.01}
+    undecided = compare_sequentially(_noisy, margins, may_go_on=_never)
+    assert {each.outcome for each in undecided.values()} == {Outcome.INCONCLUSIVE}
+    decided = compare_sequentially(_noisy, margins, may_go_on=_never, resolution_limit_ratio=0.10)
+    same = decided["same"]
+    assert same.outcome is Outcome.PASS
+    assert same.resolution_ratio == pytest.approx(same.change.upper_ratio - 1.0)
+    assert 0.01 < same.change.upper_ratio - 1.0 < 0.10
+    assert decided["slower"].outcome is Outcome.INCONCLUSIVE
+    strict = compare_sequentially(_noisy, margins, may_go_on=_never, resolution_limit_ratio=0.011)
+    assert strict["same"].outcome is Outcome.INCONCLUSIVE
+
+
+def test_margins_may_come_from_the_first_look() -> None:
+    """They are asked for once, with the pairs of the first look, and count from there on."""
+    asked = []
+
+    def margins(pairs: Pairs) -> dict[str, float]:
+        asked.append({name: len(old) for name, (old, _) in pairs.items()})
+        return {"same": 0.5, "slower": 0.5}
+
+    verdicts = compare_sequentially(_noisy, {"same": 0.01, "slower": 0.01}, margins_at_first_look=margins)
+    assert asked == [{"same": 8, "slower": 8}]
+    assert {(each.outcome, each.margin_ratio, each.n_pairs) for each in verdicts.values()} == {(Outcome.PASS, 0.5, 8)}

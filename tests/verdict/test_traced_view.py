@@ -123,6 +123,7 @@ def test_every_kernel_of_the_real_engine_has_its_operator(seen: Any, workload: L
     assert len(announced) == 1
 
 
+@pytest.mark.long
 def test_the_real_engine_runs_all_its_phases(seen: Any) -> None:
     """Behind each evaluation on the device a token is drawn on the processor, and nothing overlaps."""
     record = seen[1].run.record
@@ -133,6 +134,7 @@ def test_the_real_engine_runs_all_its_phases(seen: Any) -> None:
     assert record.evaluations == ()
 
 
+@pytest.mark.long
 def test_the_real_engine_is_viewed(
     seen: Any, plan: LlamaPlan, backend: OpenClBackend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -153,6 +155,7 @@ def test_the_real_engine_is_viewed(
         assert all(window.idle_ratio is not None and 0 < window.idle_ratio < 1 for window in view.idle)
 
 
+@pytest.mark.long
 def test_the_real_engine_is_traced(plan: LlamaPlan, backend: OpenClBackend, tmp_path: Path) -> None:
     """The trace that is kept has every step's operators with their names, and kernels that say which they compute."""
     announced: list[str] = []

@@ -15,6 +15,8 @@ from perfsuite.workload.gguf_metadata import read_gguf
 from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.synthetic import write_synthetic
 
+from ..unknown_weights import UNKNOWN, write_unknown
+
 
 @pytest.mark.parametrize("gguf_architecture", FAMILIES)
 def test_what_is_written_is_read(tiny: Callable[..., Architecture], tmp_path: Path, gguf_architecture: str) -> None:
@@ -69,7 +71,6 @@ _LLAMA: dict[str, int | str] = {
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("mamba", {}, "architecture 'mamba' is not supported; supported are llama"),
         ("llama", {}, "metadata lacks llama.embedding_length"),
         ("llama", {"llama.embedding_length": "256"}, "llama.embedding_length is '256', expected an integer"),
         ("llama", _LLAMA, "metadata lacks llama.attention.layer_norm_rms_epsilon"),
@@ -82,6 +83,18 @@ def test_unusable_metadata_is_refused(tmp_path: Path, name: str, values: dict[st
     with pytest.raises(GgufError) as caught:
         read_gguf(path)
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_an_architecture_that_is_not_known_is_not_described(tmp_path: Path) -> None:
+    """The file is read for its name and types; who asks for the architecture is refused in one line with the path."""
+    path = write_unknown(tmp_path / "odd.gguf")
+    found = read_gguf(path)
+    assert (found.gguf_architecture, found.known_architecture) == (UNKNOWN, None)
+    assert found.tensor_types == {"token_embd.weight": "F32"}
+    with pytest.raises(GgufError) as caught:
+        _ = found.architecture
+    assert str(caught.value).startswith(f"{path}: architecture '{UNKNOWN}' is not supported; supported are llama, ")
+    assert "\n" not in str(caught.value)
 
 
 def test_tensors_must_match_the_metadata(tiny: Callable[..., Architecture], tmp_path: Path) -> None:

@@ -73,7 +73,10 @@ _SHAPES = [("llama", {}), ("llama", {"tied_embeddings": False, "n_ff": 272}), ("
 _SHAPES += [(name, {}) for name in FAMILIES if name != "llama"]
 
 
-@pytest.mark.parametrize(("gguf_architecture", "changes"), _SHAPES)
+@pytest.mark.parametrize(
+    ("gguf_architecture", "changes"),
+    [_SHAPES[0], *(pytest.param(*each, marks=pytest.mark.long) for each in _SHAPES[1:])],
+)
 def test_types_are_those_of_the_engines_quantizer(
     tiny: Callable[..., Architecture],
     quantize_with_engine: Callable[[list[tuple[str, str, int, bool]]], None],

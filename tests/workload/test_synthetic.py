@@ -30,6 +30,7 @@ def _assert_sound(found: dict[str, Any], architecture: Architecture) -> None:
     assert found["n_parameters"] == architecture.n_parameters + (factors if architecture.rope_freq_factors else 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", names())
 def test_every_architecture_decodes(decode: Decode, tmp_path: Path, name: str) -> None:
     """Each architecture of the catalogue, cut to two layers, loads in llama.cpp and gives finite logits."""

@@ -15,6 +15,8 @@ from perfsuite.workload.gguf_metadata import read_gguf
 from perfsuite.workload.synthetic import write_synthetic
 from perfsuite.workload.weights import materialize, resolve, synthetic_weights
 
+from ..unknown_weights import UNKNOWN, write_unknown
+
 
 def test_a_name_gives_architecture_and_quantization(tmp_path: Path) -> None:
     """A catalogue name is resolved without writing anything."""
@@ -65,6 +67,16 @@ def test_a_file_is_described(tiny: Callable[..., Architecture], tmp_path: Path) 
     assert found.identity.startswith("sha256:")
     assert replace(found.architecture, name="tiny") == tiny()
     assert materialize(found, cache_dir=tmp_path) == path
+
+
+def test_a_file_of_an_architecture_that_is_not_known_can_be_run(tmp_path: Path) -> None:
+    """It has a name and an identity like any other; only what needs its architecture is refused."""
+    path = write_unknown(tmp_path / "odd.gguf")
+    found = resolve(str(path), cache_dir=tmp_path)
+    assert (found.name, found.gguf_architecture, found.known_architecture) == ("odd", UNKNOWN, None)
+    assert materialize(found, cache_dir=tmp_path) == path
+    with pytest.raises(GgufError, match=f"{path}: architecture '{UNKNOWN}' is not supported; supported are llama, "):
+        _ = found.architecture
 
 
 def test_another_file_has_another_identity(tiny: Callable[..., Architecture], tmp_path: Path) -> None:

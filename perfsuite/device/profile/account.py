@@ -13,7 +13,10 @@ from perfsuite.device.profile.record import Profile
 
 _NAMES = ("description", "kind", "memory_bytes", "default_model", "opencl_platform")
 _SHARES = ("session_spread_ratio", "max_waiting_ratio", "max_others_ratio", "ceiling_spread_ratio", "forecast_least_ns")
-_BY_KIND = ("margin_ratio", "sentinel_weight_ratio", "forecast_tolerance_ratio", "calibrated_tolerance_ratio")
+_BY_KIND = (
+    *("margin_ratio", "sentinel_weight_ratio", "forecast_tolerance_ratio", "calibrated_tolerance_ratio"),
+    "quick_tolerance_ratio",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,7 @@ def built(name: str, layers: Layered) -> Profile:
         opencl_platform=tables.get("opencl_platform") or None,
         forecast_tolerance_ratio=_ratios(judging["forecast_tolerance_ratio"]),
         calibrated_tolerance_ratio=_ratios(judging["calibrated_tolerance_ratio"]),
+        quick_tolerance_ratio=_ratios(judging["quick_tolerance_ratio"]),
         margin_ratio=_ratios(judging["margin_ratio"]),
         sentinel_weight_ratio=_ratios(judging["sentinel_weight_ratio"]),
         forecast_least_ns=judging["forecast_least_ns"],

@@ -75,6 +75,7 @@ _BY_KIND = {
     "margin_ratio": _MARGIN,
     "forecast_tolerance_ratio": _TOLERANCE,
     "calibrated_tolerance_ratio": _TOLERANCE,
+    "quick_tolerance_ratio": _TOLERANCE,
 }
 _BY_SENTINEL = {name: real(0.0, 1.0, "a ratio from 0 to 1, such as 0.25") for name in ("memory", "compute")}
 

@@ -45,6 +45,8 @@ class Profile:
     forecast_tolerance_ratio: Mapping[str, float]
     #: The same over the upper bound of a calibrated forecast.
     calibrated_tolerance_ratio: Mapping[str, float]
+    #: The same where the calibration was a quick one.
+    quick_tolerance_ratio: Mapping[str, float]
     #: By kind of case: the change that passes where nobody said otherwise. A kind that is left out has the default.
     margin_ratio: Mapping[str, float]
     #: By sentinel: how far latencies follow its drift when they are compared with stored ones, 0 not at all, 1 in full.

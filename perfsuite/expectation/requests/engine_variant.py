@@ -45,7 +45,8 @@ class EngineRequest:
         """Return it as a workload of so many cells of cache and tokens at once; no file stands behind it."""
         weights = Weights(
             name=self.architecture.name,
-            architecture=self.architecture,
+            gguf_architecture=self.architecture.gguf_architecture,
+            known_architecture=self.architecture,
             tensor_types=self.tensor_types,
             quantization=None,
             path=None,

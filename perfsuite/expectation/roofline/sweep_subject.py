@@ -7,6 +7,7 @@ from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.workload.gguf_metadata import unknown_architecture
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -39,6 +40,8 @@ class SweepSubject:
         if architecture or quantization:
             name = f"{architecture or self.architecture}-{quantization or self.quantization}"
             weights = resolve(name, cache_dir=self.cache_dir)
+        if weights.known_architecture is None:  # its work cannot be counted: said before anything is measured
+            raise unknown_architecture(self.weights, weights.gguf_architecture)
         return llama_workload(weights, find_scenario(scenario), flash_attn=flash_attn, type_k=type_kv, type_v=type_kv)
 
     @property

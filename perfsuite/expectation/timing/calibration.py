@@ -71,6 +71,8 @@ class Calibration:
     points: tuple[CalibrationPoint, ...]
     compositions: tuple[Composition, ...]
     token_phases: tuple[TokenPhase, ...]
+    #: Whether only what one workload needs was measured.
+    is_quick: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
@@ -80,7 +82,7 @@ class Calibration:
     def from_plain(cls, plain: object) -> Calibration:
         """Build from what `to_plain` returned; anything else is a MeasurementError."""
         wanted = {"schema", *(field.name for field in fields(cls))}
-        if not isinstance(plain, dict) or plain.get("schema") != SCHEMA or set(plain) != wanted:
+        if not isinstance(plain, dict) or plain.get("schema") != SCHEMA or {"is_quick", *plain} != wanted:
             raise MeasurementError(f"calibration: not of schema {SCHEMA}; run 'perfsuite calibrate' again")
         try:
             return cls(
@@ -91,6 +93,7 @@ class Calibration:
                 points=tuple(_point(each) for each in plain["points"]),
                 compositions=tuple(_composition(each) for each in plain["compositions"]),
                 token_phases=tuple(_token_phase(each) for each in plain["token_phases"]),
+                is_quick=bool(plain.get("is_quick", False)),  # which files of before do not say
             )
         except (TypeError, ValueError, KeyError) as error:
             raise MeasurementError(f"calibration: {error}; run 'perfsuite calibrate' again") from error

@@ -11,9 +11,9 @@ from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 
 #: Weight types that the catalogue's usual quantisations hold.
-STANDARD_TYPES = ("f32", "f16", "q8_0", "q4_0", "q4_k", "q5_0", "q6_k")
+STANDARD_TYPES = ("f32", "f16", "q8_0", "q4_0", "q4_k", "q5_0", "q5_1", "q5_k", "q6_k")
 #: Types whose experts are measured too.
-EXPERT_TYPES = ("f16", "q8_0", "q4_0", "q4_k", "q5_0", "q6_k")
+EXPERT_TYPES = tuple(name for name in STANDARD_TYPES if name != "f32")
 
 #: Rows of activations at which everything is measured; between them times are interpolated.
 TOKEN_LEVELS = (1, 8, 32, 128, 512)
@@ -38,6 +38,14 @@ _ROW_SIZES = (256, 1024, 2048, 6144)
 _HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
 _HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
 _ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU")
+
+#: The operators that can be measured alone.
+MEASURABLE = frozenset(
+    (
+        *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE", "GET_ROWS", "SET_ROWS"),
+        *("GEGLU", *_ELEMENTWISE),
+    )
+)
 
 
 def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:

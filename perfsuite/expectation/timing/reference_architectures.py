@@ -18,6 +18,11 @@ _SIZES = (
 )
 
 
+#: Which of them a quick calibration runs, with how many layers. All matrices have whole blocks of every type, and in
+#: eight bits the weights are about as many as single operators are spread over. Fewer are found in a cache.
+_QUICK = ((0, 10), (1, 4), (3, 3))
+
+
 def reference_architectures() -> tuple[tuple[Architecture, str], ...]:
     """List the architectures, each with its quantisation; their weights exceed the caches of small machines."""
     base = find("smollm2-135m")
@@ -45,3 +50,22 @@ def reference_weights(*, cache_dir: Path) -> tuple[Weights, ...]:
         synthetic_weights(architecture, quantization, cache_dir=cache_dir)
         for architecture, quantization in reference_architectures()
     )
+
+
+def quick_architectures() -> tuple[Architecture, ...]:
+    """List those of a quick calibration: a few of them with fewer layers."""
+    architectures = [architecture for architecture, _ in reference_architectures()]
+    return tuple(architectures[at].with_layers(n_layers) for at, n_layers in _QUICK)
+
+
+def quick_weights(quantization: str, *, cache_dir: Path) -> tuple[Weights, ...]:
+    """Describe the synthetic weights of these, in one quantisation."""
+    return tuple(synthetic_weights(each, quantization, cache_dir=cache_dir) for each in quick_architectures())
+
+
+def named_weights(name: str, *, cache_dir: Path) -> Weights | None:
+    """Describe the weights that have a name here; None for the name of others."""
+    base, _, quantization = name.rpartition("-")
+    own = (*(architecture for architecture, _ in reference_architectures()), *quick_architectures())
+    found = next((each for each in own if each.name == base), None)
+    return None if found is None else synthetic_weights(found, quantization, cache_dir=cache_dir)

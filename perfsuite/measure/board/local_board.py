@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 from collections.abc import Mapping
@@ -21,14 +20,15 @@ from perfsuite.measure.board.facts import BoardFacts
 from perfsuite.measure.board.holding import NOTHING_HELD, Held, Hold, Seen, not_held
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.board.watching import watched
+from perfsuite.measure.competition import Competition, look_for_competition
 from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.engine_store import KERNELS_DIR, open_store
 from perfsuite.measure.plan import KernelPlan, LlamaPlan, Plan, TurnsPlan
+from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import Weights, materialize, resolve
 
 #: The folder of weights within the cache.
 _MODELS = "models"
-
-_CHUNK_BYTES = 1 << 20
 
 #: What measures the cases, and is watched; what probes or asks is not.
 _WATCHED = (LlamaPlan, KernelPlan)
@@ -71,6 +71,10 @@ class LocalBoard:
 
         conditions = self.conditions
         return device_covariates(read_state(zones=conditions.thermal_zones, processors=conditions.processors))
+
+    def competition(self) -> Competition:
+        """Look for half a second at who else uses the processors."""
+        return look_for_competition()
 
     def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
@@ -123,11 +127,25 @@ class LocalBoard:
     def is_put(self, digest: str) -> bool:
         """Whether the file that belongs there is there, whole."""
         path = self.put_path(digest)
-        return path.is_file() and file_digest(path) == digest
+        return path.is_file() and read_digest(path) == digest
 
     def find_engine(self, library_dir: Path | None) -> Engine:
         """Find a llama.cpp by its folder; None is the one that the environment names."""
         return launch.environment_engine() if library_dir is None else find_engine(library_dir)
+
+    def keep(self, engine: Engine | None, version: str) -> str:
+        """Keep an engine, or the suite's own kernels, in this machine's store."""
+        store = open_store(self.cache_dir)
+        kept = store.keep_kernels(KERNELS_DIR) if engine is None else store.keep_engine(engine, version)
+        return kept.engine_id
+
+    def kept_folder(self, engine_id: str) -> Path | None:
+        """Return where it lies, whole; it is not removed from the store until `close`."""
+        store = open_store(self.cache_dir)
+        folder = store.folder_of(engine_id)
+        if folder is not None:
+            self._stack.enter_context(store.in_use(engine_id))
+        return folder
 
     def close(self) -> None:
         """Restore what was set, and let go of the machine; what that came to can still be asked for."""
@@ -150,22 +168,23 @@ class LocalBoard:
 
 def _named_weights(name: str, cache_dir: Path) -> Weights:
     """Find weights of the catalogue, or of a calibration's own architectures."""
-    from perfsuite.expectation.timing.reference_architectures import reference_weights  # only a calibration needs them
+    from perfsuite.expectation.timing.reference_architectures import named_weights  # only a calibration needs them
 
-    own = {each.name: each for each in reference_weights(cache_dir=cache_dir)}
-    return own.get(name) or resolve(name, cache_dir=cache_dir)
+    return named_weights(name, cache_dir=cache_dir) or resolve(name, cache_dir=cache_dir)
 
 
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
+def read_digest(path: Path) -> str:
+    """Return the SHA-256 of a file of weights.
+
+    Raises
+    ------
+    MeasurementError
+        It cannot be read.
+    """
     try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
+        return file_digest(path)
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
-    return digest.hexdigest()
 
 
 def _opencl_environment(cache_dir: Path) -> Mapping[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from perfsuite.measure.board.facts import BoardFacts
 from perfsuite.measure.board.holding import Held
+from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import Plan, TurnsPlan
 from perfsuite.workload.weights import Weights
@@ -31,6 +32,9 @@ class Board(Protocol):
     def covariates(self) -> Mapping[str, float | None]:
         """Return what may explain a run, as it is now: load, clock, temperature; None is 'not measured'."""
 
+    def competition(self) -> Competition:
+        """Look for half a second at who else uses the processors there."""
+
     def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Run one plan in a fresh process there; as `perfsuite.measure.launch.run_worker`."""
 
@@ -53,6 +57,15 @@ class Board(Protocol):
 
     def find_engine(self, library_dir: Path | None) -> Engine:
         """Find a llama.cpp there, by a folder of the board's; None is the one that its environment names."""
+
+    def keep(self, engine: Engine | None, version: str) -> str:
+        """Keep an engine, or the suite's own kernels where that is None, in the store there; return its id.
+
+        Raises `EngineError` where it cannot be kept.
+        """
+
+    def kept_folder(self, engine_id: str) -> Path | None:
+        """Return the folder there of what was kept under an id; None where it is not, `EngineError` where damaged."""
 
     def close(self) -> None:
         """Let go of the device: what was set is restored, the lock is given back."""

@@ -14,8 +14,9 @@ from perfsuite.measure.board.facts import BoardFacts
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.kept_link import KeptLink
 from perfsuite.measure.board.link import AgentLink
-from perfsuite.measure.board.local_board import file_digest
+from perfsuite.measure.board.local_board import read_digest
 from perfsuite.measure.board.told_errors import understood
+from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.plan import Plan, TurnsPlan, dump_plan
@@ -85,6 +86,10 @@ class RemoteBoard:
         """Return load, clock and temperature there as they are now."""
         return self._understood("covariates", dict)
 
+    def competition(self) -> Competition:
+        """Let the agent look for half a second at who else uses the processors there."""
+        return self._understood("competition", Competition.from_plain)
+
     def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Run one plan in a fresh process there."""
         arguments = {"plan": dump_plan(plan), "extra_environment": dict(extra_environment or {})}
@@ -120,6 +125,15 @@ class RemoteBoard:
         named = None if library_dir is None else str(library_dir)
         return self._understood("find_engine", Engine.from_plain, {"library_dir": named})
 
+    def keep(self, engine: Engine | None, version: str) -> str:
+        """Keep an engine of the board's, or the kernels of the suite there, in the board's own store."""
+        plain = None if engine is None else engine.to_plain()
+        return self._understood("keep", str, {"engine": plain, "version": version})
+
+    def kept_folder(self, engine_id: str) -> Path | None:
+        """Return where it lies there; None where it is not kept."""
+        return self._understood("kept_folder", _path_or_none, {"engine_id": engine_id})
+
     def close(self) -> None:
         """Let the agent restore the board and end.
 
@@ -148,7 +162,7 @@ class RemoteBoard:
     def _put(self, weights: Weights) -> Path:
         """Put a file there under its hash, unless it is there; the board checks what has arrived."""
         assert weights.path is not None
-        arguments = {"digest": file_digest(weights.path)}
+        arguments = {"digest": read_digest(weights.path)}
         path, is_there = self._understood("put_weights", _placed, arguments, limit_s=self.connecting.limits.weights_s)
         if not is_there:
             self.connecting.tell(f"{self.connecting.name}: putting {weights.path} there, once")
@@ -195,6 +209,10 @@ def _joined(said: Iterable[Held]) -> Held:
 def _pair(plain: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     first, second = plain
     return dict(first), dict(second)
+
+
+def _path_or_none(plain: Any) -> Path | None:
+    return None if plain is None else Path(plain)
 
 
 def _placed(plain: Any) -> tuple[str, bool]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import TurnsPlan, load_plan
 
 #: Arguments and values are what msgpack holds.
@@ -31,6 +32,10 @@ def _held(board: LocalBoard, _: Arguments) -> dict[str, Any]:
 
 def _covariates(board: LocalBoard, _: Arguments) -> dict[str, Any]:
     return dict(board.covariates())
+
+
+def _competition(board: LocalBoard, _: Arguments) -> dict[str, Any]:
+    return board.competition().to_plain()
 
 
 def _run(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
@@ -71,13 +76,26 @@ def _find_engine(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
     return board.find_engine(None if named is None else Path(named)).to_plain()
 
 
+def _keep(board: LocalBoard, arguments: Arguments) -> str:
+    plain = arguments["engine"]
+    return board.keep(None if plain is None else Engine.from_plain(plain), arguments["version"])
+
+
+def _kept_folder(board: LocalBoard, arguments: Arguments) -> str | None:
+    folder = board.kept_folder(arguments["engine_id"])
+    return None if folder is None else str(folder)
+
+
 _ANSWERS: dict[str, Callable[[LocalBoard, Arguments], Any]] = {
     "facts": _facts,
     "held": _held,
     "covariates": _covariates,
+    "competition": _competition,
     "run": _run,
     "run_in_turns": _run_in_turns,
     "named_weights": _named_weights,
     "put_weights": _put_weights,
     "find_engine": _find_engine,
+    "keep": _keep,
+    "kept_folder": _kept_folder,
 }

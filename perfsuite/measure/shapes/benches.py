@@ -18,7 +18,7 @@ def make_bench(plan: ShapesPlan, library: ctypes.CDLL | None) -> ShapeBench:
 
 
 def _tiled_bench(plan: ShapesPlan) -> ShapeBench:
-    from perfsuite.measure.kernel_programs import KERNELS_DIR
+    from perfsuite.measure.engine_store import KERNELS_DIR
     from perfsuite.measure.opencl_platform import choose_device
     from perfsuite.measure.shapes.tiled_bench import TiledBench
 

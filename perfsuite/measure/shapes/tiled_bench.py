@@ -13,7 +13,7 @@ from pathlib import Path
 import pyopencl as cl
 
 from perfsuite.errors import MeasurementError, OpenClError, ShapeError
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_references import error_norm
 from perfsuite.measure.opencl import KernelBench, first_line
 from perfsuite.measure.opencl_platform import OpenClDevice

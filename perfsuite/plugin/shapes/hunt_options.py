@@ -12,33 +12,16 @@ from typing import TypeVar
 import pytest
 
 from perfsuite.errors import ShapeError
+from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options
 from perfsuite.plugin.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds, types_within
 from perfsuite.plugin.shapes.budget import HUNT_BUDGETS, HuntBudget
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
 _NAME = "--perf-shapes"
-_DEFAULT_PROFILE = "default"
 
 #: What Hypothesis' own plugin calls the value of its option ``--hypothesis-seed``.
 _SEED = "hypothesis_seed"
-
-#: Options that say nothing without `_NAME`, by the names of their values.
-_SUBORDINATE = {
-    "perf_shape_subjects": "--perf-shape-subjects",
-    "perf_shape_types": "--perf-shape-types",
-    "perf_shape_bounds": "--perf-shape-bounds",
-    "perf_shape_profile": "--perf-shape-profile",
-    "perf_kernels": "--perf-kernels",
-}
-
-#: Options of all runs by which a hunt may end otherwise.
-_SHARED = {
-    "perf_opencl_platform": "--perf-opencl-platform",
-    "threads": "--threads",
-    "perf_margin": "--perf-margin",
-    "baseline_dir": "--baseline-dir",
-}
 
 _Choice = TypeVar("_Choice", Operation, Subject)
 
@@ -85,32 +68,6 @@ class HuntRequest:
         return types_within(operation, bounds_of(operation, self.bounds), self.types)
 
 
-def add_shape_options(group: pytest.OptionGroup) -> None:
-    """Register the options."""
-    operations, subjects = (", ".join(each.value for each in kind) for kind in (Operation, Subject))
-    group.addoption(
-        _NAME, metavar="NAME,..", help=f"hunt for shapes at which an operation breaks down: {operations}, all"
-    )
-    group.addoption("--perf-shape-subjects", metavar="NAME,..", help=f"who computes: {subjects} (default tiled)")
-    group.addoption(
-        "--perf-shape-types", metavar="TYPE,..", help=f"how weights are stored: {', '.join(STORED_TYPES)} (default all)"
-    )
-    group.addoption(
-        "--perf-shape-bounds",
-        metavar="NAME=LEAST:MOST,..",
-        help="sizes to draw from, such as k=2:512,n=1:512 (default: those of small kernels)",
-    )
-    budgets = "; ".join(f"{name}: {budget.told}" for name, budget in HUNT_BUDGETS.items())
-    group.addoption("--perf-shape-profile", choices=tuple(HUNT_BUDGETS), help=f"{budgets} (default {_DEFAULT_PROFILE})")
-    group.addoption("--perf-kernels", metavar="DIR", help="other sources of the tiled kernels, such as a changed copy")
-
-
-def refuse_without_device(option: argparse.Namespace) -> None:
-    """Refuse to run anything but hunts where hunts were asked for, on no device."""
-    if given := _given(option):
-        raise pytest.UsageError(f"{given[0]}: on which device? Give --device=NAME as well")
-
-
 def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
     """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
 
@@ -120,7 +77,7 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
         A value is not accepted, or an option makes no sense with or without another.
     """
     if option.perf_shapes is None:
-        if given := [name for value, name in _SUBORDINATE.items() if getattr(option, value) is not None]:
+        if given := [name for value, name in SHAPE_OPTIONS.items() if getattr(option, value) is not None]:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
         return None
     _refuse_company(option)
@@ -132,19 +89,12 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
         types=_types(option.perf_shape_types),
         bounds=_bounds(option.perf_shape_bounds, operations),
         kernels_dir=_kernels_dir(option.perf_kernels, subjects),
-        profile=option.perf_shape_profile or _DEFAULT_PROFILE,
+        profile=option.perf_shape_profile or DEFAULT_SHAPE_PROFILE,
         seed=_seed(option),
-        given=_given(option),
+        given=given_options(option),
     )
     _refuse_nothing_to_draw(request)
     return request
-
-
-def _given(option: argparse.Namespace) -> tuple[str, ...]:
-    named = {"perf_shapes": _NAME, **_SUBORDINATE, **_SHARED}
-    values = {name: getattr(option, value) for value, name in named.items()}
-    values["--baseline"] = "off" if option.baseline == "off" else None
-    return tuple(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 def _refuse_company(option: argparse.Namespace) -> None:

@@ -7,7 +7,9 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 
 from perfsuite.records.judgement import Judgement
+from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import tokens_per_s
 
 _Cell = str | int | float | None
 
@@ -20,6 +22,7 @@ _RUN_COLUMNS: Mapping[str, Callable[[RunFile], _Cell]] = {
     "device": lambda run: run.device,
     "board": lambda run: run.origin.kept_by,
     "workload": lambda run: run.workload,
+    "engine": lambda run: engine_words(run.subjects),
     "commit": lambda run: run.origin.commit.sha if run.origin.commit else None,
     "against": lambda run: run.against,
     "suite_version": lambda run: run.suite_version,
@@ -30,6 +33,7 @@ _CASE_COLUMNS: Mapping[str, Callable[[Judgement], _Cell]] = {
     "kind": lambda judgement: judgement.kind,
     "outcome": lambda judgement: judgement.outcome.value,
     "measured_ns": lambda judgement: judgement.measured_ns,
+    "tokens_per_s": tokens_per_s,
     "floor_ns": lambda judgement: judgement.floor_ns,
     "expected_ns": lambda judgement: judgement.expected_ns,
     "expected_lower_ns": lambda judgement: judgement.lower_ns,
@@ -39,6 +43,7 @@ _CASE_COLUMNS: Mapping[str, Callable[[Judgement], _Cell]] = {
     "change_ratio": lambda judgement: judgement.change_ratio,
     "lower_ratio": lambda judgement: judgement.lower_ratio,
     "upper_ratio": lambda judgement: judgement.upper_ratio,
+    "resolution_ratio": lambda judgement: judgement.resolution_ratio,
     "lost_ns": lambda judgement: judgement.lost_ns,
     "n_samples": lambda judgement: len(judgement.samples_ns),
     "n_pairs": lambda judgement: judgement.n_pairs,

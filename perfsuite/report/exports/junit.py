@@ -40,7 +40,7 @@ def _suite(run: RunFile) -> ElementTree.Element:
         timestamp=_held(run.started_at),
         hostname=_held(run.device),
     )
-    suite.append(_properties(run_properties(run.device, run.workload, run.origin)))
+    suite.append(_properties(run_properties(run.device, run.workload, run.subjects, run.origin)))
     suite.extend(map(_case, run.judgements))
     return suite
 

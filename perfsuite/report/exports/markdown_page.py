@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from perfsuite.report.change_notes import change_notes
+from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.exports.markdown_sections import Row, Section, sections
 from perfsuite.report.exports.markdown_text import code, table
 from perfsuite.report.run_file import RunFile
@@ -18,6 +20,8 @@ Measure: TypeAlias = Callable[[str], int]
 _LEAST_ROOM = 13_000
 #: Of a name in the verdict and in the line below it, where a sign may take fourteen characters.
 _MAX_NAME_CHARACTERS = 40
+#: Of what was measured, which several names make up.
+_MAX_ENGINE_CHARACTERS = 120
 #: Kept free for the line that says what was left out.
 _ROOM_TO_TELL = 200
 
@@ -37,10 +41,12 @@ def page(runs: Sequence[RunFile], *, limit: int, measure: Measure = len) -> str:
 def _run_text(run: RunFile, room: int, measure: Measure) -> str:
     """Return the verdict, then the tables with as many rows as there is room for."""
     text, n_left_out = _lead(run), 0
+    notes = "".join(f"\n_{note}._\n" for note in change_notes(run.judgements))
     for section in sections(run):
-        block, n_shown = _fitted(section, room - _ROOM_TO_TELL - measure(text), measure)
+        block, n_shown = _fitted(section, room - _ROOM_TO_TELL - measure(text + notes), measure)
         text += block
         n_left_out += len(section.rows) - n_shown
+    text += notes
     if n_left_out:
         rows = format_count(n_left_out, "row")
         text += f"\n_Left out for lack of room: {rows} of the tables; the run's `run.json` and report have all._\n"
@@ -58,10 +64,13 @@ def _name(text: str) -> str:
 
 def _circumstances(run: RunFile) -> Iterator[str]:
     yield f"{_name(run.workload)} on {_name(run.device)}"
+    if run.subjects:
+        yield code(engine_words(run.subjects), max_characters=_MAX_ENGINE_CHARACTERS)
     commit = run.origin.commit
     if commit is not None:
         branch = "" if commit.branch is None else f" of {_name(commit.branch)}"
-        yield f"commit {_name(commit.sha[:12])}{branch}{' with changes' if commit.is_dirty else ''}"
+        changes = " with changes" if commit.is_dirty else ""
+        yield f"{commit_title(run.origin).lower()} {_name(commit.sha[:12])}{branch}{changes}"
     if run.against is not None:
         yield f"in pairs against {_name(run.against)}"
     yield f"started {_name(run.started_at)}"

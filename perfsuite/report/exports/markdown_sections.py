@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,13 @@ from typing import TypeAlias
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
+from perfsuite.report.engine_words import engine_words
 from perfsuite.report.exports.markdown_text import code
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.same_again import command_again
+from perfsuite.report.token_rates import timed
 from perfsuite.report.verdict_words import in_order_of_weight, interval_words
-from perfsuite.units import format_change, format_count, format_ns, format_signed_ns
+from perfsuite.units import format_change, format_count, format_limit, format_ns, format_signed_ns
 
 Row: TypeAlias = tuple[str, ...]
 
@@ -40,7 +42,7 @@ def sections(run: RunFile) -> tuple[Section, ...]:
         _changed(run, Outcome.INCONCLUSIVE, "undecided"),
         _unjudged(run),
         _listed(run, Outcome.NEW, "without a baseline", ("case", "now", "forecast"), _new_row),
-        _listed(run, Outcome.PASS, "passed", ("case", "now", "before", "forecast", "change"), _passed_row),
+        _listed(run, Outcome.PASS, "passed", ("case", "now", "before", "forecast", "change", "at"), _passed_row),
         _machine(run),
     )
     return tuple(section for section in made if section.rows)
@@ -90,8 +92,8 @@ def _changed(run: RunFile, outcome: Outcome, words: str) -> Section:
 def _changed_row(judgement: Judgement) -> Row:
     return (
         code(judgement.case_id),
-        format_ns(judgement.measured_ns),
-        format_ns(judgement.old_ns),
+        timed(judgement, judgement.measured_ns),
+        timed(judgement, judgement.baseline_ns),
         format_change(judgement.change_ratio),
         interval_words(judgement),
     )
@@ -116,16 +118,17 @@ def _listed(
 
 
 def _new_row(judgement: Judgement) -> Row:
-    return code(judgement.case_id), format_ns(judgement.measured_ns), format_ns(judgement.expected_ns)
+    return code(judgement.case_id), timed(judgement, judgement.measured_ns), format_ns(judgement.expected_ns)
 
 
 def _passed_row(judgement: Judgement) -> Row:
     return (
         code(judgement.case_id),
-        format_ns(judgement.measured_ns),
-        format_ns(judgement.old_ns),
+        timed(judgement, judgement.measured_ns),
+        timed(judgement, judgement.baseline_ns),
         format_ns(judgement.expected_ns),
         format_change(judgement.change_ratio),
+        "-" if judgement.resolution_ratio is None else format_limit(judgement.resolution_ratio),
     )
 
 
@@ -135,7 +138,7 @@ def _machine(run: RunFile) -> Section:
 
 def _machine_rows(run: RunFile) -> Iterator[Row]:
     for group, subject in run.subjects.items():
-        yield code(group), code(subject)
+        yield code(group), code(engine_words({group: subject}))
     for group, fields in run.fingerprints.items():
         for name, value in fields.items():
             yield code(f"{group}: {name}"), code(value)
@@ -145,9 +148,7 @@ def _machine_rows(run: RunFile) -> Iterator[Row]:
     if run.origin.run_id:
         yield "run", code(run.origin.run_id)
     if run.origin.arguments:
-        variables = [f"{name}={shlex.quote(value)}" for name, value in run.origin.environment.items()]
-        command = " ".join([*variables, "pytest", *map(shlex.quote, run.origin.arguments)])
-        yield "again", code(command, max_characters=None)  # half a command does something else
+        yield "again", code(command_again(run.origin), max_characters=None)  # half a command does something else
     yield "perfsuite", code(run.suite_version)
 
 

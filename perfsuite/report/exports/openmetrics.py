@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.moments import moment_of
+from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import tokens_per_s
 from perfsuite.units import NS_PER_S
 
 Labels = Mapping[str, str]
@@ -79,6 +81,7 @@ def _origin_samples(run: RunFile) -> Samples:
     commit = run.origin.commit
     told = {
         "run_id": run.origin.run_id,
+        "engine": engine_words(run.subjects),
         "commit": "" if commit is None else commit.sha,
         "suite_version": run.suite_version,
     }
@@ -112,6 +115,12 @@ _FAMILIES = (
         samples=_of_cases(lambda judgement: _seconds(judgement.measured_ns)),
     ),
     _Family(
+        name="perfsuite_case_tokens_per_second",
+        unit="",
+        told="The same of a prefill or a decode as a speed.",
+        samples=_of_cases(tokens_per_s),
+    ),
+    _Family(
         name="perfsuite_case_expected_seconds",
         unit="seconds",
         told="What the forecast says that it takes.",
@@ -132,13 +141,13 @@ _FAMILIES = (
     _Family(
         name="perfsuite_case_baseline_seconds",
         unit="seconds",
-        told="What it took before.",
+        told="What it took before: the median of the baseline, or of the old side.",
         samples=_of_cases(lambda judgement: _seconds(judgement.baseline_ns)),
     ),
     _Family(
         name="perfsuite_case_change_ratio",
         unit="ratio",
-        told="New over old time; 1 is equal.",
+        told="New over old time as it is judged, which is no quotient of medians; 1 is equal.",
         samples=_of_cases(lambda judgement: judgement.change_ratio),
     ),
     _Family(
@@ -152,6 +161,12 @@ _FAMILIES = (
         unit="ratio",
         told="The upper bound of the change.",
         samples=_of_cases(lambda judgement: judgement.upper_ratio),
+    ),
+    _Family(
+        name="perfsuite_case_resolution_ratio",
+        unit="ratio",
+        told="The slowdown that a pass rules out: 0.05 is 5 %.",
+        samples=_of_cases(lambda judgement: judgement.resolution_ratio),
     ),
     _Family(
         name="perfsuite_case_outcome",
@@ -168,7 +183,7 @@ _FAMILIES = (
     _Family(
         name="perfsuite_run_info",
         unit="",
-        told="1 under the commit and the id of the run.",
+        told="1 under the id of the run, the engine, and the commit from which it was run.",
         samples=_origin_samples,
     ),
     _Family(

@@ -9,7 +9,9 @@ from typing import Any
 
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
+from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import tokens_per_s
 from perfsuite.units import NS_PER_S
 
 
@@ -33,6 +35,7 @@ def pytest_benchmark_text(run: RunFile) -> str:
             "suite_version": run.suite_version,
             "device": run.device,
             "workload": run.workload,
+            "engine": engine_words(run.subjects),
             "against": run.against,
             "outcomes": _outcomes(run),
             "n_cases_without_samples": len(run.judgements) - len(measured),
@@ -68,6 +71,7 @@ def _extra_info(judgement: Judgement) -> Mapping[str, Any]:
     return {
         "outcome": judgement.outcome.value,
         "reason": judgement.reason,
+        "tokens_per_s": tokens_per_s(judgement),
         "floor_ns": judgement.floor_ns,
         "expected_ns": judgement.expected_ns,
         "limit_ns": judgement.limit_ns,
@@ -75,6 +79,7 @@ def _extra_info(judgement: Judgement) -> Mapping[str, Any]:
         "change_ratio": judgement.change_ratio,
         "lower_ratio": judgement.lower_ratio,
         "upper_ratio": judgement.upper_ratio,
+        "resolution_ratio": judgement.resolution_ratio,
     }
 
 

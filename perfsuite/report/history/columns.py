@@ -61,6 +61,7 @@ _OF_CASE = (
     _column("change_ratio", "DOUBLE", "new over old, 1 is equal"),
     _column("lower_ratio", "DOUBLE", "lower bound of `change_ratio`"),
     _column("upper_ratio", "DOUBLE", "upper bound of `change_ratio`"),
+    _column("resolution_ratio", "DOUBLE", "the slowdown that a pass rules out: 0.05 is 5 %"),
     _column("n_pairs", "INTEGER", "pairs that the verdict rests on"),
 )
 

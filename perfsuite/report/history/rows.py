@@ -100,6 +100,7 @@ def _of_case(judgement: Judgement) -> dict[str, Any]:
         "change_ratio": judgement.change_ratio,
         "lower_ratio": judgement.lower_ratio,
         "upper_ratio": judgement.upper_ratio,
+        "resolution_ratio": judgement.resolution_ratio,
         "n_pairs": judgement.n_pairs,
     }
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from perfsuite.records.judgement import Judgement
 from perfsuite.report.page.other_runs import OtherRun
 from perfsuite.report.page.words import old_word
-from perfsuite.units import format_ns, format_ratio
+from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.units import format_ns, format_ratio, format_tokens_per_s
 
 #: Times of more other runs than this are in the details alone.
 _MAX_RUNS = 3
@@ -50,6 +51,7 @@ def _old_title(judgements: Sequence[Judgement]) -> str:
 def _columns(old_title: str) -> tuple[Column, ...]:
     return (
         Column(title="Measured", name="measured", cell=lambda case: _time(case.measured_ns)),
+        Column(title="Tokens/s", name="speed", cell=_speed),
         Column(title="Expected", name="expected", cell=_expected),
         Column(title="Floor", name="floor", cell=lambda case: _time(case.floor_ns)),
         Column(title=old_title, name="old", cell=lambda case: _time(case.baseline_ns)),
@@ -67,6 +69,11 @@ def _run_column(other: OtherRun) -> Column:
 
 def _time(time_ns: float | None) -> Cell:
     return Cell(text=format_ns(time_ns), order=time_ns)
+
+
+def _speed(case: Judgement) -> Cell:
+    rate = tokens_per_s(case)
+    return Cell(text=format_tokens_per_s(rate), order=None if rate is None else float(f"{rate:.9g}"))
 
 
 def _expected(case: Judgement) -> Cell:

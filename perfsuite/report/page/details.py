@@ -11,12 +11,14 @@ from perfsuite.report.page.names import outcome_word
 from perfsuite.report.page.other_runs import OtherRun
 from perfsuite.report.page.words import expected_words, interval_text, old_word, spread_words
 from perfsuite.report.reproduce import Reproduction
+from perfsuite.report.token_rates import timed
 from perfsuite.units import (
     NS_PER_S,
     format_bytes,
     format_bytes_per_s,
     format_count,
     format_flops_per_s,
+    format_limit,
     format_ns,
     format_ratio,
 )
@@ -76,17 +78,19 @@ def case_details(
 
 
 def _times(judgement: Judgement) -> Iterator[tuple[str, str]]:
-    yield "Measured", format_ns(judgement.measured_ns)
+    yield "Measured", timed(judgement, judgement.measured_ns)
     yield "Samples", spread_words(judgement)
     yield "Expected", expected_words(judgement)
     yield "Floor", format_ns(judgement.floor_ns)
     yield "Limit", format_ns(judgement.limit_ns)
-    yield old_word(judgement), format_ns(judgement.baseline_ns)
+    yield old_word(judgement), timed(judgement, judgement.baseline_ns)
     yield "Change", format_ratio(judgement.change_ratio)
 
 
 def _pairs(judgement: Judgement) -> Iterator[tuple[str, str]]:
     yield "Interval", interval_text(judgement)
+    if judgement.resolution_ratio is not None:
+        yield "Resolves", format_limit(judgement.resolution_ratio)
     if judgement.n_pairs is None:
         return
     yield "Pairs", str(judgement.n_pairs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.report.engine_words import commit_title
 from perfsuite.report.page.fact_table import FactRow, FactTable, fact_row, filled
 from perfsuite.report.page.page_run import PageRun
-from perfsuite.report.reproduce import run_command
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.same_again import command_again
 from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s, format_ns
 
 
@@ -83,12 +84,12 @@ def _origin(page_run: PageRun) -> FactTable:
     told = {
         "file": str(page_run.path),
         "run": origin.run_id,
-        "commit": commit.sha if commit else "",
+        commit_title(origin).lower(): commit.sha if commit else "",
         "branch": (commit.branch or "") if commit else "",
         "uncommitted changes": ("yes" if commit.is_dirty else "no") if commit else "",
         "began": run.started_at,
         "perfsuite": run.suite_version,
-        "command": run_command(origin) if origin.arguments else "not kept by the version that made the run",
+        "command": command_again(origin) if origin.arguments else "not kept by the version that made the run",
     }
     return FactTable(
         title="Origin",

@@ -18,6 +18,7 @@ from perfsuite.report.page.words import (
 )
 from perfsuite.report.reproduce import Reproduction
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import timed
 from perfsuite.report.verdict_words import in_order_of_weight
 from perfsuite.units import format_ns, format_ratio, format_signed_ns
 
@@ -115,8 +116,8 @@ def _finding(
         change=change,
         change_of=change_of,
         basis=basis_words(judgement),
-        measured=format_ns(judgement.measured_ns),
-        old=format_ns(judgement.baseline_ns),
+        measured=timed(judgement, judgement.measured_ns),
+        old=timed(judgement, judgement.baseline_ns),
         old_title=old_word(judgement),
         expected=expected_words(judgement),
         reason=reason_beside(judgement),

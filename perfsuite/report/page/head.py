@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
+from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.page.details import Fact
 from perfsuite.report.page.names import MEANINGS, outcome_word
-from perfsuite.report.page.other_runs import engine_words
 from perfsuite.report.page.words import capitalized, commit_words, duration_words, tone_word, when_words
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import change_words, verdict_sentence, verdict_tone
@@ -90,14 +90,14 @@ def _remarks(run: RunFile) -> Iterator[str]:
 
 
 def _facts(run: RunFile) -> Iterator[tuple[str, str]]:
+    yield "Engine", engine_words(run.subjects)
     yield "Device", _device_words(run)
     if run.origin.board:
         yield "Board" if run.origin.board.is_linked else "Machine", run.origin.board.text
     yield "Workload", run.workload
     yield "Compared with", f"{run.against}, in pairs" if run.against else ""
     yield "Measured", f"{when_words(run.started_at)}, {duration_words(run)}"
-    yield "Commit", commit_words(run)
-    yield "Engine", engine_words(run)
+    yield commit_title(run.origin), commit_words(run)
 
 
 def _device_words(run: RunFile) -> str:

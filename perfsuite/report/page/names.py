@@ -45,7 +45,7 @@ MEANINGS = {
     Outcome.INCONCLUSIVE: "too noisy to tell",
     Outcome.NEW: "nothing to compare with yet",
     Outcome.IMPROVED: "faster than before, for sure and by more than the margin",
-    Outcome.PASS: "no slower than the margin allows",
+    Outcome.PASS: "surely no slower than by what it states",
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfsuite.records.judgement import Judgement
+from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized, commit_words, when_words
 from perfsuite.report.run_file import RunFile
@@ -24,8 +25,10 @@ class RunLine:
     when: str
     device: str
     workload: str
-    commit: str
     engine: str
+    #: What the commit is of, and the commit.
+    commit_title: str
+    commit: str
     counts: str
     verdict: str
     #: In what it differs from the run that is reported, beyond its times.
@@ -63,13 +66,6 @@ def run_lines(runs: Sequence[PageRun]) -> tuple[RunLine, ...]:
     return tuple(_line(label, each, reported) for label, each in zip(run_labels(len(runs)), runs, strict=True))
 
 
-def engine_words(run: RunFile) -> str:
-    """Return what was measured, by group where there are several."""
-    if len(run.subjects) == 1:
-        return next(iter(run.subjects.values()))
-    return "; ".join(f"{group}: {subject}" for group, subject in run.subjects.items())
-
-
 def _line(label: str, page_run: PageRun, reported: RunFile) -> RunLine:
     run, board = page_run.run, page_run.run.origin.board
     return RunLine(
@@ -78,8 +74,9 @@ def _line(label: str, page_run: PageRun, reported: RunFile) -> RunLine:
         when=when_words(run.started_at),
         device=f"{run.device}, board {board.text}" if board and board.is_linked else run.device,
         workload=run.workload,
+        engine=engine_words(run.subjects),
+        commit_title=commit_title(run.origin),
         commit=commit_words(run),
-        engine=engine_words(run),
         counts=counts_words(run.judgements) or "nothing was measured",
         verdict=capitalized(verdict_sentence(run, named=isolated_name)),
         differences=tuple(_differences(run, reported)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfsuite.report.change_notes import change_notes
 from perfsuite.report.page.charts import Figure, case_figures, figures, specs_by_id
 from perfsuite.report.page.fact_table import FactTable
 from perfsuite.report.page.facts import fact_tables
@@ -17,6 +18,7 @@ from perfsuite.report.page.other_runs import RunLine, other_runs, run_lines
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, works_by_case
 from perfsuite.report.page.undecided import UndecidedGroup, undecided_groups
+from perfsuite.report.page.words import capitalized
 from perfsuite.report.reproduce import reproductions
 
 #: Figures that stand beside the tables of their own section.
@@ -35,6 +37,8 @@ class PageView:
     undecided: tuple[UndecidedGroup, ...]
     figures: tuple[Figure, ...]
     tables: tuple[CaseTable, ...]
+    #: Of what the changes in the tables are, where that must be said.
+    change_notes: tuple[str, ...]
     runs: tuple[RunLine, ...]
     run_figures: tuple[Figure, ...]
     machine: tuple[FactTable, ...]
@@ -74,6 +78,7 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
         undecided=undecided_groups(run),
         figures=tuple(each for each in drawn if each.subject not in (_MACHINE, _RUNS)),
         tables=case_tables(run, sources),
+        change_notes=tuple(capitalized(note) for note in change_notes(run.judgements)),
         runs=run_lines(runs),
         run_figures=_about(_RUNS, drawn),
         machine=machine_tables(runs),

@@ -14,6 +14,7 @@ from perfsuite.report.page.details import CaseDetails, case_details
 from perfsuite.report.page.names import case_anchor, kind_place, kind_title, outcome_word, short_name
 from perfsuite.report.page.other_runs import OtherRun
 from perfsuite.report.reproduce import Reproduction
+from perfsuite.report.resolution_words import outcome_words
 from perfsuite.report.run_file import RunFile
 
 
@@ -85,7 +86,7 @@ def _row(place: int, columns: Sequence[Column], run: RunFile, sources: CaseSourc
         name=short_name(judgement.case_id, run.workload),
         cells=tuple(column.cell(judgement) for column in columns),
         outcome=judgement.outcome,
-        outcome_word=outcome_word(judgement.outcome),
+        outcome_word=outcome_words(judgement, outcome_word(judgement.outcome)),
         outcome_order=_outcome_order(judgement),
         reason=judgement.reason,
         details=case_details(

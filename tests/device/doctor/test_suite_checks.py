@@ -60,9 +60,9 @@ def test_this_machine_is_mended_without_setup() -> None:
     """Setup refuses the machine that it runs on: nothing that it is to be told to do names it."""
     local = {"reach": Reach()}
     (missing,) = check_suite(facts(profile=local, suite=None, suite_problem="does not run"))
-    named = "/opt/llama: no such directory of llama.cpp libraries; unset LLAMA_CPP_LIB_PATH or mend it"
+    named = "LLAMA_CPP_LIB_PATH: /opt/llama: is no folder; expected a checkout"
     for problem, seen, mend in (
-        (named, "/opt/llama: no such directory of llama.cpp libraries", "unset LLAMA_CPP_LIB_PATH or mend it"),
+        (named, "LLAMA_CPP_LIB_PATH: /opt/llama: is no folder", "expected a checkout"),
         ("/opt/llama: no llama.h near it", "/opt/llama: no llama.h near it", f"{missing.mend}; or name a whole build"),
     ):
         without = replace(STATE, installed=replace(INSTALLED, engine_build_id=None, engine_problem=problem))
@@ -108,6 +108,16 @@ def test_a_clock_that_is_off_is_told_with_the_difference() -> None:
     assert told(check_clock(facts(clock_difference_s=1.0))) == [("clock", "ok")]
     (off,) = check_clock(facts(clock_difference_s=-86400.0))
     assert (off.grade.value, off.seen) == ("warn", "-86400 s from this machine's")
+
+
+def test_whether_a_clock_is_synchronised_is_told_where_it_is_known() -> None:
+    """It stands behind the difference; a device that does not say is not called either."""
+    for line, words in (
+        ("clock_synchronised = yes", ", synchronised"),
+        ("clock_synchronised = no", ", not synchronised"),
+    ):
+        (found,) = check_clock(facts(line))
+        assert found.seen == f"+0 s from this machine's{words}"
 
 
 def test_opencl_is_asked_for_by_the_profile_alone() -> None:

@@ -70,6 +70,7 @@ def start(farm: Farm, tmp_path: Path) -> Iterator[Start]:
         run.process.communicate()
 
 
+@pytest.mark.long
 def test_a_board_is_reached_as_its_place_says(farm: Farm) -> None:
     """Address, port and user are those of the place's NetworkService; the key stays that of the profile."""
     place, told = farm.add_board("reached"), []
@@ -86,6 +87,7 @@ def test_a_board_is_reached_as_its_place_says(farm: Farm) -> None:
     assert told[-1] == f"gave {place} back"
 
 
+@pytest.mark.long
 def test_two_runs_of_one_user_have_a_board_one_after_the_other(farm: Farm, start: Start) -> None:
     """The second run waits, says which run has the board, and gets it only when the first has ended."""
     farm.add_board("single")
@@ -100,6 +102,7 @@ def test_two_runs_of_one_user_have_a_board_one_after_the_other(farm: Farm, start
     assert second.end() == 0
 
 
+@pytest.mark.long
 def test_two_boards_of_a_kind_are_had_side_by_side(farm: Farm, start: Start) -> None:
     """A pool of two gives each of two runs a board of its own at the same time."""
     pool = {farm.add_board("pool"), farm.add_board("pool")}
@@ -109,6 +112,7 @@ def test_two_boards_of_a_kind_are_had_side_by_side(farm: Farm, start: Start) -> 
     assert all(map(farm.is_free, pool))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "status"), [("success", 0), ("failure", 1), ("SIGINT", -signal.SIGINT), ("SIGTERM", -signal.SIGTERM)]
 )
@@ -123,6 +127,7 @@ def test_a_board_is_given_back_however_a_run_ends(farm: Farm, start: Start, how:
     awaited(lambda: farm.is_free(place))
 
 
+@pytest.mark.long
 def test_a_supervisor_gives_the_board_of_a_killed_run_back(farm: Farm, start: Start) -> None:
     """After kill -9 the place is free within seconds, and the supervisor has ended."""
     place = farm.add_board("killed")
@@ -133,6 +138,7 @@ def test_a_supervisor_gives_the_board_of_a_killed_run_back(farm: Farm, start: St
     awaited(lambda: not _is_running(supervisor))
 
 
+@pytest.mark.long
 def test_what_ends_a_run_and_its_supervisor_at_once_leaves_no_lock(farm: Farm, start: Start) -> None:
     """A job that is ended asks all of its processes to terminate; the supervisor heeds that only when it is done."""
     place = farm.add_board("ended")
@@ -143,6 +149,7 @@ def test_what_ends_a_run_and_its_supervisor_at_once_leaves_no_lock(farm: Farm, s
     awaited(lambda: not _is_running(supervisor))
 
 
+@pytest.mark.long
 def test_a_request_to_terminate_that_comes_at_once_is_not_heeded_either(
     farm: Farm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +170,7 @@ def test_a_request_to_terminate_that_comes_at_once_is_not_heeded_either(
     assert farm.is_free(place)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_reachable", [True, False])
 def test_a_supervisor_that_hangs_is_done_without(
     farm: Farm, monkeypatch: pytest.MonkeyPatch, is_reachable: bool
@@ -188,6 +196,7 @@ def refuse(_: object) -> None:
     raise LinkError("away")
 
 
+@pytest.mark.long
 def test_a_board_that_says_no_address_does_not_take_every_run(farm: Farm, start: Start) -> None:
     """It is kept while another of its pool is asked for, told, and given back with it."""
     farm.client().call("-p", "dead", "create")
@@ -204,6 +213,7 @@ def test_a_board_that_says_no_address_does_not_take_every_run(farm: Farm, start:
     assert farm.is_free(place)
 
 
+@pytest.mark.long
 def test_a_place_that_is_avoided_is_taken_where_there_is_no_other(farm: Farm) -> None:
     """With another one of the kind it is left; alone it is better than none."""
     first, second = farm.add_board("choice"), farm.add_board("choice")
@@ -224,6 +234,7 @@ def test_a_device_behind_adb_is_borrowed_from_no_farm(farm: Farm) -> None:
         pass
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_while_it_waits_leaves_no_reservation(farm: Farm, start: Start) -> None:
     """A reservation of a dead run would take the board from the next one for a minute."""
     place = farm.add_board("impatient")
@@ -237,6 +248,7 @@ def test_a_run_that_is_killed_while_it_waits_leaves_no_reservation(farm: Farm, s
     assert farm.is_free(place)
 
 
+@pytest.mark.long
 def test_a_lock_that_outlives_its_run_is_explained_and_broken_on_request(farm: Farm, start: Start) -> None:
     """With the supervisor killed as well the next run says who holds the place, waits, and breaks it only if asked."""
     place = farm.add_board("stale")
@@ -257,6 +269,7 @@ def test_a_lock_that_outlives_its_run_is_explained_and_broken_on_request(farm: F
     assert farm.is_free(place)
 
 
+@pytest.mark.long
 def test_the_lock_of_a_run_that_is_alive_here_is_not_broken(farm: Farm, start: Start) -> None:
     """Asked to break it, the second run names the process to be ended first."""
     place = farm.add_board("alive")
@@ -270,6 +283,7 @@ def test_the_lock_of_a_run_that_is_alive_here_is_not_broken(farm: Farm, start: S
     assert farm.place(place).holder is not None
 
 
+@pytest.mark.long
 def test_a_run_whose_lock_was_broken_says_so(farm: Farm) -> None:
     """A run that ends without its place having been its own to the end tells it."""
     place, told = farm.add_board("taken"), []
@@ -278,6 +292,7 @@ def test_a_run_whose_lock_was_broken_says_so(farm: Farm) -> None:
     assert "no longer this run's" in told[-1]
 
 
+@pytest.mark.long
 def test_a_lock_of_a_person_is_waited_for_and_named(farm: Farm) -> None:
     """Somebody who locked the place by hand is named as labgrid knows them."""
     place = farm.add_board("byhand")
@@ -316,6 +331,7 @@ def test_a_refusal_of_grpc_s_is_a_coordinator_that_is_away(farm: Farm, monkeypat
         farm.client().call("places")
 
 
+@pytest.mark.long
 def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line says how it is freed by hand."""
     place = farm.add_board("stuck")
@@ -326,6 +342,7 @@ def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatc
         returning.give_back(client)
 
 
+@pytest.mark.long
 def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path) -> None:
     """The run ends as it would have; that its board could not be given back is told in one line."""
     told: list[str] = []
@@ -338,6 +355,7 @@ def test_a_coordinator_that_goes_away_in_the_middle_costs_no_run(tmp_path: Path)
     assert "\n" not in told[-1]
 
 
+@pytest.mark.long
 def test_a_coordinator_that_goes_away_while_a_run_waits_is_one_line(tmp_path: Path) -> None:
     """The run that waits ends with what it cannot reach, and no traceback."""
     with running_farm(tmp_path) as farm:
@@ -354,6 +372,7 @@ def test_a_coordinator_that_goes_away_while_a_run_waits_is_one_line(tmp_path: Pa
     assert "Traceback" not in run.log.read_text()
 
 
+@pytest.mark.long
 def test_a_place_without_a_network_service_is_refused_and_given_back(farm: Farm) -> None:
     """A place that says no address is no board to measure on, and is not kept."""
     farm.client().call("-p", "bare", "create")

@@ -12,7 +12,7 @@ from perfsuite.errors import DeviceError
 
 from .test_listings import Printer
 
-pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not installed; tools/farm.sh installs it")
+pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not installed; 'make test-needs' installs it")
 
 
 def environment(*resources: str) -> Any:

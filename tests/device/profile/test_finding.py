@@ -66,9 +66,11 @@ def test_the_host_is_this_machine_as_it_is() -> None:
 
 
 def test_the_host_trusts_a_calibration_more_than_ceilings() -> None:
-    """Every kind that is judged by ceilings is judged by a calibration too, and more strictly."""
+    """Every kind that is judged by ceilings is judged by a calibration and more strictly, by a quick one between."""
     host = find_profile("host", folders=())
-    assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio)
+    assert set(host.calibrated_tolerance_ratio) == set(host.forecast_tolerance_ratio) == set(host.quick_tolerance_ratio)
+    for kind, ratio in host.quick_tolerance_ratio.items():
+        assert host.calibrated_tolerance_ratio[kind] <= ratio < host.forecast_tolerance_ratio[kind]
     assert all(ratio < host.forecast_tolerance_ratio[kind] for kind, ratio in host.calibrated_tolerance_ratio.items())
 
 

@@ -78,7 +78,8 @@ def test_judging_may_be_left_out(folder: Path) -> None:
     """Whoever says nothing of how strictly to judge is judged as the host is."""
     put(folder, "board", 'description = "a board"\n')
     board, host = found(folder, "board"), find_profile("host", folders=())
-    for name in ("margin_ratio", "sentinel_weight_ratio", "forecast_tolerance_ratio", "calibrated_tolerance_ratio"):
+    tolerances = ("forecast_tolerance_ratio", "calibrated_tolerance_ratio", "quick_tolerance_ratio")
+    for name in ("margin_ratio", "sentinel_weight_ratio", *tolerances):
         assert getattr(board, name) == getattr(host, name)
     assert board.session_spread_ratio == host.session_spread_ratio
 

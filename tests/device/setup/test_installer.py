@@ -140,6 +140,7 @@ def told_by(process: subprocess.Popen[str]) -> str:
     return out
 
 
+@pytest.mark.long
 def test_it_runs_out_of_the_wheel_with_the_standard_library_alone(home: Path, tmp_path: Path) -> None:
     """A device has no package of ours when the installer begins; its last line has the answer."""
     with launched(tmp_path, request(home)) as process:
@@ -151,7 +152,7 @@ def test_it_runs_out_of_the_wheel_with_the_standard_library_alone(home: Path, tm
 def test_it_ends_with_its_input_and_gives_the_lock_back(home: Path, tmp_path: Path) -> None:
     """Closing the input ends the step that runs with all its children; then the device is free."""
     mark = tmp_path / "alive"
-    child = f"import time\nwhile True: open({str(mark)!r}, 'a').write('.'); time.sleep(0.05)"
+    child = f"import time\nfor _ in range(1200): open({str(mark)!r}, 'a').write('.'); time.sleep(0.05)"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     with launched(tmp_path, request(home, digest="d4", code=code)) as process:
         assert process.stdin is not None

@@ -54,7 +54,7 @@ def test_adbs_words_are_explained(tmp_path: Path, words: str, meaning: str) -> N
 def test_the_real_adb_has_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Debian's adb says that there is no device, or none of that number, as it is explained."""
     if shutil.which("adb") is None:
-        pytest.skip("boards: there is no adb; 'make boards' installs what is needed")
+        pytest.skip("boards: there is no adb; 'make test-needs' installs it")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(probe.getsockname()[1]))

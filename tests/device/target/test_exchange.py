@@ -41,7 +41,7 @@ def test_the_input_ends_with_the_process() -> None:
     assert b"".join(output) == b"word124\n"
 
 
-@pytest.mark.parametrize("script", ["sleep 30", "exec yes", "exec yes >&2"])
+@pytest.mark.parametrize("script", ["exec sleep 30", "exec yes", "exec yes >&2"])
 def test_the_limit_holds_whatever_is_written(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process past its limit is ended, the one that never stops writing, too."""
     monkeypatch.setattr("perfsuite.device.target.exchange._PATIENCE_S", 0.2)

@@ -40,7 +40,7 @@ SHELLS = ("dash", "bash", "zsh", "fish", "tcsh")
 def test_words_arrive_behind_every_login_shell(shell: str) -> None:
     """A login shell that is given the line, as sshd does, gives every word to the command unchanged."""
     if shutil.which(shell) is None:
-        pytest.skip(f"boards: there is no {shell}; 'make boards' installs what is needed")
+        pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
     line = one_line(start_script(["printf", "%s\\0", *HARD], {}))
     told = subprocess.run([shell, "-c", line], capture_output=True, check=True, timeout=20)
     assert told.stdout.split(b"\0")[:-1] == [word.encode("utf-8", "surrogateescape") for word in HARD]
@@ -50,7 +50,7 @@ def test_words_arrive_behind_every_login_shell(shell: str) -> None:
 def test_variables_arrive_behind_every_login_shell(shell: str) -> None:
     """Variables arrive unchanged, those of the shell's own names, too."""
     if shutil.which(shell) is None:
-        pytest.skip(f"boards: there is no {shell}; 'make boards' installs what is needed")
+        pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
     wanted = {f"PERF_{index}": word for index, word in enumerate(HARD)} | {"UID": "x", "OPTIND": "a b", "IFS": "0"}
     line = one_line(start_script(["env", "-0"], wanted))
     told = subprocess.run([shell, "-c", line], capture_output=True, check=True, timeout=20)
@@ -83,7 +83,7 @@ def test_the_status_comes_after_the_mark() -> None:
 def test_the_end_of_the_input_ends_the_command(shell: str) -> None:
     """A command has its own input whole, and is ended with its children where the script's ends."""
     if shutil.which(shell) is None:
-        pytest.skip(f"boards: there is no {shell}; 'make boards' installs what is needed")
+        pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
     script = run_script(["sh", "-c", "cat >&2; echo . >&2; sleep 61; echo went on >&2"], {}, 90, "mark", input_bytes=4)
     process = launched(shell, script)
     assert process.stdin is not None

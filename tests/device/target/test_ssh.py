@@ -78,7 +78,7 @@ def test_nothing_is_left_of_a_connection(
 def test_words_arrive_behind_every_login_shell_of_a_device(fresh_board: NamespaceBoard, shell: str) -> None:
     """Whatever the login shell of the user there, words and variables arrive unchanged."""
     if (path := shutil.which(shell)) is None:
-        pytest.skip(f"boards: there is no {shell}; 'make boards' installs what is needed")
+        pytest.skip(f"boards: there is no {shell}; 'make test-needs' installs it")
     fresh_board.use_shell(path)
     target = open_target(fresh_board.reach())
     script = 'printf "%s\\0" "$@"; printf "%s\\0" "$HARD"'
@@ -214,12 +214,13 @@ def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard
     target = open_target(fresh_board.reach())
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
-    after(0.5, fresh_board.reboot)
+    assert until(lambda: bool(fresh_board.processes("^cat")))
+    once(lambda: bool(fresh_board.processes("^sleep")), fresh_board.reboot)
     since = time.monotonic()
     with pytest.raises(LinkError, match="the link was lost in the middle: the device rebooted"):
-        target.run(["sleep", "60"])
-    assert time.monotonic() - since < 10
-    _, errors = process.communicate(timeout=20)
+        target.run(["sleep", "600"])
+    assert time.monotonic() - since < 300
+    _, errors = process.communicate(timeout=60)
     assert "the link was lost in the middle" in target.link_complaint(errors)
     assert until(lambda: works(target))
     target.close()
@@ -230,7 +231,8 @@ def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> Non
     target = ShellTarget(SshLink(fresh_board.reach(), alive_interval_s=1))
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
-    after(0.5, fresh_board.link_down)
+    assert until(lambda: bool(fresh_board.processes("^cat")))
+    once(lambda: bool(fresh_board.processes("^sleep")), fresh_board.link_down)
     since = time.monotonic()
     with pytest.raises(LinkError, match="the link was lost in the middle"):
         target.run(["sleep", "60"])
@@ -246,7 +248,7 @@ def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> Non
 def test_a_killed_command_is_no_lost_link(fresh_board: NamespaceBoard) -> None:
     """Where only the command there is killed, its status says so."""
     target = open_target(fresh_board.reach())
-    after(0.5, lambda: fresh_board.kill("^sleep 61"))
+    once(lambda: fresh_board.kill("^sleep 61") > 0)
     assert target.run(["sleep", "61"]).status == 137
     target.close()
 
@@ -260,9 +262,9 @@ def test_a_ctrl_c_does_not_reach_the_link(board: NamespaceBoard) -> None:
     target.close()
 
 
-def after(delay_s: float, do: Callable[[], object]) -> None:
-    """Do something while the test waits."""
-    threading.Timer(delay_s, do).start()
+def once(condition: Callable[[], bool], do: Callable[[], object] = lambda: None) -> None:
+    """Do something as soon as something holds, while the test waits."""
+    threading.Thread(target=lambda: until(condition) and do(), daemon=True).start()
 
 
 def until(condition: Callable[[], bool]) -> bool:

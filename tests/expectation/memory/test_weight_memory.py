@@ -56,7 +56,8 @@ def test_a_tensor_of_no_architecture_is_refused() -> None:
     known = resolve("smollm2-135m-q4_0", cache_dir=NOWHERE)
     strange = Weights(
         name="x",
-        architecture=known.architecture,
+        gguf_architecture=known.gguf_architecture,
+        known_architecture=known.architecture,
         tensor_types={**known.tensor_types, "blk.0.strange.weight": "F32"},
         quantization=None,
         path=None,

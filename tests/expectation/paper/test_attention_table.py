@@ -18,17 +18,17 @@ _ATTENTIONS = {
 _BYTES = {"Eager": 2.0, "Fused": 2.0, "Fused-KV8": 1.0, "Fused-KV4": 0.5}
 
 
-@pytest.mark.parametrize("token", [1, 2, 256, 1024, 2000])
 @pytest.mark.parametrize("attention", _ATTENTIONS)
 @pytest.mark.parametrize("mode", _BYTES)
-def test_a_cell_is_the_closed_form_cut(mode: str, attention: str, token: int) -> None:
+def test_a_cell_is_the_closed_form_cut(mode: str, attention: str) -> None:
     """Weights, tables and 8192 + token - 1 positions of cache, operand K and, eager, operand V and scores; cut."""
     constant, cached, operand_k, operand_v = _ATTENTIONS[attention]
     elements = cached + operand_k + (operand_v if mode == "Eager" else 0)
     scores = 4 * 32 * 2 if mode == "Eager" else 0
-    mib = constant + (8192 + token - 1) * (elements * _BYTES[mode] + scores) / _MIB
-    assert _VALUES[mode, attention, token] == int(mib)
-    assert isinstance(_VALUES[mode, attention, token], int)
+    for token in (1, 2, 256, 1024, 2000):
+        mib = constant + (8192 + token - 1) * (elements * _BYTES[mode] + scores) / _MIB
+        assert _VALUES[mode, attention, token] == int(mib)
+        assert isinstance(_VALUES[mode, attention, token], int)
 
 
 def test_every_mode_has_every_attention_and_token() -> None:

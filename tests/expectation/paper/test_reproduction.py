@@ -26,14 +26,15 @@ def rows_of(table: int) -> tuple[ReproducedRow, ...]:
     return reproduce(table)
 
 
-@pytest.mark.parametrize("cell", _CELLS, ids=_name)
-def test_a_printed_cell_is_reproduced(cell: PrintedCell) -> None:
-    """The computed value lies in the window of the cell."""
-    (row,) = (each for each in rows_of(cell.table) if each.cell == cell)
-    assert cell.accept_low is not None
-    assert cell.accept_high is not None
-    assert cell.accept_low <= row.row.value <= cell.accept_high
-    assert row.inside is True
+@pytest.mark.parametrize("table", sorted({cell.table for cell in _CELLS}))
+def test_every_printed_cell_is_reproduced(table: int) -> None:
+    """The computed value lies in the window of its cell."""
+    for cell in (each for each in _CELLS if each.table == table):
+        (row,) = (each for each in rows_of(table) if each.cell == cell)
+        assert cell.accept_low is not None
+        assert cell.accept_high is not None
+        assert cell.accept_low <= row.row.value <= cell.accept_high, _name(cell)
+        assert row.inside is True, _name(cell)
 
 
 def test_all_cells_are_held() -> None:
@@ -69,8 +70,10 @@ def test_every_variant_is_a_row(table: int) -> None:
 def test_a_value_outside_its_window_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row beside its cell is not inside, and its relative error is the computed value over the printed one."""
 
+    right = rows_of(8)
+
     def wrong() -> list[TableRow]:
-        return [TableRow(table=8, inputs=row.row.inputs, metric=None, value=row.row.value * 1.1) for row in rows_of(8)]
+        return [TableRow(table=8, inputs=row.row.inputs, metric=None, value=row.row.value * 1.1) for row in right]
 
     monkeypatch.setattr(reproduction, "PAPER_TABLES", {8: wrong})
     rows = reproduce(8)

@@ -25,6 +25,8 @@ from perfsuite.expectation.roofline.sweeps import (
 )
 from perfsuite.workload.weights import materialize, resolve
 
+from ...unknown_weights import write_unknown
+
 USUAL = SweepSubject(
     weights="smollm2-135m-q8_0", n_threads=2, thread_counts=(1, 2, 4), is_long=False, cache_dir=Path("/nowhere")
 )
@@ -237,3 +239,11 @@ def test_a_file_is_swept_in_everything_else(given_file: str, name: str) -> None:
 def test_experts_do_not_need_the_subjects_weights(given_file: str) -> None:
     """The sweep over experts has architectures and a precision of its own, so that a file does not stand in its way."""
     assert weights_of(swept("moe", weights=given_file)) == weights_of(swept("moe"))
+
+
+def test_a_file_whose_work_cannot_be_counted_is_refused(tmp_path: Path) -> None:
+    """One of an architecture that is not known, before anything runs; the sweep over experts needs it not."""
+    path = str(write_unknown(tmp_path / "odd.gguf"))
+    with pytest.raises(PerfsuiteError, match=f"^{path}: architecture 'unheard-of' is not supported; "):
+        base_point(replace(USUAL, weights=path), "siso")
+    assert weights_of(swept("moe", weights=path)) == weights_of(swept("moe"))

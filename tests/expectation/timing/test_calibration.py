@@ -38,6 +38,14 @@ def test_a_calibration_comes_back_as_it_was() -> None:
     assert Calibration.from_plain(plain()) == CALIBRATION
 
 
+def test_a_file_of_before_quick_ones_is_a_whole_one() -> None:
+    """What earlier versions stored says nothing of being quick, and is read as it was meant."""
+    read = plain()
+    del read["is_quick"]
+    assert Calibration.from_plain(read) == CALIBRATION
+    assert Calibration.from_plain({**read, "is_quick": True}) == replace(CALIBRATION, is_quick=True)
+
+
 def test_operators_of_a_composition_are_counted_with_their_layers() -> None:
     """Each shape is there once, with how often it occurs."""
     (found,) = CALIBRATION.compositions
@@ -64,7 +72,7 @@ def test_another_schema_is_refused() -> None:
         Calibration.from_plain({**plain(), "schema": SCHEMA + 1})
 
 
-@pytest.mark.parametrize("key", sorted(set(plain()) - {"schema"}))
+@pytest.mark.parametrize("key", sorted(set(plain()) - {"schema", "is_quick"}))
 def test_a_field_too_few_or_too_many_is_refused(key: str) -> None:
     """A calibration that lacks a field, or has one more, is not of this schema."""
     fewer = {name: value for name, value in plain().items() if name != key}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -40,30 +41,31 @@ def shape_by_role(model: str, role: str, batch: Batch, settings: Settings | None
     return shape_of(operator, batch)
 
 
-@pytest.mark.parametrize("flash_attn", [True, False])
-@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
+def graphs_of(name: str) -> Iterator[tuple[Batch, tuple[Operator, ...]]]:
+    """Prefill and decode of an architecture, with flash attention where it has it, and without."""
+    family = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere")).architecture.family
+    for flash_attn in {family.flash_attention, False}:
+        for batch in (PREFILL, DECODE):
+            yield batch, graph(f"{name}-l2-q4_0", batch, Settings(flash_attn=flash_attn))
+
+
 @pytest.mark.parametrize("name", names())
-def test_every_operator_of_a_graph_has_a_shape(name: str, batch: Batch, flash_attn: bool) -> None:
+def test_every_operator_of_a_graph_has_a_shape(name: str) -> None:
     """Each operator of each architecture has sizes that a forecast can be made of, whatever attention does."""
-    architecture = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere")).architecture
-    settings = Settings(flash_attn=flash_attn and architecture.family.flash_attention)
-    for operator in graph(f"{name}-l2-q4_0", batch, settings):
+    for batch, operator in ((batch, operator) for batch, operators in graphs_of(name) for operator in operators):
         found = shape_of(operator, batch)
         assert found.op == (SCALED_ROWS if operator.op == "MUL" and operator.role in SCALED_ROLES else operator.op)
         assert all(term > 0.0 for term in features(found, found.n_tokens, 2)), operator
         assert found.n_past < batch.n_used
 
 
-@pytest.mark.parametrize("flash_attn", [True, False])
-@pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
 @pytest.mark.parametrize("name", names())
-def test_products_keep_their_arithmetic(name: str, batch: Batch, flash_attn: bool) -> None:
+def test_products_keep_their_arithmetic(name: str) -> None:
     """The sizes of a product make 2 k m n FLOPs over all heads or experts, which are those of the operator."""
-    architecture = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere")).architecture
-    settings = Settings(flash_attn=flash_attn and architecture.family.flash_attention)
-    products = [each for each in graph(f"{name}-l2-q4_0", batch, settings) if each.op.startswith("MUL_MAT")]
+    every = [(batch, operator) for batch, operators in graphs_of(name) for operator in operators]
+    products = [(batch, operator) for batch, operator in every if operator.op.startswith("MUL_MAT")]
     assert products
-    for operator in products:
+    for batch, operator in products:
         found = shape_of(operator, batch)
         times = max(1, found.n_heads) * max(1, found.n_used)
         assert 2 * found.n_inner * found.n_outer * found.n_tokens * times == operator.cost.flops, operator

@@ -66,12 +66,12 @@ def test_a_law_is_recovered_at_the_levels(times: OperatorTimes, shape: OperatorS
         assert times.time(wanted).time_ns == pytest.approx(lawful_ns(wanted), rel=0.01), n_tokens
 
 
-@pytest.mark.parametrize("n_tokens", [2, 5, 20, 64, 100, 300, 511])
 @pytest.mark.parametrize("shape", [each for each in UNSEEN if "ATTN" not in each.op and "_ID" not in each.op], ids=str)
-def test_a_law_is_recovered_between_the_levels(times: OperatorTimes, shape: OperatorShape, n_tokens: int) -> None:
+def test_a_law_is_recovered_between_the_levels(times: OperatorTimes, shape: OperatorShape) -> None:
     """Where times grow by a power of the rows, rows between two levels are forecast exactly too."""
-    wanted = replace(shape, n_tokens=n_tokens)
-    assert times.time(wanted).time_ns == pytest.approx(lawful_ns(wanted), rel=0.01)
+    for n_tokens in (2, 5, 20, 64, 100, 300, 511):
+        wanted = replace(shape, n_tokens=n_tokens)
+        assert times.time(wanted).time_ns == pytest.approx(lawful_ns(wanted), rel=0.01), n_tokens
 
 
 @pytest.mark.parametrize("n_tokens", [600, 1024, 4096])
@@ -162,8 +162,6 @@ def test_a_forecast_is_at_least_a_nanosecond() -> None:
 @pytest.mark.parametrize(
     ("type", "stands_in"),
     [
-        ("q5_k", "q5_0"),
-        ("q5_1", "q5_0"),
         ("q4_1", "q5_0"),
         ("iq4_nl", "q4_0"),
         ("q2_k", "q4_0"),

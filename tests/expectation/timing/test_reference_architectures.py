@@ -8,7 +8,13 @@ import pytest
 
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.engine_times import phase_shapes
-from perfsuite.expectation.timing.reference_architectures import reference_architectures, reference_weights
+from perfsuite.expectation.timing.reference_architectures import (
+    named_weights,
+    quick_architectures,
+    quick_weights,
+    reference_architectures,
+    reference_weights,
+)
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
@@ -58,3 +64,13 @@ def test_their_weights_are_the_same_on_every_machine(tmp_path: Path) -> None:
     assert here == there
     assert [each.name for each in here] == [f"{each.name}-{quantization}" for each, quantization in REFERENCES]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_board_finds_the_smaller_ones_by_name_too(tmp_path: Path) -> None:
+    """Those of a quick calibration have other names and fewer layers, in any quantisation, and others are not known."""
+    for each in (*reference_weights(cache_dir=tmp_path), *quick_weights("q5_1", cache_dir=tmp_path)):
+        assert named_weights(each.name, cache_dir=tmp_path) == each
+    whole = {architecture.name: architecture for architecture, _ in REFERENCES}
+    for small in quick_architectures():
+        assert 2 <= small.n_layers < whole[small.name.rpartition("-")[0]].n_layers
+    assert named_weights("smollm2-135m-q8_0", cache_dir=tmp_path) is None

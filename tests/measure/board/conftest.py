@@ -25,7 +25,7 @@ from perfsuite.measure.board.remote_board import RemoteBoard
 FOREVER_S = 300
 
 #: Limits that a test can wait for.
-QUICK = LinkLimits(ping_s=0.1, silence_s=5.0, answer_s=30.0, reconnect_s=5.0, retry_s=0.1, end_s=10.0)
+QUICK = LinkLimits(ping_s=0.1, silence_s=20.0, answer_s=60.0, reconnect_s=10.0, retry_s=0.1, end_s=30.0)
 
 _AGENT = "import sys; {executable}from perfsuite.measure.board.agent import main; sys.exit(main())"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from perfsuite.device.process_start import pid_namespace
 from perfsuite.measure.board.orphans import end_orphans
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, named_parent
 
+from ...board_processes import own_mounts
 from .conftest import FOREVER_S, is_gone, wait_until
 
 _SLEEP = f"import time; time.sleep({FOREVER_S})"
@@ -65,7 +65,9 @@ def test_one_whose_parents_number_is_anothers_now_is_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    "parent", [named_parent(), "", "1", f"{2**22 + 1} 1 pid:[1]", f"{2**22 + 1} ? {pid_namespace()}", "a b c"]
+    "parent",
+    [named_parent(), "", "1", f"{2**22 + 1} 1 pid:[1]", f"{2**22 + 1} ? {pid_namespace()}", "a b c"],
+    ids=["alive", "nothing", "one word", "another namespace", "no start", "no numbers"],
 )
 def test_others_go_on(parent: str) -> None:
     """Whose parent lives, or is of another namespace, or is not known, may be measuring for somebody."""
@@ -116,13 +118,13 @@ def test_a_closed_environment_is_judged_by_the_parent_of_now(monkeypatch: pytest
 
 
 #: Gives a program processes of its own, as a container does.
-_CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+_CONTAINER = (*own_mounts(), "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
 @cache
 def can_contain() -> bool:
-    """Whether there can be such a container here: a changed root may have no mounts of its own."""
-    if os.getuid() != 0 or shutil.which(_CONTAINER[0]) is None:
+    """Whether there can be such a container here."""
+    if os.getuid() != 0 or not own_mounts():
         return False
     return subprocess.run([*_CONTAINER, "true"], stderr=subprocess.DEVNULL, check=False, timeout=20).returncode == 0
 

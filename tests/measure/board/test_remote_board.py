@@ -20,17 +20,18 @@ from perfsuite.measure.board.frames import packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import AgentLink
-from perfsuite.measure.board.local_board import LocalBoard, file_digest
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.plan import DevicesPlan, IndependentPlan, LlamaPlan, TurnsPlan
+from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
-from .conftest import FOREVER_S, QUICK, BoardHome, is_gone, wait_until
+from .conftest import QUICK, BoardHome, is_gone, wait_until
 
 PLAN = DevicesPlan(platform=None)
 
-#: A worker that names itself and never ends.
-HANGS = f'echo $$ > "$(dirname "$0")/worker.pid"; sleep {FOREVER_S} & wait'
+#: A worker that names itself and never ends, without a child that would outlive it.
+HANGS = 'echo $$ > "$(dirname "$0")/worker.pid"; mkfifo "$0.wait" 2>&-; read -r line <"$0.wait"'
 
 SMALL_MODEL = "smollm2-135m-l2-q8_0"
 
@@ -63,6 +64,7 @@ def test_a_board_describes_itself_as_it_would_here(board: RemoteBoard, home: Boa
     assert BoardFacts.from_plain(told.to_plain()) == told
     assert not board.is_local
     assert {"load_average", "cpu_mhz", "temperature_celsius", "power_watts"} <= set(board.covariates())
+    assert 0.0 <= (board.competition().others_ratio or 0.0) <= 1.0
 
 
 def test_a_plan_is_run_by_a_worker_there(board: RemoteBoard) -> None:
@@ -86,7 +88,7 @@ def test_an_error_there_is_the_same_error_here(board: RemoteBoard, home: BoardHo
     home.install("echo last words; kill -KILL $$")
     with pytest.raises(MeasurementError, match=r"^the worker for 'devices' was killed by SIGKILL: last words$"):
         board.run(PLAN)
-    with pytest.raises(Exception, match=r"no such directory of llama.cpp libraries") as caught:
+    with pytest.raises(Exception, match=r"/nowhere: is no folder") as caught:
         board.find_engine(Path("/nowhere"))
     assert type(caught.value).__name__ == "EngineError"
     assert board.find_engine(None) == board.facts().engine

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError, ShapeError
-from perfsuite.measure.kernel_programs import KERNELS_DIR
+from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment
 from perfsuite.measure.shapes import tiled_bench
 from perfsuite.measure.shapes.samples import Deviation
@@ -157,7 +157,9 @@ def _case_ids(operation: Operation, tile: int, vector: int, type: str) -> list[s
     return [f"shape/tiled/{shape.id}/tile{tile}-vector{vector}" for shape in shapes]
 
 
-@pytest.mark.parametrize(("tiling", "type"), [*TYPED, *CUT, *MIXED], ids=str)
+@pytest.mark.parametrize(
+    ("tiling", "type"), [*TYPED, *(pytest.param(*each, marks=pytest.mark.long) for each in (*CUT, *MIXED))], ids=str
+)
 def test_every_shape_is_right(deviations: Deviations, tiling: tuple[int, int], type: str) -> None:
     """Each operation is right at 1, beside a tile and beyond several, for each type, tile and vector."""
     case_ids = [case_id for operation in Operation for case_id in _case_ids(operation, *tiling, type)]

@@ -15,6 +15,7 @@ from hypothesis.strategies import DataObject
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.plugin.shapes.hunt import Hunt
 from perfsuite.plugin.shapes.hunts import properties_of
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -71,6 +72,7 @@ def test_a_slow_path_is_found_and_shrunk(run: Run, subjects: FakeSubjects, told:
     assert told()["shape-hunt/tiled/gemm/correct"]["outcome"] == "pass"
 
 
+@pytest.mark.long
 def test_equal_seeds_find_equal_shapes(run: Run, subjects: FakeSubjects, told: Told) -> None:
     """The seed that a run draws and tells is the one that repeats it."""
     subjects.meters = SimulatedMeters()
@@ -82,6 +84,7 @@ def test_equal_seeds_find_equal_shapes(run: Run, subjects: FakeSubjects, told: T
     assert told()["shape-hunt/tiled/gemm/padding"] == case
 
 
+@pytest.mark.long
 def test_what_is_recorded_is_tried_first_from_then_on(
     run: Run, subjects: FakeSubjects, told: Told, pytester: pytest.Pytester
 ) -> None:
@@ -182,7 +185,7 @@ def test_a_hunt_that_could_judge_nothing_is_invalid(run: Run, subjects: FakeSubj
     """Rejecting everything is no PASS, and the reason says what was in the way."""
     subjects.meters.problem = lambda case: "too large for the device"
     result = run(*_GEMM, "-k", "hunt and correct")
-    assert result.ret == 0
+    assert result.ret == NOTHING_JUDGED_EXIT
     case = told()["shape-hunt/tiled/gemm/correct"]
     assert case["outcome"] == "invalid"
     assert case["reason"].startswith("no shape could be judged; ")
@@ -191,7 +194,11 @@ def test_a_hunt_that_could_judge_nothing_is_invalid(run: Run, subjects: FakeSubj
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(OpenClError("no OpenCL"), 0), (MeasurementError("no worker"), pytest.ExitCode.TESTS_FAILED)]
+    ("error", "code"),
+    [
+        (OpenClError("no OpenCL"), NOTHING_JUDGED_EXIT),
+        (MeasurementError("no worker"), pytest.ExitCode.TESTS_FAILED),
+    ],
 )
 def test_a_subject_that_cannot_run_is_told(
     run: Run, subjects: FakeSubjects, told: Told, error: Exception, code: int
@@ -216,6 +223,7 @@ def test_a_process_that_dies_later_ends_the_hunt(
     assert (case["outcome"], case["reason"]) == ("invalid", "the worker was killed")
 
 
+@pytest.mark.long
 def test_statistics_of_hypothesis_are_shown(run: Run, subjects: FakeSubjects) -> None:
     """Its option works, and tells of tiles, types and places beside multiples."""
     out = run(*_GEMM, "-k", "hunt and padding", "--hypothesis-show-statistics").stdout.str()
@@ -229,6 +237,7 @@ def test_the_margin_is_that_of_shapes(run: Run, subjects: FakeSubjects, told: To
     assert run(*_GEMM, "-k", "hunt and padding", "--perf-margin=shape-hunt=0.9").ret == 0
 
 
+@pytest.mark.long
 def test_hypothesis_is_loaded_by_hunts_alone(tmp_path: Path) -> None:
     """The plugin, and the collection of all other cases, do without: loading it takes longer than they do."""
     program = (
@@ -253,6 +262,7 @@ def test_hypothesis_is_loaded_by_hunts_alone(tmp_path: Path) -> None:
     assert ["loaded: False" in outputs[0], "loaded: True" in outputs[1]] == [True, True]
 
 
+@pytest.mark.measures
 def test_a_planted_slow_path_is_found_on_a_real_device(pytester: pytest.Pytester) -> None:
     """The suite's own kernels, slowed down at k % 32 = 1, fail at the smallest such k on this machine's OpenCL."""
     kernels = plant(pytester.path, Fault.SLOW_K)

@@ -43,6 +43,7 @@ def judges(board: LocalBoard, cache_dir: Path) -> ShapeJudges:
     """Judges of a run on a board, without ceilings."""
     plain = {
         "board": board,
+        "old": None,
         "engine": board.facts().engine,
         "cache_dir": cache_dir,
         "run_dir": cache_dir,

@@ -21,8 +21,8 @@ def test_a_case_has_all_its_figures() -> None:
     assert properties["perf_outcome"] == "regressed"
     assert properties["perf_change_ratio"] == judgement.change_ratio
     assert [name.removeprefix("perf_") for name in properties] == [
-        *("case", "outcome", "measured_ns", "expected_ns", "floor_ns", "limit_ns", "baseline_ns"),
-        *("change_ratio", "lower_ratio", "upper_ratio", "reason"),
+        *("case", "outcome", "measured_ns", "tokens_per_s", "expected_ns", "floor_ns", "limit_ns", "baseline_ns"),
+        *("change_ratio", "lower_ratio", "upper_ratio", "resolution_ratio", "reason"),
     ]
 
 
@@ -30,11 +30,12 @@ def test_what_is_not_known_is_left_out() -> None:
     """A case without times has its id, outcome and reason alone."""
     told = told_judgement("trace/a", "trace", Outcome.PASS, "fine")
     assert case_properties(told) == {"perf_case": "trace/a", "perf_outcome": "pass", "perf_reason": "fine"}
-    assert run_properties("host", "a/b", NO_ORIGIN) == {"perf_device": "host", "perf_workload": "a/b"}
+    assert run_properties("host", "a/b", {}, NO_ORIGIN) == {"perf_device": "host", "perf_workload": "a/b"}
 
 
 def test_a_commit_with_changes_says_so() -> None:
     """The commit's property tells whether files differed from it."""
     origin = replace(RUN.origin, commit=Commit(sha="ab12", is_dirty=True))
-    assert run_properties("host", "a/b", origin)["perf_commit"] == "ab12-dirty"
-    assert run_properties("host", "a/b", origin)["perf_run_id"] == RUN.origin.run_id
+    properties = run_properties("host", "a/b", {"llama": "llama b7, ggml 1 f00d"}, origin)
+    assert (properties["perf_commit"], properties["perf_run_id"]) == ("ab12-dirty", RUN.origin.run_id)
+    assert properties["perf_engine"] == "llama.cpp b7 (f00d)"

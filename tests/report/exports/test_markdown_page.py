@@ -28,7 +28,8 @@ def test_the_verdict_is_the_first_line() -> None:
     """A mark, the sentence with its names as code, and where and when it was."""
     first, _, second, *_ = page([RUN], limit=10**6).splitlines()
     assert first.startswith("❌ **perfsuite**: 5 cases regressed: `decode` is ")
-    assert second.startswith("`smollm2-135m-q8_0/siso` on `host`, commit `")
+    assert second.startswith("`smollm2-135m-q8_0/siso` on `host`, `llama: llama.cpp 0.5.0; kernels: AMD EPYC ")
+    assert ", run from commit `" in second
     assert second.endswith("started `2026-03-01T02:00:00.000+00:00`.")
 
 

@@ -1,9 +1,7 @@
-"""OpenMetrics text, as the parsers of Prometheus' Python client and promtool read it."""
+"""OpenMetrics text, as the parsers of Prometheus' Python client read it."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,7 +14,6 @@ from prometheus_client.openmetrics import parser as openmetrics
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName, RunOrigin
 from perfsuite.report.exports.openmetrics import openmetrics_text
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import WORDS, run_of
@@ -115,20 +112,6 @@ def test_numbers_that_are_none_are_in_prometheus_spelling() -> None:
     runs = [replace(RUN, device=str(place), judgements=(each,)) for place, each in enumerate(changed)]
     samples = _families(openmetrics_text(runs), "openmetrics")["perfsuite_case_change_ratio"].samples
     assert [str(each.value) for each in samples] == ["inf", "-inf", "nan"]
-
-
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
-@pytest.mark.parametrize("run", [RUN, synthetic_run()], ids=["hostile", "usual"])
-def test_promtool_has_no_complaint(run: RunFile) -> None:
-    """``promtool check metrics`` neither fails nor warns."""
-    done = subprocess.run(
-        ["promtool", "check", "metrics"],
-        input=openmetrics_text([run]).encode(),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
 
 
 @given(WORDS)

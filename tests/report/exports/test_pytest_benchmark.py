@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import tokens_per_s
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import WORDS, run_of
@@ -104,8 +105,11 @@ def test_the_verdict_travels_as_extra_information() -> None:
     judgement = next(each for each in RUN.judgements if each.outcome.value == "regressed")
     assert extra[judgement.case_id] == {
         name: getattr(judgement, name)
-        for name in ("floor_ns", "expected_ns", "limit_ns", "baseline_ns", "change_ratio", "lower_ratio", "upper_ratio")
-    } | {"outcome": "regressed", "reason": judgement.reason}
+        for name in (
+            *("floor_ns", "expected_ns", "limit_ns", "baseline_ns"),
+            *("change_ratio", "lower_ratio", "upper_ratio", "resolution_ratio"),
+        )
+    } | {"outcome": "regressed", "reason": judgement.reason, "tokens_per_s": tokens_per_s(judgement)}
     n_left_out = plain["perfsuite"]["n_cases_without_samples"]
     assert n_left_out > 0
     assert len(extra) + n_left_out == len(RUN.judgements) == sum(plain["perfsuite"]["outcomes"].values())

@@ -18,7 +18,7 @@ TOLD = told_judgement("trace/a/b/balance", "trace", Outcome.PASS, "balanced")
 def test_a_figure_that_no_case_has_is_no_column() -> None:
     """Columns without any figure are left out; where cases are told in words alone, none is left."""
     titles = [column.title for column in columns_for([CASE, TOLD], ())]
-    assert titles == ["Measured", "Expected", "Old side", "Change"]
+    assert titles == ["Measured", "Tokens/s", "Expected", "Old side", "Change"]
     assert columns_for([TOLD], ()) == ()
 
 

@@ -30,10 +30,11 @@ def facts(judgement: Judgement, work: CaseWork | None = None) -> dict[str, str]:
 def test_every_figure_of_a_pair_is_told() -> None:
     """Times, interval, pairs, how many more would decide, and what could have been seen."""
     case = replace(CASE, floor_ns=10, limit_ns=20, n_more_pairs=24, n_pairs=10, smallest_effect_ratio=1.126)
+    case = replace(case, resolution_ratio=0.0213)
     found = facts(case)
     assert found.keys() >= {"Measured", "Samples", "Expected", "Floor", "Limit", "Old side", "Change", "Interval"}
     assert (found["Pairs"], found["Would decide"]) == ("10", "about 24 more pairs")
-    assert found["Could have seen"] == "+12.6 %"
+    assert (found["Resolves"], found["Could have seen"]) == ("2.2 %", "+12.6 %")
 
 
 def test_what_a_case_lacks_is_not_told() -> None:

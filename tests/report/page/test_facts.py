@@ -45,8 +45,8 @@ def test_the_origin_is_told() -> None:
     commit = RUN.origin.commit
     assert commit is not None
     origin = told(RUN)["Origin"]
-    assert (origin["commit"], origin["file"]) == ((commit.sha,), ("night/run.json",))
+    assert (origin["run from commit"], origin["file"]) == ((commit.sha,), ("night/run.json",))
     assert "pytest --device=host" in origin["command"][0]
     bare = told(replace(RUN, origin=NO_ORIGIN))["Origin"]
-    assert "commit" not in bare
+    assert "run from commit" not in bare
     assert bare["command"] == ("not kept by the version that made the run",)

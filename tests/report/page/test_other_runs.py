@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.records.run_origin import BoardName
-from perfsuite.report.page.other_runs import engine_words, other_runs, run_lines
+from perfsuite.report.page.other_runs import other_runs, run_lines
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
@@ -56,12 +56,6 @@ def test_cases_of_other_runs_are_found_by_id() -> None:
     """Each other run gives its judgement of a case."""
     (other,) = other_runs(page_runs(RUN, synthetic_run(n_cases=60, seed=1)))
     assert other.cases.keys() == {each.case_id for each in RUN.judgements}
-
-
-def test_one_engine_is_told_without_its_group() -> None:
-    """Where one thing was measured its group is not named; several are told apart by theirs."""
-    assert engine_words(replace(RUN, subjects={"llama": "llama 0.5"})) == "llama 0.5"
-    assert engine_words(replace(RUN, subjects={"llama": "x", "kernels": "y"})) == "llama: x; kernels: y"
 
 
 def test_another_board_of_the_kind_is_named() -> None:

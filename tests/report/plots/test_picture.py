@@ -26,7 +26,9 @@ def texts(svg: bytes) -> str:
     return "\n".join("".join(text.itertext()) for text in ElementTree.fromstring(svg).iter(f"{SVG}text"))
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if at else ()) for at, name in enumerate(PICTURES)]
+)
 def test_every_picture_is_drawn_as_png(name: str, tmp_path: Path) -> None:
     """A PNG of 1200 pixels in width, as high as the figure is."""
     chart = PICTURES[name].chart()

@@ -312,6 +312,7 @@ def test_times_that_no_clock_could_tell_leave_no_row(machine: Machine, tmp_path:
     assert {row.kind for row in measured(tmp_path)} == {RowKind.DECODE, RowKind.WHOLE_RUN}
 
 
+@pytest.mark.long
 def test_a_real_process_gives_rows_with_a_place(tmp_path: Path) -> None:
     """Two layers of SmolLM2-135M through the engine: phases and operators have times, and points on a roofline."""
     # The machine may be busy: competition is allowed, for no time is judged here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from perfsuite.records.outcome import Outcome
 from perfsuite.records.shape_examples import ShapeExample
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.verdict.shapes.judge import ShapeJudge
-from perfsuite.verdict.shapes.kept import judge_kept
+from perfsuite.verdict.shapes.kept import is_accepted, judge_kept
 from perfsuite.verdict.shapes.kept_files import KeptShape
 from perfsuite.verdict.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 
@@ -123,3 +124,15 @@ def test_a_shape_that_cannot_be_computed_any_more_is_invalid() -> None:
     """The subject's reason is the verdict's."""
     verdict = judged(kept(), 1.0, problem=lambda _: "no such type")
     assert (verdict.outcome, verdict.reason) == (Outcome.INVALID, "no such type")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"outcome": WRONG}, {"property": ShapeProperty.CORRECT}, {"lower_ratio": None}, {"lower_ratio": 2.3}],
+    ids=["wrong", "no matter of a margin", "without a bound", "worse"],
+)
+def test_only_what_is_as_slow_as_was_accepted_is(changed: dict[str, object]) -> None:
+    """A wrong output is not, however fast it is; nor is what has no bound, or one beyond the margin."""
+    verdict = replace(judged(kept(), 2.0), lower_ratio=1.0)
+    assert is_accepted(verdict, 2.0, 0.1)
+    assert not is_accepted(replace(verdict, **changed), 2.0, 0.1)  # type: ignore[arg-type]

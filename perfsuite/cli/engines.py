@@ -1,0 +1,190 @@
+"""``perfsuite engines``: list, show, keep, hand on and remove the builds of llama.cpp that made the baselines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+from rich.table import Table
+
+from perfsuite.cli.command_help import add_action, add_command
+from perfsuite.cli.commands import show
+from perfsuite.errors import EngineError
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.engine_store import EngineStore, StoredEngine, open_store
+from perfsuite.measure.launch import environment_engine
+from perfsuite.report.terminal_text import terminal_text
+from perfsuite.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from perfsuite.cli.commands import Commands
+
+#: How a session of a baseline names what made it.
+_NAMED = re.compile(r'"engine": *"([0-9a-f]{16})"')
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand and its own subcommands."""
+    parser = add_command(
+        commands,
+        "engines",
+        about="""
+        Recording a baseline keeps what made it: llama.cpp's libraries and headers, or the sources of the suite's own
+        kernels. Later runs measure it again beside the new build, in pairs, which shows changes of 1 % to 3 % on a
+        machine whose stored times show 20 %. The store lies in the user's cache; that of a board lies on the board.
+        """,
+        examples={
+            "perfsuite engines list": "what is kept, and how large it is",
+            "perfsuite engines keep": "the llama.cpp that a run would measure now",
+            "perfsuite engines export 3f2a engine.tgz": "one file for a colleague, or for the cache of a CI",
+            "perfsuite engines import engine.tgz": "checked by its hashes, and not executed",
+            "perfsuite engines prune --baseline-dir=baselines": "what no baseline there names",
+        },
+        writes="the store in the user's cache, and the file of 'export'",
+        see=("docs/comparing.md", "perfsuite baseline --help"),
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    _add_actions(actions)
+    for name, run in _RUNS.items():
+        actions.choices[name].set_defaults(run=run)
+
+
+def _add_actions(actions: Commands) -> None:
+    listing = add_action(
+        actions, "list", summary="show what is kept", examples={"perfsuite engines list --json": "for a program"}
+    )
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    one = add_action(
+        actions, "show", summary="show one engine, file by file", examples={"perfsuite engines show 3f2a": "by its id"}
+    )
+    keep = add_action(
+        actions,
+        "keep",
+        summary="keep a build of llama.cpp",
+        examples={"perfsuite engines keep ~/llama.cpp/build": "a build of one's own"},
+        writes="the store",
+    )
+    keep.add_argument(
+        "build", nargs="?", type=Path, metavar="BUILD", help="default: what a run would measure, LLAMA_CPP_LIB_PATH's"
+    )
+    export = add_action(
+        actions,
+        "export",
+        summary="write an engine as one file",
+        examples={"perfsuite engines export 3f2a engine.tgz": "by the beginning of its id"},
+        writes="FILE",
+    )
+    take = add_action(
+        actions,
+        "import",
+        summary="take an engine from a file",
+        examples={"perfsuite engines import engine.tgz": "what 'export' wrote"},
+        writes="the store",
+    )
+    prune = add_action(
+        actions,
+        "prune",
+        summary="remove engines that no baseline names",
+        about="An engine that a run is using stays.",
+        examples={"perfsuite engines prune --keep=2": "two more than the baselines name, the newest"},
+        writes="the store",
+    )
+    prune.add_argument("--keep", type=int, default=0, metavar="N", help="so many more stay, the newest (default 0)")
+    prune.add_argument(
+        "--baseline-dir",
+        type=Path,
+        default=Path("baselines"),
+        metavar="DIR",
+        help="folder of the baselines; those of .perfsuite/baselines count too (default: baselines)",
+    )
+    for action in (one, export):
+        action.add_argument("engine", metavar="ID", help="the id, or the beginning of it")
+    for action in (export, take):
+        action.add_argument("file", type=Path, metavar="FILE", help="an archive, such as engine.tgz")
+
+
+def _store() -> EngineStore:
+    return open_store(Path(platformdirs.user_cache_dir("perfsuite")))
+
+
+def _list(options: argparse.Namespace) -> int:
+    store = _store()
+    if options.json:
+        print(json.dumps([asdict(each) for each in store.entries()], indent=1))
+        return 0
+    table = Table("id", "what", "build", "version", "size", "kept", box=None, pad_edge=False)
+    for each in store.entries():
+        table.add_row(
+            each.engine_id, each.kind, each.build_id, each.version, format_bytes(each.n_bytes), each.kept_at[:16]
+        )
+    show(table)
+    for name in store.damaged():
+        print(f"{terminal_text(str(store.folder / name))}: is damaged; remove it")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    entry = _store().find(options.engine)
+    print(f"{entry.engine_id}: {_described(entry)}, kept {entry.kept_at}")
+    for name, value in entry.settings.items():
+        print(f"  {terminal_text(name)}={terminal_text(value)}")
+    for name, digest in entry.files.items():
+        print(f"  {digest[:16]}  {name}")
+    return 0
+
+
+def _keep(options: argparse.Namespace) -> int:
+    engine = environment_engine() if options.build is None else find_engine(options.build)
+    entry = _store().keep_engine(engine)
+    print(f"{entry.engine_id}: {_described(entry)}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    store = _store()
+    entry = store.find(options.engine)
+    store.write_archive(entry.engine_id, options.file)
+    print(f"{terminal_text(str(options.file))}: {_described(entry)}")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    entry = _store().read_archive(options.file)
+    print(f"{entry.engine_id}: {_described(entry)}")
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    if options.keep < 0:
+        raise EngineError(f"--keep={options.keep}: expected 0 or more")
+    store, named = _store(), _named_engines((options.baseline_dir, Path(".perfsuite") / "baselines"))
+    unnamed = [each for each in store.entries() if each.engine_id not in named]
+    for each in unnamed[: len(unnamed) - options.keep]:
+        done = "removed" if store.remove(each.engine_id) else "is in use, and stays"
+        print(f"{each.engine_id}: {_described(each)}: {done}")
+    print(f"{format_count(len(store.entries()), 'engine')} kept")
+    return 0
+
+
+def _named_engines(folders: tuple[Path, ...]) -> set[str]:
+    """Return the ids that baselines name; those of a damaged file count as well."""
+    texts = (path.read_text(errors="replace") for folder in folders for path in folder.glob("*/*.json"))
+    return {found for text in texts for found in _NAMED.findall(text)}
+
+
+def _described(entry: StoredEngine) -> str:
+    words = (
+        entry.kind,
+        entry.version,
+        f"build {entry.build_id}" if entry.build_id else "",
+        format_bytes(entry.n_bytes),
+    )
+    return terminal_text(", ".join(filter(None, words)))
+
+
+_RUNS = {"list": _list, "show": _show, "keep": _keep, "export": _export, "import": _import, "prune": _prune}

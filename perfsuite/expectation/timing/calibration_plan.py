@@ -1,0 +1,152 @@
+"""What a calibration measures: everything that forecasts may be asked for, or what one workload needs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.timing.efficiency import shape_cost
+from perfsuite.expectation.timing.engine_times import phase_operators
+from perfsuite.expectation.timing.features import ELSE, STAND_INS, family
+from perfsuite.expectation.timing.grid import MEASURABLE, standard_shapes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.reference_architectures import quick_weights, reference_weights
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.quantization import quantizations
+from perfsuite.workload.scenario import Scenario
+from perfsuite.workload.weights import Weights
+
+#: Rounds by default, each in a fresh process and in another order: a neighbour who stays for seconds spoils no median.
+N_ROUNDS = 3
+#: Time for the repetitions of one operator in one round.
+_BUDGET_NS = 15_000_000
+#: The prompts of the compositions in turn, their generation, and how often a process runs both.
+_PROMPTS = (96, 320)
+_N_GEN = 12
+_REPETITIONS = 3
+#: How often a process is run at most until one was undisturbed.
+_TRIES = 3
+
+#: The same of a quick calibration: two rounds show what processes differ by.
+_QUICK_ROUNDS = 2
+_QUICK_REPETITIONS = 2
+_QUICK_TRIES = 2
+#: Operators of one fit and one number of rows that it measures, of the workload and of the architectures each.
+_QUICK_POINTS = 6
+#: It leaves out what takes a tenth of a second or a gigabyte alone; the fit goes on from smaller ones.
+_MOST_FLOPS = 10**10
+_MOST_BYTES = 1 << 30
+#: Rows of what is gathered from, or scattered to.
+_STORED_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationPlan:
+    """What is measured in each round, and how often."""
+
+    #: Operators alone.
+    shapes: tuple[OperatorShape, ...]
+    #: Architectures of the calibration's own, whole.
+    compositions: tuple[LlamaWorkload, ...]
+    n_rounds: int
+    #: How often a process runs the prompt and the generation of a composition.
+    n_repetitions: int = _REPETITIONS
+    #: Time for the repetitions of one operator in one round.
+    budget_ns: int = _BUDGET_NS
+    #: How often a process is run at most until one was undisturbed.
+    n_tries: int = _TRIES
+    is_quick: bool = False
+
+    @property
+    def contents(self) -> str:
+        """Everything that is measured, by which a quick calibration is found again."""
+        composed = ((each.weights.identity, each.scenario.n_prompt, each.settings) for each in self.compositions)
+        return repr((self.shapes, *composed))
+
+    @property
+    def n_steps(self) -> int:
+        """Processes, each a step of the progress."""
+        return self.n_rounds * (1 + len(self.compositions))
+
+
+def standard_plan(types: Sequence[str], cache_dir: Path, *, n_rounds: int = N_ROUNDS) -> CalibrationPlan:
+    """Plan a whole calibration for weights of these types; synthetic weights are kept in `cache_dir`."""
+    return CalibrationPlan(
+        shapes=standard_shapes(types),
+        compositions=tuple(
+            llama_workload(weights, _scenario(_PROMPTS[at % len(_PROMPTS)]))
+            for at, weights in enumerate(reference_weights(cache_dir=cache_dir))
+        ),
+        n_rounds=n_rounds,
+    )
+
+
+def quick_plan(workload: LlamaWorkload, cache_dir: Path) -> CalibrationPlan:
+    """Plan what the forecasts of one workload need: its operators, and smaller architectures of its types.
+
+    The architectures run a prompt of as many rows, so that nothing is interpolated between numbers of rows.
+    """
+    scenario = _scenario(max(1, min(workload.scenario.n_prompt, workload.n_ubatch)))
+    compositions = tuple(
+        replace(llama_workload(weights, scenario), settings=workload.settings)
+        for weights in quick_weights(_quantization(workload.weights), cache_dir=cache_dir)
+    )
+    own, others = _chosen(_operators((workload,))), _chosen(_operators(compositions))
+    return CalibrationPlan(
+        shapes=tuple(dict.fromkeys((*own, *others))),
+        compositions=compositions,
+        n_rounds=_QUICK_ROUNDS,
+        n_repetitions=_QUICK_REPETITIONS,
+        n_tries=_QUICK_TRIES,
+        is_quick=True,
+    )
+
+
+def _scenario(n_prompt: int) -> Scenario:
+    source = "of the calibration's own"
+    return Scenario(name=f"calibration-p{n_prompt}", n_prompt=n_prompt, n_gen=_N_GEN, source=source)
+
+
+def _quantization(weights: Weights) -> str:
+    """Return the type that most of the matrices have; what a mixture says by its name depends on their widths."""
+    types = (name.lower() for name in weights.tensor_types.values())
+    matrices = Counter(name for name in types if name in quantizations() and name != "f32")
+    return matrices.most_common(1)[0][0] if matrices else "f32"
+
+
+def _operators(workloads: Iterable[LlamaWorkload]) -> Iterator[OperatorShape]:
+    """List the operators of all phases as they are measured alone, those that cannot be by what stands in for them."""
+    for workload in workloads:
+        for phase in workload.graph_phases():
+            for shape in dict.fromkeys(phase_operators(workload, phase)):
+                op = shape.op if shape.op in MEASURABLE else STAND_INS.get(shape.op, ELSE)
+                is_stored = op in ("GET_ROWS", "SET_ROWS")
+                if GGML_TYPES[shape.type.upper()].fits(shape.n_inner):  # a mean of two sizes of heads may not
+                    yield replace(shape, op=op, n_outer=_STORED_ROWS if is_stored else shape.n_outer)
+
+
+def _chosen(shapes: Iterable[OperatorShape]) -> Iterator[OperatorShape]:
+    """Choose a few of each fit and number of rows, from the smallest to the largest that is not too large."""
+    groups: dict[tuple[tuple[str, str], int], list[OperatorShape]] = defaultdict(list)
+    for shape in dict.fromkeys(shapes):
+        groups[family(shape), shape.n_tokens].append(shape)
+    for members in groups.values():
+        members.sort(key=lambda shape: shape_cost(shape).moved_bytes)
+        small = [shape for shape in members if _is_small(shape)] or members[:1]
+        yield from (small[at] for at in _spread(len(small), _QUICK_POINTS))
+
+
+def _is_small(shape: OperatorShape) -> bool:
+    cost = shape_cost(shape)
+    return cost.flops <= _MOST_FLOPS and cost.moved_bytes <= _MOST_BYTES
+
+
+def _spread(n_members: int, n_chosen: int) -> Iterator[int]:
+    """Spread so many places over a list, its ends among them."""
+    if n_members <= n_chosen:
+        yield from range(n_members)
+    else:
+        yield from (round(at * (n_members - 1) / (n_chosen - 1)) for at in range(n_chosen))

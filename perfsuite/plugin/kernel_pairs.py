@@ -1,0 +1,199 @@
+"""Measures the suite's kernels beside the sources that made their baseline, launch by launch."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from perfsuite.device.fingerprint import Fingerprint
+from perfsuite.device.work_folder import work_folder
+from perfsuite.errors import LinkError
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.measure.complaint import others_complaint
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.engine_store import kernels_folder
+from perfsuite.measure.kernel_record import KernelRecord
+from perfsuite.measure.plan import KernelPlan
+from perfsuite.plugin.kernel_group import (
+    description,
+    kernel_environment,
+    kernel_fingerprint,
+    kernel_plan,
+    kernel_samples,
+)
+from perfsuite.plugin.machine_states import StateLog
+from perfsuite.plugin.options import RunConfig
+from perfsuite.plugin.paired_group import PAIRS_RESOLUTION_RATIO, PairedGroup
+from perfsuite.plugin.progress import ProgressLine
+from perfsuite.plugin.replicates import BreakOff, GroupSamples, how_broken_off
+from perfsuite.plugin.stored import EngineSession
+from perfsuite.records.observation import Observation
+from perfsuite.trace.samples import midmean
+from perfsuite.verdict.device_change import device_change
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
+from perfsuite.verdict.pairs import CONFIRM_RATIO
+from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
+
+#: Finds what can be measured again beside the kernels, by their fingerprint.
+AtHand = Callable[[Fingerprint], tuple[EngineSession, Path] | None]
+
+
+def measure_kernels_beside(
+    config: RunConfig,
+    cases: Sequence[Case],
+    device: Mapping[str, Any],
+    margins: Mapping[str, float],
+    at_hand: AtHand,
+    progress: ProgressLine,
+    expect: Callable[[Case], Expectation],
+    *,
+    screen_s: float,
+) -> PairedGroup | None:
+    """Compare the suite's kernels with the sources that made their baseline, launch by launch; None without these.
+
+    Looking for changes takes `screen_s` at most beyond the first look; confirming them may take longer.
+
+    Raises
+    ------
+    MeasurementError
+        A kernel of either side does not build or run.
+    """
+    fingerprint = kernel_fingerprint(config, device)
+    found = at_hand(fingerprint)
+    if found is None:
+        return None
+    (session, differences), folder = found
+    plan = replace(kernel_plan(config, cases), old_kernels_dir=str(kernels_folder(folder)))
+    verdicts: Mapping[str, PairedVerdict] = {}
+    with _built_folder(config) as built_dir:
+        plan = replace(plan, built_dir=built_dir)
+        run = _KernelPairs(config=config, plan=plan, environment=kernel_environment(config), progress=progress)
+        try:
+            verdicts = compare_sequentially(
+                run.extend,
+                margins,
+                may_go_on=partial(run.may_extend, limit_s=screen_s),
+                may_confirm=partial(run.may_extend, limit_s=config.budget_s * CONFIRM_RATIO),
+                resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, config.most_resolution_ratio),
+            )
+        except (KeyboardInterrupt, LinkError) as error:
+            run.broken_off_by = error
+    sides = run.sides()
+    judgements = {
+        case.case_id: judge_pairs(
+            case,
+            sides.get(case.case_id, ((), ())),
+            verdicts.get(case.case_id),
+            margin_ratio=margins[case.case_id],
+            problems=run.problems(case),
+            expectation=expect(case) if device["type"] == "cpu" else NO_EXPECTATION,
+        )
+        for case in cases
+    }
+    old_ns = {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()}
+    change = device_change(session, old_ns, spread_ratio=config.session_spread_ratio, differences=differences)
+    group = GroupSamples(
+        samples={},
+        fingerprint=fingerprint,
+        peak_rss_bytes=max((each["peak_rss_bytes"] for each in run.payloads), default=None),
+        n_discarded=len(run.complaints),
+        on_processor=device["type"] == "cpu",
+        description=f"{description(device)}, beside the sources of {session.recorded_at[:16]}",
+        notes=tuple(filter(None, (change.text,))),
+        observation=Observation(states=tuple(run.states.states)),
+        broken_off_by=run.broken_off_by,
+    )
+    return PairedGroup(group=group, judgements=judgements)
+
+
+@contextmanager
+def _built_folder(config: RunConfig) -> Iterator[str | None]:
+    """Give a folder of this run for what its processes build, which takes longer than measuring; none on a board."""
+    if config.board.is_local:
+        with work_folder() as folder:
+            yield str(folder)
+    else:
+        yield None
+
+
+@dataclass(kw_only=True)
+class _KernelPairs:
+    """Processes in which old and new kernels take turns; each gives a pair of samples of every case."""
+
+    config: RunConfig
+    plan: KernelPlan
+    environment: Mapping[str, str]
+    progress: ProgressLine
+    payloads: list[dict[str, Any]] = field(default_factory=list)
+    #: Why processes were left out.
+    complaints: list[str] = field(default_factory=list)
+    broken_off_by: BreakOff | None = None
+    states: StateLog = field(init=False)
+    _began_s: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        """Begin the log of the machine."""
+        self.states = StateLog(group="kernels", board=self.config.board, began_s=self.config.began_s)
+
+    def extend(self, n_pairs: int) -> Pairs:
+        """Run until there are `n_pairs`, or as many had competition."""
+        self.progress.extend_to(n_pairs)
+        while len(self.payloads) < n_pairs and len(self.complaints) < n_pairs:
+            self.progress.step("pairs of OpenCL kernels")
+            self.states.before()
+            n_taken = len(self.payloads) + len(self.complaints)
+            payload = self.config.board.run(replace(self.plan, leader=n_taken % 2), extra_environment=self.environment)
+            complaint = others_complaint(Contention.from_plain(payload["contention"]), self.config.profile)
+            self.states.after(payload, is_valid=complaint is None)
+            if complaint is None:
+                self.payloads.append(payload)
+            else:
+                self.complaints.append(complaint)
+        return self.sides()
+
+    def may_extend(self, n_pairs: int, *, limit_s: float) -> bool:
+        """Whether so many pairs take no longer, at the pace so far."""
+        return (time.monotonic() - self._began_s) / max(1, len(self.payloads)) * n_pairs <= limit_s
+
+    def sides(self) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Return old and new samples, ns, of each case that every process measured on both sides."""
+        old, new = self._samples("old_kernels"), self._samples("kernels")
+        n_pairs = len(self.payloads)
+        return {
+            case_id: (old[case_id], new[case_id])
+            for case_id in self.plan.case_ids
+            if n_pairs and len(old.get(case_id, ())) == len(new.get(case_id, ())) == n_pairs
+        }
+
+    def problems(self, case: Case) -> tuple[str, ...]:
+        """Say why nothing can be said of a case: it computes wrongly, or there were too few pairs."""
+        records = [each for payload in self.payloads for each in _records(payload, "kernels")]
+        wrong = kernel_samples(case, [each for each in records if each.case_id == case.case_id], ()).problems
+        if self.broken_off_by is not None:
+            return (*wrong, f"{how_broken_off(self.broken_off_by)} after {len(self.payloads)} pairs; run again")
+        if len(self.payloads) >= STANDARD_DESIGN.screen_looks[0]:
+            return wrong
+        n_taken = len(self.complaints) + len(self.payloads)
+        return (
+            *wrong,
+            f"{self.complaints[-1]} in {len(self.complaints)} of {n_taken} pairs; free the machine and run again",
+        )
+
+    def _samples(self, side: str) -> dict[str, tuple[int, ...]]:
+        by_case: dict[str, list[int]] = defaultdict(list)
+        for payload in self.payloads:
+            for record in _records(payload, side):
+                if record.durations_ns:
+                    by_case[record.case_id].append(round(midmean(record.durations_ns)))
+        return {case_id: tuple(samples) for case_id, samples in by_case.items()}
+
+
+def _records(payload: Mapping[str, Any], side: str) -> list[KernelRecord]:
+    return [KernelRecord.from_plain(plain) for plain in payload[side]]

@@ -1,0 +1,37 @@
+"""What the functions of the shipped cases take: a case of each kind, or a statement about sweeps."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+#: The kind of case that each argument of a case function stands for.
+CASE_KINDS = {
+    "phase_case": "phase",
+    "operator_case": "operator",
+    "kernel_case": "kernel",
+    "engine_kernel_case": "engine_kernel",
+    "roofline_case": "roofline",
+    "fidelity_case": "fidelity",
+    "overhead_case": "overhead",
+    "trace_case": "trace",
+    "shape_kept": "shape-kept",
+    "shape_hunt": "shape-hunt",
+}
+
+#: The argument of a test of statements about sweeps.
+STATEMENT = "roofline_statement"
+
+#: The arguments that get cases or statements.
+PARAMETERS = (*CASE_KINDS, STATEMENT)
+
+#: The file of the cases of ``--perf-shapes``, whose import brings Hypothesis.
+SHAPES_FILE = "test_shapes.py"
+
+
+def cases_dir() -> Path:
+    """Return the folder of the shipped cases, which is not imported."""
+    spec = find_spec("perfsuite.cases")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent

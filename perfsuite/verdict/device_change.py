@@ -1,0 +1,84 @@
+"""Whether the device is slower than it was: the baseline's own engine, measured again, against what was stored of it.
+
+Pairs answer whether the code is slower, on the device as it is now. What both sides share they cannot see: a governor,
+a driver, an image of the board. The old side's times against its own stored ones show it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.units import format_change
+from perfsuite.verdict.entry import StoredSession
+
+_KERNELS = "the kernels"
+_SUBJECTS = ("prefill", "decode", _KERNELS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceChange:
+    """How the device stands to what it was when a session was stored."""
+
+    recorded_at: str
+    #: Of prefill, decode and the kernels, as far as they were measured again: now over then.
+    ratios: Mapping[str, float]
+    #: The spread that this device shows between sessions without any change, as a ratio.
+    spread_ratio: float
+    #: How its fingerprint differs from the stored one.
+    differences: tuple[str, ...] = ()
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether one is beyond the spread between sessions, or the fingerprint is another."""
+        beyond = math.log1p(self.spread_ratio)
+        return bool(self.differences) or any(abs(math.log(ratio)) > beyond for ratio in self.ratios.values())
+
+    @property
+    def text(self) -> str:
+        """One line for the reader of a run; empty where there is nothing to compare."""
+        if not self.ratios and not self.differences:
+            return ""
+        changes = ", ".join(f"{subject} {format_change(ratio)}" for subject, ratio in self.ratios.items())
+        took = f"the baseline's own build takes {changes} against {self.recorded_at[:10]}" if changes else ""
+        usual = f"up to {self.spread_ratio * 100:g} % between sessions is usual"
+        if not self.has_changed:
+            return f"the device is as it was: {took}, and {usual}"
+        why = "; ".join(filter(None, (*self.differences, took)))
+        return f"the device has changed: {why} ({usual}); the verdicts on the code are by pairs, and stand"
+
+
+def device_change(
+    session: StoredSession,
+    old_ns: Mapping[str, Sequence[int]],
+    *,
+    spread_ratio: float,
+    differences: tuple[str, ...] = (),
+) -> DeviceChange:
+    """Compare the times that the baseline's engine takes now with those that were stored of it.
+
+    Parameters
+    ----------
+    old_ns
+        By case id: the old side's samples of the pairs, ns. Prefill and decode count, as the wholes of what operators
+        are parts of, and the median of the kernels.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for case_id, times_ns in old_ns.items():
+        subject = _subject(case_id)
+        if subject and times_ns and session.samples_ns.get(case_id):
+            found[subject].append(median(times_ns) / session.median_ns(case_id))
+    ratios = {subject: median(found[subject]) for subject in _SUBJECTS if subject in found}
+    return DeviceChange(
+        recorded_at=session.recorded_at, ratios=ratios, spread_ratio=spread_ratio, differences=differences
+    )
+
+
+def _subject(case_id: str) -> str | None:
+    kind, *_, last = case_id.split("/")
+    if kind == "kernel":
+        return _KERNELS
+    return last if kind == "phase" and last in _SUBJECTS else None

@@ -1,0 +1,90 @@
+"""What calibrations measure: everything, or what one workload needs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
+from perfsuite.expectation.timing.efficiency import shape_cost
+from perfsuite.expectation.timing.engine_times import phase_operators
+from perfsuite.expectation.timing.features import family
+from perfsuite.expectation.timing.grid import MEASURABLE, standard_shapes
+from perfsuite.workload.catalog import names
+from perfsuite.workload.ggml_types import GGML_TYPES
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+
+NOWHERE = Path("/nowhere")
+
+
+def workload_of(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
+    """Return a workload of the catalogue."""
+    weights = resolve(model, cache_dir=NOWHERE)
+    return llama_workload(weights, find_scenario(scenario), flash_attn=flash_attn)
+
+
+@pytest.mark.parametrize("scenario", ["siso", "liso", "p600-g5-d300", "p0-g8"])
+@pytest.mark.parametrize("architecture", ["smollm2-135m", "qwen3-0.6b", "gemma-2-2b", "deepseek-v2-lite"])
+def test_what_a_workload_computes_is_measured(architecture: str, scenario: str) -> None:
+    """Each kind and type that can be measured alone is, at the very numbers of rows that the workload has."""
+    workload = workload_of(f"{architecture}-q4_0", scenario)
+    points = {(family(shape), shape.n_tokens) for shape in quick_plan(workload, NOWHERE).shapes}
+    needed = {
+        (family(shape), shape.n_tokens)
+        for phase in workload.graph_phases()
+        for shape in phase_operators(workload, phase)
+        if shape.op in MEASURABLE
+    }
+    assert needed <= points
+
+
+@pytest.mark.parametrize("architecture", names())
+def test_a_quick_one_stays_small_whatever_the_model(architecture: str) -> None:
+    """There are few operators, all of them known, of whole blocks, and none that takes long by itself."""
+    workload = workload_of(f"{architecture}-q8_0", "liso-long")
+    if workload.settings.flash_attn:
+        workload = replace(workload, settings=replace(workload.settings, type_k="q8_0", type_v="q8_0"))
+    shapes = quick_plan(workload, NOWHERE).shapes
+    assert len(set(shapes)) == len(shapes) < len(standard_shapes()) / 5
+    assert {shape.op for shape in shapes} <= MEASURABLE
+    assert all(GGML_TYPES[shape.type.upper()].fits(shape.n_inner) for shape in shapes)
+    assert sum(shape_cost(shape).flops for shape in shapes) < 100e9
+
+
+def test_the_workload_itself_is_not_run() -> None:
+    """What the engine adds is learnt of smaller architectures, of the workload's types and prompt and settings."""
+    workload = workload_of("smollm2-135m-q5_1", "p100-g4", flash_attn=False)
+    for each in quick_plan(workload, NOWHERE).compositions:
+        assert each.weights.architecture.n_embd != workload.weights.architecture.n_embd
+        assert (each.weights.quantization, each.scenario.n_prompt) == ("q5_1", 100)
+        assert each.settings == workload.settings
+
+
+@pytest.mark.parametrize(
+    ("model", "type_name"),
+    [("smollm2-135m-q5_k_m", "q5_1"), ("llama-3.2-1b-q5_k_m", "q5_k"), ("smollm2-135m-f32", "f32")],
+)
+def test_the_architectures_have_the_type_that_most_matrices_have(model: str, type_name: str) -> None:
+    """A mixture takes other types where rows are no whole blocks, and a given file may have any."""
+    compositions = quick_plan(workload_of(model), NOWHERE).compositions
+    assert {each.weights.quantization for each in compositions} == {type_name}
+
+
+def test_a_quick_one_is_known_by_its_contents() -> None:
+    """The same needs have the same contents; another model, prompt or setting has others."""
+    workloads = (workload_of(), workload_of("smollm2-135m-q4_0"), workload_of(scenario="liso"))
+    contents = [quick_plan(each, NOWHERE).contents for each in (*workloads, workload_of(flash_attn=False))]
+    assert len(set(contents)) == 4
+    assert quick_plan(workload_of(), NOWHERE / "else").contents == contents[0]
+
+
+def test_a_whole_one_measures_the_grid() -> None:
+    """It is no quick one, and takes a process for the operators and for each architecture in each round."""
+    plan = standard_plan(("q8_0",), NOWHERE, n_rounds=2)
+    assert plan.shapes == standard_shapes(("q8_0",))
+    assert not plan.is_quick
+    assert plan.n_steps == 2 * (1 + len(plan.compositions))
