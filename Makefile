@@ -5,11 +5,11 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help env perf perf-opencl opencl ebpf browser boards farm docs test lint verify wheel clean distclean
+.PHONY: help env perf perf-opencl opencl ebpf docs test-needs test test-long coverage mutants lint verify wheel clean distclean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1:/p' Makefile | awk -F: '{ printf "%-20s%s\n", $$1, $$2 }'
-	@echo "ARGS='...' is handed to pytest by perf and test; PYTHON=python3.12 chooses the interpreter of .venv/"
+	@echo "ARGS='...' is handed to pytest by perf, test and test-long; PYTHON=python3.12 chooses the interpreter of .venv/"
 
 env: ## make .venv/ with the suite installed in it (llama.cpp is compiled once, and kept)
 	@tools/bootstrap.sh
@@ -24,25 +24,29 @@ perf-opencl: opencl ## measure llama.cpp on its OpenCL backend, kernel by kernel
 	$(BIN)/python -m pytest --device=host --backend=opencl $(ARGS)
 
 ebpf: env ## install what the eBPF recorder is compiled with (Debian: clang, bpftool, libbpf-dev, ...)
-	@tools/ebpf.sh
+	@tools/needs.sh ebpf
 
-browser: env ## install what the report is tested in (Debian's chromium, fonts, playwright)
-	@tools/browser.sh
-
-boards: env ## install what test boards are made of (Debian: openssh-server, iproute2, libfaketime, ...)
-	@tools/boards.sh
-
-farm: env ## install the farm's daemons into .venv/ (labgrid)
-	@tools/farm.sh
+# The compiler comes first; the other packages are installed while it compiles llama.cpp.
+test-needs: ## install what the tests need, as far as that needs no password (clang, sshd, chromium, labgrid, ...)
+	@tools/needs.sh --system ebpf opencl boards browser & tools/bootstrap.sh; status=$$?; wait; exit $$status
+	@tools/needs.sh --python browser farm
+	@tools/opencl_backend.sh >/dev/null || true
 
 docs: env ## build the documentation into build/docs/, every link checked
 	@tools/docs.sh
 
-test: opencl ## the suite's own tests, with coverage
-	$(BIN)/coverage erase
+test: test-needs ## the suite's own tests, but for the longest and those that measure
 	@tools/tests.sh $(ARGS)
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --fail-under=90
+
+test-long: test-needs ## the longest of them, and those that measure
+	@tools/tests.sh --long $(ARGS)
+
+coverage: test-needs ## all of them, with the lines that each has run
+	@tools/tests.sh --coverage $(ARGS)
+
+mutants: coverage ## change the suite's code in 500 places and count what the tests notice
+	$(BIN)/python -m pip install -q --group mutants
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 lint: env ## ruff and mypy
 	$(BIN)/ruff check .

@@ -149,10 +149,6 @@ find_missing_packages() {
   [ -n "$(compgen -G '/usr/lib*/*/libOpenCL.so')$(compgen -G '/usr/lib*/libOpenCL.so')" ] || optional+=(ocl-icd-opencl-dev)
 }
 
-apt_install() {
-  "$@" apt-get update -q && "$@" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}"
-}
-
 can_install() { command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; }
 
 install_system_packages() {
@@ -165,10 +161,8 @@ install_system_packages() {
   [ ${#packages[@]} -gt 0 ] || return 0
   if ! command -v apt-get >/dev/null; then
     fail "missing: ${packages[*]} (Debian's names); install them with this system's package manager, then run make again"
-  elif [ "$(id -u)" = 0 ]; then
-    run "installing ${packages[*]}" apt_install
-  elif sudo -n true 2>/dev/null; then
-    run "installing ${packages[*]}" apt_install sudo -n
+  elif can_install; then
+    run "installing ${packages[*]}" tools/apt_install.sh "${packages[@]}"
   else
     fail "missing: ${packages[*]}; run this, then make again:" \
       "    sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages[*]}"

@@ -13,7 +13,6 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 python=${PYTHON:-$root/.venv/bin/python}
 cache=${XDG_CACHE_HOME:-${HOME:-$root/build}/.cache}/perfsuite
-packages=(opencl-headers ocl-icd-opencl-dev)
 
 say() { printf 'opencl-backend: %s\n' "$*" >&2; }
 fail() {
@@ -36,17 +35,8 @@ has_library() { "${CC:-cc}" -shared -o /dev/null -x c - -lOpenCL >/dev/null 2>&1
 
 install_packages() {
   if has_headers && has_library; then return; fi
-  local apt=()
-  if ! command -v apt-get >/dev/null; then
-    fail "missing: ${packages[*]} (Debian's names); install them with this system's package manager"
-  elif [ "$(id -u)" != 0 ]; then
-    sudo -n true 2>/dev/null || fail "missing: run 'sudo apt-get install -y --no-install-recommends ${packages[*]}'"
-    apt=(sudo -n)
-  fi
-  say "installing ${packages[*]}"
-  { "${apt[@]}" apt-get update -q &&
-    "${apt[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}"; } \
-    >"$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log" >&2 && fail "apt-get failed"; }
+  "$root/tools/needs.sh" --system opencl
+  has_headers && has_library || fail "OpenCL's headers and loader are missing"
 }
 
 fetch_source() {

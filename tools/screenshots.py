@@ -27,7 +27,7 @@ def main() -> None:
     options = parser.parse_args()
     chromium = shutil.which("chromium")
     if chromium is None:
-        sys.exit("screenshots: there is no chromium; 'make browser' installs what is needed")
+        sys.exit("screenshots: there is no chromium; 'make test-needs' installs it")
     options.output.mkdir(parents=True, exist_ok=True)
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:

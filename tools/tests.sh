@@ -1,48 +1,52 @@
 #!/usr/bin/env bash
-# Runs the suite's own tests with coverage, in two halves side by side. In one are those on boards and farms, which wait
-# for daemons, links and limits most of their time, and some that need nothing of the machine but time; in the other all
-# that measure. What the first half says is printed after the second.
+# Runs the suite's own tests: those that measure nothing on all processors and in random order, those that measure after
+# them, one by one.
 #
-#   tools/tests.sh                 everything
+#   tools/tests.sh                 all but the longest and those that measure
+#   tools/tests.sh --long          those
+#   tools/tests.sh --coverage      all of them, with the lines that each has run in .coverage
 #   tools/tests.sh ARGUMENT ...    what pytest makes of the arguments, in one go
+#
+# What follows --long or --coverage is handed to pytest as well.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+python=.venv/bin/python
+unset PYTHONDONTWRITEBYTECODE # the tests start many interpreters, and each would compile the suite anew
+export PERFSUITE_TESTS_RUN=$$-$SECONDS-$RANDOM # what the tests leave behind is known by it
 
-beside=(
-  tests/cli/test_devices*.py
-  tests/cli/test_nightly.py
-  tests/device
-  tests/measure/board
-  tests/native
-  tests/nightly
-  tests/plugin/test_board_options.py
-  tests/plugin/test_farm_options.py
-  tests/report
-  tests/test_board*.py
-  tests/test_browser_checks.py
-  tests/test_compare_links.py
-  tests/test_page*.py
-)
+# A test that hangs ends its process with the stack of each thread: nobody waits for ever. What is skipped is listed.
+pytest=("$python" -m pytest -rs -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true)
+# One process more than processors, for some tests wait for boards and daemons.
+side_by_side=(-n $(($(nproc) + 1)) --dist worksteal --random-order --random-order-seed="$RANDOM")
 
-# A test that hangs ends its run with the stack of each thread: nobody waits for ever. What is skipped is listed.
-pytest=(.venv/bin/coverage run -m pytest -rs -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true)
+end_what_is_left() { "$python" -m tests.left_processes; }
+trap end_what_is_left EXIT
 
-if [ $# -gt 0 ]; then
-  exec "${pytest[@]}" "$@"
-fi
+# The files whose tests have a mark: to collect all others as well takes longer than many of them.
+marked() { grep -rlE "mark\.$1\>" tests --include='test_*.py'; }
 
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
-"${pytest[@]}" "${beside[@]}" >"$log" 2>&1 </dev/null &
-first=$!
-"${pytest[@]}" "${beside[@]/#/--ignore=}" tests </dev/null &
-second=$!
-trap 'wait; exit 130' INT # of a terminal, which both have heard as well
-trap 'kill -INT "$first" "$second" 2>/dev/null; wait; exit 143' TERM HUP
-wait "$second"
-status=$?
-wait "$first"
-status_first=$?
-printf '\n'
-cat "$log"
-exit $((status > status_first ? status : status_first))
+both() { # MARKS OF THOSE THAT MEASURE NOTHING [ARGUMENT ...]
+  local marks=$1 wanted=("${@:2}") measuring=("${@:2}")
+  if [ $# = 1 ]; then mapfile -t measuring < <(marked measures); fi
+  if [ "$*" = long ]; then mapfile -t wanted < <(marked long); fi
+  "${pytest[@]}" -m "$marks and not measures" "${side_by_side[@]}" "${wanted[@]}" </dev/null
+  local status=$?
+  "${pytest[@]}" -m measures "${measuring[@]}" </dev/null
+  local second=$?
+  return $((status > second ? status : second))
+}
+
+case ${1:-} in
+  '') "${pytest[@]}" -m "not long and not measures" "${side_by_side[@]}" </dev/null ;;
+  --long) both long "${@:2}" ;;
+  --coverage)
+    "$python" -m coverage erase
+    pytest=("$python" -m coverage run "${pytest[@]:1}")
+    both '(long or not long)' "${@:2}"
+    status=$?
+    "$python" -m coverage combine --quiet
+    "$python" -m coverage report --fail-under=90 || status=1
+    exit "$status"
+    ;;
+  *) "${pytest[@]}" "$@" ;;
+esac
