@@ -156,12 +156,8 @@ def _remove(path: Path) -> None:
 def _locked(path: Path) -> int | None:
     """Lock a folder, and return the handle; None where its file system has no such locks.
 
-    Raises
-    ------
-    BlockingIOError
-        Its process is alive.
-    OSError
-        It is gone, or another one by now, or no folder of this account.
+    Raises BlockingIOError: its process is alive; OSError: it is gone, or another one by now, or no folder of this
+    account.
     """
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

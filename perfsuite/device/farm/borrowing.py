@@ -51,14 +51,9 @@ def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell)
     tell
         Takes a line for the user: who has the boards, which one was got, what was given back.
 
-    Raises
-    ------
-    PerfsuiteError
-        labgrid is not installed, no board is of the kind, or the place says no address.
-    LockedError
-        No board was free within the limit, or a lock that was to be broken is that of a run that is alive.
-    LinkError
-        The coordinator cannot be reached.
+    Raises PerfsuiteError: labgrid is not installed, no board is of the kind, or the place says no address; LockedError:
+    no board was free within the limit, or a lock that was to be broken is that of a run that is alive; LinkError: the
+    coordinator cannot be reached.
     """
     refuse_without_labgrid()
     _refuse_adb(reach)

@@ -36,10 +36,7 @@ def farm_request(
 ) -> FarmRequest:
     """Check what the options ``--farm``, ``--farm-wait``, ``--farm-break`` and ``--farm-avoid`` were given.
 
-    Raises
-    ------
-    PerfsuiteError
-        A value is not of its form.
+    Raises PerfsuiteError: a value is not of its form.
     """
     if coordinator and not _COORDINATOR.fullmatch(coordinator):
         raise PerfsuiteError(f"--farm={coordinator}: expected the coordinator as HOST or HOST:PORT")

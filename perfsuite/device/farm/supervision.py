@@ -48,10 +48,7 @@ class Supervision:
     def give_back(self) -> tuple[str, ...]:
         """Give back what the run holds, and return the places; a supervisor that has died or hangs is done without.
 
-        Raises
-        ------
-        LinkError
-            The coordinator cannot be reached; the supervisor goes on trying for ten minutes.
+        Raises LinkError: the coordinator cannot be reached; the supervisor goes on trying for ten minutes.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

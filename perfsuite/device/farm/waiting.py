@@ -23,14 +23,8 @@ def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float | None =
 
     `deadline_s` is of `time.monotonic`; left out, it is as far from now as the request says.
 
-    Raises
-    ------
-    LockedError
-        None was free within the limit; the message says who has them.
-    PerfsuiteError
-        The reservation was cancelled by somebody else.
-    LinkError
-        The coordinator cannot be reached.
+    Raises LockedError: none was free within the limit, and who has them; PerfsuiteError: the reservation
+    was cancelled by somebody else; LinkError: the coordinator cannot be reached.
     """
     wanted = f"{TAG}={kind}"
     (reservation,) = parsed_reservations(client.call("reserve", wanted)) or (None,)
@@ -86,12 +80,7 @@ def _out_of_time(client: Client, wanted: str, told: str) -> str:
 def refuse_unknown_kind(client: Client, kind: str) -> None:
     """Refuse a kind of which the farm has no board at all.
 
-    Raises
-    ------
-    PerfsuiteError
-        No place has the tag.
-    LinkError
-        The coordinator cannot be reached.
+    Raises PerfsuiteError: no place has the tag; LinkError: the coordinator cannot be reached.
     """
     found = places(client)
     if any(place.tags.get(TAG) == kind for place in found):

@@ -53,12 +53,8 @@ def hold_lock(
     wait_s
         Longest to wait for somebody whose run is under way; `tell` is then told once for whom.
 
-    Raises
-    ------
-    LockedError
-        Somebody else has the device; the line says who, since when, and what to do.
-    DeviceError
-        No folder takes the lock.
+    Raises LockedError: somebody else has the device, with who, since when, and what to do; DeviceError: no
+    folder takes the lock.
     """
     held, folders, process = HeldLock(), _folders(folder), os.getpid()
     try:
@@ -79,10 +75,8 @@ def lock_state(folder: Path | None = None) -> LockState | None:
 def break_lock(folder: Path | None = None, *, force: bool = False) -> LockState | None:
     """Break the lock of this machine; return what it was, None where there was none.
 
-    Raises
-    ------
-    LockedError
-        Its holder runs and `force` does not say to break it nevertheless; or it belongs to another account.
+    Raises LockedError: its holder runs and `force` does not say to break it nevertheless, or it belongs to another
+    account.
     """
     for _ in range(N_TRIES):
         state = lock_state(folder)

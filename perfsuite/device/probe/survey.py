@@ -24,12 +24,7 @@ def take_survey(target: Target, *, folder: str = "", is_twice: bool = False, roo
     root
         Put before each path that is read, for trees of files.
 
-    Raises
-    ------
-    DeviceError
-        What answers is no POSIX shell.
-    LinkError
-        The device cannot be reached.
+    Raises DeviceError: what answers is no POSIX shell; LinkError: the device cannot be reached.
     """
     script = (files("perfsuite.device.probe") / "survey.sh").read_text("utf-8")
     command = ["sh", "-c", script, "survey", folder, "twice" if is_twice else "", root]

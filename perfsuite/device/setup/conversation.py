@@ -25,10 +25,7 @@ def converse(
 ) -> Generator[dict[str, Any], None, None]:
     """Start a program there, and yield what its lines of JSON say; where the caller stops, it is ended there.
 
-    Raises
-    ------
-    LinkError
-        The link was lost, or nothing was heard for too long.
+    Raises LinkError: the link was lost, or nothing was heard for too long.
     """
     process = target.start(command)
     assert process.stdout is not None

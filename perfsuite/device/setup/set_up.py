@@ -86,14 +86,9 @@ class MissingError(DeviceError):
 def set_up(target: Target, order: SetupOrder, tell: Telling) -> SetUp:
     """Install the suite that runs here on a device, unless it is there.
 
-    Raises
-    ------
-    MissingError
-        Something is missing there; nothing was changed.
-    DeviceError
-        A step failed there; what was installed before is still in use.
-    LinkError
-        The link was lost; what was begun there is ended and removed by the next setup.
+    Raises MissingError: something is missing there, and nothing was changed; DeviceError: a step failed there, what was
+    installed before is still in use; LinkError: the link was lost; what was begun there is ended and removed by the
+    next setup.
     """
     wheels = _wheel_files(order)
     tell.step(f"looking at {target.text}")

@@ -47,10 +47,7 @@ class SuiteWheel:
 def pack_suite() -> SuiteWheel:
     """Pack the suite that runs here, a checkout or an installed one.
 
-    Raises
-    ------
-    DeviceError
-        The native sources are not there.
+    Raises DeviceError: the native sources are not there.
     """
     files, texts = dict(_suite_files()), _texts()
     digest = _digest(files, texts)

@@ -55,10 +55,7 @@ def stabilised(
     is_nested
         Whether another process of the same run holds that lock, and may have set governors, which are left as they are.
 
-    Raises
-    ------
-    DeviceError
-        A process that has changed the device still runs.
+    Raises DeviceError: a process that has changed the device still runs.
     """
     stability = Stability()
     stability._notes.extend(restore_leftovers(folder, root, is_nested=is_nested))

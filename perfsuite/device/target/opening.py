@@ -14,12 +14,8 @@ from perfsuite.errors import DeviceError
 def open_target(reach: Reach) -> Target:
     """Return the way to a device; nothing is asked of it yet.
 
-    Raises
-    ------
-    DeviceError
-        Where there is no such way, or no such address.
-    LinkError
-        Where there is no folder here for what ssh shares.
+    Raises DeviceError: where there is no such way, or no such address; LinkError: where there is no folder here for
+    what ssh shares.
     """
     if reach.way == "ssh":
         return ShellTarget(SshLink(reach))
