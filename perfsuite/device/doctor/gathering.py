@@ -11,7 +11,8 @@ from perfsuite.device.probe.survey import take_survey
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.installed import NO_PROGRAM, QUESTION, Installed, last_answer, missing_suite, suite_python
 from perfsuite.device.setup.suite_wheel import suite_digest
-from perfsuite.device.target.protocol import Completed, Target
+from perfsuite.device.target.protocol import Completed
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 
 #: An OpenCL driver that compiles for the first time takes its time.

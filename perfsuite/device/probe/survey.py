@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from perfsuite.device.probe.readings import Readings, read_lines
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError
 
 #: Android's services answer within seconds; phones have hundreds of files to read.

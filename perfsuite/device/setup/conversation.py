@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import LinkError
 
 #: The installer says something every five seconds; connecting included.

@@ -18,7 +18,7 @@ from perfsuite.device.setup.distribution_texts import engine_requirement, suite_
 from perfsuite.device.setup.installed import QUESTION, Installed, read_installed
 from perfsuite.device.setup.needs import PYTHON_QUESTION, Missing, least_free_bytes, missing_things, read_python
 from perfsuite.device.setup.suite_wheel import SuiteWheel, pack_suite
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import DeviceError
 

@@ -15,8 +15,7 @@ import pytest
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
-from perfsuite.device.target.protocol import Target
-from perfsuite.device.target.shell_target import ShellTarget
+from perfsuite.device.target.shell_target import Target
 from perfsuite.device.target.ssh import ALIVE_COUNT, SshLink
 from perfsuite.errors import DeviceError, LinkError
 
@@ -228,7 +227,7 @@ def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard
 
 def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> None:
     """Where packets vanish, what runs and what was started end within the limit; mended, the next command works."""
-    target = ShellTarget(SshLink(fresh_board.reach(), alive_interval_s=1))
+    target = Target(SshLink(fresh_board.reach(), alive_interval_s=1))
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
     assert until(lambda: bool(fresh_board.processes("^cat")))
