@@ -9,10 +9,11 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.facts import Facts, SuiteState
 from perfsuite.device.doctor.finding import Finding
-from perfsuite.device.probe.readings import Readings, read_lines
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.installed import Installed
+
+from ..probe.device_trees import readings
 
 INSTALLED = Installed(
     suite_version="0.1.0",
@@ -35,11 +36,6 @@ STATE = SuiteState(
     ebpf_problem=None,
     is_busy=False,
 )
-
-
-def readings(*lines: str) -> Readings:
-    """Return readings of lines ``name = text``."""
-    return read_lines("\n".join("\t".join(line.split(" = ", 1)) for line in lines))
 
 
 def facts(*lines: str, conditions: Conditions | None = None, profile: Any = None, **changed: Any) -> Facts:
