@@ -7,7 +7,6 @@ import json
 import secrets
 import socket
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -162,19 +161,23 @@ def _request(
 
 def _installed(target: Target, order: SetupOrder, command: list[str], tell: Telling) -> SetUp:
     step = "its start"
-    with closing(converse(target, command)) as events:
-        for event in events:
-            if "step" in event:
-                step = event["step"]
-                tell.step(step)
-            elif "line" in event:
-                tell.step(f"{step}: {event['elapsed_s']} s, at: {event['line'][:_MOST_CHARACTERS]}")
-            elif "failed" in event:
-                raise DeviceError(f"{order.device}: {event['failed']}")
-            elif "done" in event:
-                return _set_up(event["done"])
-    raise DeviceError(f"{order.device}: the installer there ended without a word, at: {step}; run setup again")
 
+    def hear(event: Mapping[str, Any]) -> SetUp | None:
+        nonlocal step
+        if "step" in event:
+            step = event["step"]
+            tell.step(step)
+        elif "line" in event:
+            tell.step(f"{step}: {event['elapsed_s']} s, at: {event['line'][:_MOST_CHARACTERS]}")
+        elif "failed" in event:
+            raise DeviceError(f"{order.device}: {event['failed']}")
+        elif "done" in event:
+            done = event["done"]
+            installed = read_installed(done["installed"])
+            return SetUp(installed=installed, python=str(done["python"]), is_new=bool(done["is_new"]))
+        return None
 
-def _set_up(done: Mapping[str, Any]) -> SetUp:
-    return SetUp(installed=read_installed(done["installed"]), python=str(done["python"]), is_new=bool(done["is_new"]))
+    done = converse(target, command, hear)
+    if done is None:
+        raise DeviceError(f"{order.device}: the installer there ended without a word, at: {step}; run setup again")
+    return done

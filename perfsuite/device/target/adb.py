@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.shell import one_line
-from perfsuite.device.target.words import explained
+from perfsuite.device.target.words import explanation
 from perfsuite.errors import DeviceError, LinkError
 
 #: By what adb prints.
@@ -54,7 +54,7 @@ class AdbLink:
 
     def complaint(self, errors: str) -> str:
         """Explain adb's words."""
-        return explained(errors, ((rf"^(adb: |error: |\* ).*({row[0]}).*", f"{row[1]} ({{said}})") for row in _KNOWN))
+        return explanation(errors, ((rf"^(adb: |error: |\* ).*({row[0]}).*", f"{row[1]} ({{said}})") for row in _KNOWN))
 
     def close(self) -> None:
         """Leave adb's server: it is the user's, and others may use it."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 
 from perfsuite.device.reach import Reach
-from perfsuite.device.target import words
-from perfsuite.device.target.words import LOST_IN_THE_MIDDLE
+from perfsuite.device.target.words import LOST_IN_THE_MIDDLE, explanation
 
 _UNCONNECTED = r"^ssh: connect to host (?P<host>\S+) port (?P<port>\d+): "
 
@@ -68,7 +67,7 @@ def explained(errors: str, reach: Reach) -> str:
     """Return one line: what happened, and what to do; ssh's own words where they are none of those known."""
     named = reach.identity_file
     denied = f"the key {named} is not accepted" if named else "no key of yours is accepted"
-    return words.explained(errors, _KNOWN, denied=denied, by_hand=_by_hand(reach))
+    return explanation(errors, _KNOWN, denied=denied, by_hand=_by_hand(reach))
 
 
 def _by_hand(reach: Reach) -> str:

@@ -26,7 +26,7 @@ class _Said(str):
         return {"": str(self), "lower": self.lower(), "quoted": shlex.quote(self)}[how]
 
 
-def explained(errors: str, known: Iterable[tuple[str, str]], **others: str) -> str:
+def explanation(errors: str, known: Iterable[tuple[str, str]], **others: str) -> str:
     """Return one line: what happened, and what to do; the program's own words where they are none of those known.
 
     Each row of `known` is a pattern and a text for `str.format`: with the pattern's groups, with `others`, and with all
