@@ -13,16 +13,10 @@ _LIMIT_S = 60.0
 
 
 def take_survey(target: Target, *, folder: str = "", is_twice: bool = False, root: str = "") -> Readings:
-    """Ask a device what it is.
+    """Ask a device what it is, and what is free on the disk of a folder, absolute or below ``~``, the home there.
 
-    Parameters
-    ----------
-    folder
-        The folder whose disk counts, absolute or below ``~``, which is the home there.
-    is_twice
-        Also say what processes use: two looks, a second apart.
-    root
-        Put before each path that is read, for trees of files.
+    With `is_twice` it also says what processes use, by two looks a second apart. `root` is put before each path that is
+    read, for trees of files.
 
     Raises DeviceError: what answers is no POSIX shell; LinkError: the device cannot be reached.
     """

@@ -40,12 +40,8 @@ def restore_leftovers(folder: Path, root: Path = Path("/"), *, is_nested: bool =
 
     After another boot the values are the kernel's own again, so that nothing is restored. What somebody else has
     set since is told, and left. What this very process has set is left to the context around that has set it, or to
-    the next process. Call it while the device's lock is held.
-
-    Parameters
-    ----------
-    is_nested
-        Whether another process of the same run holds the lock: what a living process has set is then left to that one.
+    the next process. Call it while the device's lock is held; where another process of the same run holds that
+    (`is_nested`), what a living process has set is left to that one.
 
     Raises DeviceError: another process has made the changes, and still runs; with the lock in hand nobody should.
     """

@@ -49,11 +49,7 @@ def stabilised(
     handler raises: Python's own does for SIGINT; whoever holds the context has to install one that raises (such as
     ``SystemExit(128 + number)``) for SIGTERM and SIGHUP, in the main thread, before entering. After SIGKILL the next
     run restores, from ``restore.json`` in the folder. Enter it while the device's lock is held.
-
-    Parameters
-    ----------
-    is_nested
-        Whether another process of the same run holds that lock, and may have set governors, which are left as they are.
+    Where another process of the same run holds that (`is_nested`), governors that it may have set are left as they are.
 
     Raises DeviceError: a process that has changed the device still runs.
     """
