@@ -89,7 +89,7 @@ class Target:
         limit_s: float,
     ) -> Completed:
         """Run a command, give its output on, and return how it ended, without the output."""
-        mark = _new_mark()
+        mark = f"perfsuite-ended-{secrets.token_hex(8)}"
         since = time.monotonic()
         process = self._popen(run_script(command, environment, limit_s, mark, sent[1]))
         try:
@@ -156,7 +156,3 @@ class Target:
         )
         _LINKS[process] = self._link
         return process
-
-
-def _new_mark() -> str:
-    return f"perfsuite-ended-{secrets.token_hex(8)}"
