@@ -139,13 +139,14 @@ def _remove_whole(path: Path) -> None:
     with suppress(OSError):
         for each in os.listdir(path):
             if each != MARK:
-                _remove(path / each)
+                remove_path(path / each)
         if os.listdir(path) == [MARK]:
             (path / MARK).unlink()
         path.rmdir()
 
 
-def _remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, and no folder that a link leads to; nothing raises."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
