@@ -38,7 +38,7 @@ def clock_variables(folder: Path) -> dict[str, str]:
     return {
         "LD_PRELOAD": f"{_sleep_library(folder)}:{library}",
         "FAKETIME_TIMESTAMP_FILE": str(folder / "clock"),
-        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
 

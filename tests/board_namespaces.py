@@ -19,8 +19,8 @@ What a board has:
   and host key stay. With ``cut=True`` the desk hears nothing of it, as when the power fails.
 * ``board.change_host_key()``; ``board.files.trust()`` makes the desk know the new one.
 * ``board.fill_disk()``, ``board.free_disk()``: its home is full, or no longer.
-* ``board.set_clock(offset_s)``: with ``clock=True``, the date is wrong by so much within a second, in processes that
-  run, too (libfaketime); the monotonic clock goes on.
+* ``board.set_clock(offset_s)``: with ``clock=True``, the date is wrong by so much at once, in processes that run, too
+  (libfaketime); the monotonic clock goes on.
 * ``board.kill(pattern)``: SIGKILL for its processes whose command line has a match; returns how many.
 * ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
 * ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
@@ -182,7 +182,6 @@ class NamespaceBoard:
         rate = self.folder / "clock"
         assert rate.exists(), "a board whose clock is to be set starts with clock=True"
         rate.write_text(f"{offset_s:+f}\n")
-        time.sleep(1.2)  # they look once a second
 
     def kill(self, pattern: str, signal_number: int = signal.SIGKILL) -> int:
         """Signal its processes whose command line has a match; return how many."""

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 from typing import NamedTuple
 
-_LIMIT_S = 20.0
+_CABLE_LIMIT_S = 20.0
 _ATTEMPTS = 20
 
 
@@ -34,7 +34,7 @@ def plug_in(board: int) -> Cable:
 
 def _laid(cable: Cable, board: int) -> bool:
     add = f"ip link add {cable.desk_interface} type veth peer name {cable.board_interface} netns {board}"
-    if subprocess.run(shlex.split(add), capture_output=True, check=False, timeout=_LIMIT_S).returncode:
+    if subprocess.run(shlex.split(add), capture_output=True, check=False, timeout=_CABLE_LIMIT_S).returncode:
         return False
     _told(f"ip addr add {cable.desk_address}/30 dev {cable.desk_interface}")
     _told(f"ip link set {cable.desk_interface} up")
@@ -42,5 +42,5 @@ def _laid(cable: Cable, board: int) -> bool:
 
 
 def _told(command: str) -> str:
-    done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=_LIMIT_S)
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=_CABLE_LIMIT_S)
     return done.stdout

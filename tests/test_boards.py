@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.target.opening import open_target
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.device.work_folder import sweep
 
 from . import board_loopback

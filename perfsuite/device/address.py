@@ -20,10 +20,7 @@ _PORT = re.compile(r"[0-9]{1,5}")
 def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is frozen
     """Return the way that ``WAY`` or ``WAY:ADDRESS`` names; keys and folders are those of `reach`.
 
-    Raises
-    ------
-    DeviceError
-        There is no such way, or it takes no such address; the line begins with the text.
+    Raises DeviceError: there is no such way, or it takes no such address; the line begins with the text.
     """
     way, _, address = text.partition(":")
     if way not in WAYS:
@@ -40,10 +37,7 @@ def reach_of(text: str, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- it is
 def asked_reach(option: str, text: str | None, reach: Reach = Reach()) -> Reach:  # noqa: B008 -- as above
     """Return the way that an option's value names, with keys and folders of `reach`; None is `reach` itself.
 
-    Raises
-    ------
-    DeviceError
-        As of `reach_of`; the line names the option.
+    Raises DeviceError: as of `reach_of`; the line names the option.
     """
     if text is None:
         return reach

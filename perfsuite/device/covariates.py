@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from perfsuite.device.stability.state import DeviceState, read_state
+from perfsuite.device.stability.battery import read_battery
+from perfsuite.device.stability.clock_rates import cpuinfo_mhz, find_policies, mean_mhz
+from perfsuite.device.stability.power_sensors import find_power_sensors
+from perfsuite.device.stability.small_files import read_line
+from perfsuite.device.stability.thermal_zones import find_zones, read_temperatures
+from perfsuite.device.stability.throttling import find_throttling, together
 
 
-def host_covariates(
+def device_covariates(
     root: Path = Path("/"), *, zones: Sequence[str] = (), processors: Sequence[int] = ()
 ) -> dict[str, float | None]:
-    """Return the load, the clock and the temperature of this machine as they are now; None is 'not measured'."""
-    state = read_state(root, zones=zones, processors=processors, with_power=False)
+    """Return load, clock, temperature, ``throttled`` (1 or 0), battery and power as they are now; None: not measured.
+
+    `zones` are types of thermal zones that count, () counts all that can be temperatures. Nothing raises: what cannot
+    be read, or cannot be true, is None. The power is that of the sensor that covers most; a counter of energy has none
+    in a single look.
+    """
+    hottest = read_temperatures(find_zones(root, zones)).hottest
+    is_throttled = together(each.read() for each in find_throttling(root)).is_throttled
+    battery = read_battery(root)
+    sensors = find_power_sensors(root)
+    rates = [(policy, policy.khz()) for policy in find_policies(root, processors)]
     return {
-        "load_average": state.load_average,
-        "cpu_mhz": state.cpu_mhz,
-        "temperature_celsius": state.temperature_celsius,
+        "load_average": _load_average(root),
+        "cpu_mhz": mean_mhz(rates, processors) or cpuinfo_mhz(root),
+        "temperature_celsius": hottest[1] if hottest else None,
+        "throttled": None if is_throttled is None else float(is_throttled),
+        "battery_ratio": battery.charge_ratio if battery else None,
+        "power_watts": sensors[0].read().watts if sensors else None,
     }
 
 
-def device_covariates(state: DeviceState) -> dict[str, float | None]:
-    """Return those of `host_covariates`, and whether it is ``throttled`` (1 or 0), its battery and its power."""
-    return {
-        "load_average": state.load_average,
-        "cpu_mhz": state.cpu_mhz,
-        "temperature_celsius": state.temperature_celsius,
-        "throttled": None if state.is_throttled is None else float(state.is_throttled),
-        "battery_ratio": state.battery_ratio,
-        "power_watts": state.power_watts,
-    }
+def _load_average(root: Path) -> float | None:
+    """Return the load of the last minute."""
+    with suppress(ValueError):
+        load = float((read_line(root / "proc/loadavg") or "").partition(" ")[0])
+        return round(load, 3) if 0 <= load < 1e6 else None
+    return None

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import psutil
 
+from perfsuite.device.stability.small_files import read_line
+
 #: Fields in the order in which differences are told.
 Fingerprint = Mapping[str, str]
 
@@ -37,10 +39,7 @@ def host_fingerprint(root: Path = Path("/")) -> dict[str, str]:
 
 def governor(root: Path = Path("/")) -> str:
     """Return the frequency governor of the first core, ``none`` where the kernel offers no control."""
-    try:
-        return (root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text().strip()
-    except OSError:
-        return "none"
+    return read_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or "none"
 
 
 def without_engine(fingerprint: Fingerprint) -> dict[str, str]:

@@ -28,10 +28,7 @@ def governor_set(name: str | None, *, folder: Path, root: Path = Path("/")) -> I
     as `perfsuite.device.stability.stabilised` does for a whole run: after a process that was killed, the next one
     restores what was there before both. Enter it while the device's lock is held.
 
-    Raises
-    ------
-    DeviceError
-        A core does not take it, or does not take its own back.
+    Raises DeviceError: a core does not take it, or does not take its own back.
     """
     if name is None:
         yield

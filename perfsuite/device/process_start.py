@@ -31,6 +31,23 @@ def process_start(pid: int, root: Path = Path("/")) -> ProcessStart | None:
         return None
 
 
+def is_there(pid: int, ticks: int | None) -> bool | None:
+    """Whether a process that started at these ticks is there; None where one of its number is, which ``/proc`` hides.
+
+    Without ticks any process of its number will do.
+    """
+    started = process_start(pid)
+    if started is not None:
+        return not started.is_ended and ticks in (None, started.ticks)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return None
+
+
 def boot_id(root: Path = Path("/")) -> str:
     """Return what names this boot; "" where the system does not say."""
     try:

@@ -139,13 +139,14 @@ def _remove_whole(path: Path) -> None:
     with suppress(OSError):
         for each in os.listdir(path):
             if each != MARK:
-                _remove(path / each)
+                remove_path(path / each)
         if os.listdir(path) == [MARK]:
             (path / MARK).unlink()
         path.rmdir()
 
 
-def _remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, and no folder that a link leads to; nothing raises."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -156,12 +157,8 @@ def _remove(path: Path) -> None:
 def _locked(path: Path) -> int | None:
     """Lock a folder, and return the handle; None where its file system has no such locks.
 
-    Raises
-    ------
-    BlockingIOError
-        Its process is alive.
-    OSError
-        It is gone, or another one by now, or no folder of this account.
+    Raises BlockingIOError: its process is alive; OSError: it is gone, or another one by now, or no folder of this
+    account.
     """
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -1,31 +1,28 @@
-"""Who else uses the processors just now: processes by name, from ``/proc``, and waiting until they are done.
-
-*Source*: proc(5), ``/proc/PID/stat``: fields 2 (name), 4 (parent), 14 and 15 (time on a processor), 22 (start).
-"""
+"""Who else uses the processors just now: processes by name, and waiting until they are done."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from perfsuite.measure.contention import ContentionMark
 from perfsuite.units import NS_PER_S
 
-#: How long one look takes.
-LOOK_S = 0.5
+#: How long one look takes; a shorter one counts as one tick of the kernel's clock.
+LOOK_S, _LEAST_LOOK_S = 0.5, 0.01
 
 #: So many looks in a row must be quiet: a few seconds.
 _QUIET_LOOKS = 6
 
 #: More names than this nobody reads; less of a processor than this disturbs nobody.
 _MAX_NAMED, _LEAST_PROCESSORS = 3, 0.05
-
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 #: So many replicates or pairs, none before them valid, show that competition is no moment's disturbance.
 SEEN_AFTER = 2
@@ -60,20 +57,22 @@ class Competition:
         return cls(others_ratio=plain["others_ratio"], processors=dict(plain["processors"]))
 
 
-def look_for_competition(look_s: float = LOOK_S, proc: Path = Path("/proc")) -> Competition:
+def look_for_competition(look_s: float = LOOK_S) -> Competition:
     """Look at all processes but this one and its children for a while."""
-    before, mark = _processes(proc), ContentionMark.take(proc)
+    before, mark = _used_s(), _mark()
     time.sleep(look_s)
-    after, later = _processes(proc), ContentionMark.take(proc)
+    after, later = _used_s(), _mark()
     spent = mark.until(later)
     known = [each for each in (spent.others_ratio, spent.steal_ratio) if each is not None]
-    elapsed_ticks = max(1.0, spent.wall_ns / NS_PER_S * _TICKS_PER_S)
-    own = _own_numbers({number: process.parent for (number, _), process in after.items()})
-    ticks: dict[str, int] = defaultdict(int)
-    for identity, process in after.items():
-        if identity[0] not in own:
-            ticks[process.name] += process.ticks - (before[identity].ticks if identity in before else 0)
-    shares = sorted(((n_ticks / elapsed_ticks, name) for name, n_ticks in ticks.items() if n_ticks > 0), reverse=True)
+    this = psutil.Process()
+    own = {this, *this.children(recursive=True)}
+    busy_s: dict[str, float] = defaultdict(float)
+    for process, used_s in after.items():
+        if process not in own and used_s > before.get(process, 0.0):
+            with suppress(psutil.Error):  # it has ended
+                busy_s[process.name()] += used_s - before.get(process, 0.0)
+    elapsed_s = max(_LEAST_LOOK_S, spent.wall_ns / NS_PER_S)
+    shares = sorted(((each_s / elapsed_s, name) for name, each_s in busy_s.items()), reverse=True)
     return Competition(
         others_ratio=sum(known) if known else None, processors={name: round(share, 3) for share, name in shares}
     )
@@ -93,37 +92,12 @@ def await_quiet(look: Callable[[], Competition], *, limit_ratio: float, wait_s: 
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Process:
-    name: str
-    parent: int
-    ticks: int
+def _mark() -> ContentionMark:
+    return ContentionMark.take(Path(psutil.PROCFS_PATH))
 
 
-#: A number is given to another process when its own has ended: they differ in their start.
-_Identity = tuple[int, int]
-
-
-def _processes(proc: Path) -> dict[_Identity, _Process]:
-    """Read what may be read of each process."""
-    found = {}
-    for place in proc.iterdir():
-        if place.name.isdigit():
-            try:
-                head, _, rest = (place / "stat").read_text("utf-8", "replace").rpartition(")")
-                fields = rest.split()
-                ticks, start = int(fields[11]) + int(fields[12]), int(fields[19])
-                process = _Process(name=head.partition("(")[2], parent=int(fields[1]), ticks=ticks)
-            except (OSError, ValueError, IndexError):  # it has ended, or is nobody's business
-                continue
-            found[int(place.name), start] = process
-    return found
-
-
-def _own_numbers(parents: Mapping[int, int]) -> set[int]:
-    """Return the numbers of this process, of its children, and of theirs."""
-    own, newest = set[int](), {os.getpid()}
-    while newest:
-        own |= newest
-        newest = {number for number, parent in parents.items() if parent in newest} - own
-    return own
+def _used_s() -> dict[psutil.Process, float]:
+    """Return the time on a processor of each process that may be seen; one of the same number later is another."""
+    psutil.process_iter.cache_clear()
+    times = {each: each.info["cpu_times"] for each in psutil.process_iter(["cpu_times"])}
+    return {each: told.user + told.system for each, told in times.items() if told is not None}

@@ -11,7 +11,7 @@ import pytest
 from perfsuite.cli import main
 
 from ..board_namespaces import NamespaceBoard
-from ..device.probe.device_trees import lay_out
+from ..sys_trees import plant
 from .conftest import Refused, Streams
 from .test_devices_setup import write_profile
 
@@ -47,7 +47,7 @@ def test_a_board_is_examined_over_ssh(
     start_board: Callable[..., NamespaceBoard], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Streams
 ) -> None:
     """What its own /sys says is told: its clocks, its zones, and the governor that its user may set."""
-    lay_out("orangepi5", tmp_path)
+    plant("orangepi5", tmp_path)
     board = start_board(sys_tree=tmp_path / "sys")
     board.link_suite()
     write_profile(tmp_path, board.reach())

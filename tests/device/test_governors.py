@@ -114,7 +114,7 @@ def test_within_a_run_its_own_governor_comes_back(root: Path, folder: Path) -> N
                 assert chosen(root) == [name, name]
             assert chosen(root) == ["performance", "performance"]
     assert chosen(root) == ["schedutil", "powersave"]
-    assert stability.notes == ()
+    assert stability.notes == []
 
 
 def test_none_changes_nothing(root: Path, folder: Path) -> None:

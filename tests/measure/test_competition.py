@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from perfsuite.measure.competition import Competition, await_quiet, look_for_competition
@@ -28,8 +29,10 @@ def write_process(proc: Path, number: int, name: str, parent: int, ticks: int, s
 @pytest.fixture
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], Competition]:
     """Look at a folder in which something happens meanwhile, which takes a second by the clock of the processors."""
-    (tmp_path / "stat").write_text("")
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
+    (tmp_path / "stat").write_text("btime 0\n")
     (tmp_path / "self" / "task").mkdir(parents=True)
+    write_process(tmp_path, OWN, "pytest", 1, 100)
 
     def looked(meanwhile: Callable[[], None]) -> Competition:
         now_ns = [0]
@@ -40,7 +43,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
             meanwhile()
 
         monkeypatch.setattr(time, "sleep", sleep)
-        return look_for_competition(1.0, tmp_path)
+        return look_for_competition(1.0)
 
     return looked
 
@@ -49,7 +52,6 @@ def test_others_are_named_by_what_they_kept_busy(
     tmp_path: Path, look: Callable[[Callable[[], None]], Competition]
 ) -> None:
     """Processes of one name count together, one that has just begun in full; this process and its children do not."""
-    write_process(tmp_path, OWN, "pytest", 1, 100)
     write_process(tmp_path, OTHER, "a) (b", 1, 500)
 
     def meanwhile() -> None:
@@ -81,7 +83,7 @@ def test_the_share_is_told_where_no_process_can_be_seen(
 
     def write_stat(busy: int, idle: int) -> None:
         lines = (f"cpu{number} {busy} 0 0 {idle} 0 0 0 0" for number in USABLE_PROCESSORS)
-        (tmp_path / "stat").write_text("\n".join(lines))
+        (tmp_path / "stat").write_text("\n".join(["btime 0", *lines]))
 
     write_stat(0, 0)
     found = look(lambda: write_stat(10**6, 3 * 10**6))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from perfsuite.device.probe.processors import processor_list
 from perfsuite.device.probe.readings import Readings
 
 #: Programs that are named: those that used at least this share of one processor, the first of them.
@@ -50,23 +51,17 @@ def activity(readings: Readings) -> Activity | None:
     if len(spent) < 8 or total <= 0:
         return None
     idle, steal = spent[3] + spent[4], spent[7]
+    n_processors = max(1, len(processor_list(readings.text("/sys/devices/system/cpu/online") or "0")))
     return Activity(
         busy_ratio=max(0.0, (total - idle - steal) / total),
         steal_ratio=max(0.0, steal / total),
-        processes=_processes(readings, ticks_per_processor=total / _n_processors(readings)),
+        processes=_processes(readings, ticks_per_processor=total / n_processors),
     )
 
 
 def _ticks(line: str | None) -> list[int] | None:
     fields = (line or "").split()[1:9]
     return [int(each) for each in fields] if fields and all(each.isdigit() for each in fields) else None
-
-
-def _n_processors(readings: Readings) -> int:
-    from perfsuite.device.probe.processors import processor_list
-
-    online = readings.text("/sys/devices/system/cpu/online")
-    return max(1, len(processor_list(online or "0")))
 
 
 def _processes(readings: Readings, *, ticks_per_processor: float) -> tuple[Process, ...]:

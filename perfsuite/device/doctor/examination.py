@@ -1,37 +1,51 @@
-"""All checks of a device, in the order in which they are told."""
+"""All checks of a device, in the order in which they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 
 from perfsuite.device.doctor import clock_checks, rest_checks, suite_checks
-from perfsuite.device.doctor.facts import Facts
+from perfsuite.device.doctor.facts import Facts, SuiteState
 from perfsuite.device.doctor.finding import Finding
 
-Check = Callable[[Facts], Iterator[Finding]]
+#: Returns None where there is nothing to say.
+Check = Callable[[Facts], Finding | None]
+
+
+def _of_suite(check: Callable[[Facts, SuiteState], Finding | None]) -> Check:
+    """Return a check that says nothing where the suite there does not."""
+    return lambda facts: None if facts.suite is None else check(facts, facts.suite)
+
 
 #: What needs the device is left out where it cannot be reached.
-_CHECKS: tuple[Check, ...] = (
-    suite_checks.check_suite,
-    suite_checks.check_lock,
-    suite_checks.check_disk,
-    rest_checks.check_memory,
-    clock_checks.check_governor,
-    clock_checks.check_gpu_governor,
-    clock_checks.check_bounds,
-    rest_checks.check_heat,
-    rest_checks.check_throttling,
-    rest_checks.check_battery,
-    rest_checks.check_load,
-    suite_checks.check_clock,
-    suite_checks.check_opencl,
-    suite_checks.check_ebpf,
+_CHECKS: tuple[tuple[str, Check], ...] = (
+    ("suite", suite_checks.suite),
+    ("llama.cpp", _of_suite(suite_checks.engine)),
+    ("lock", _of_suite(suite_checks.lock)),
+    ("leftovers", _of_suite(suite_checks.leftovers)),
+    ("disk", _of_suite(suite_checks.disk)),
+    ("memory", rest_checks.memory),
+    ("swap", rest_checks.swap),
+    ("governor", clock_checks.governor),
+    ("GPU's governor", clock_checks.gpu_governor),
+    ("clocks", clock_checks.bounds),
+    ("boost", clock_checks.boost),
+    ("temperature", rest_checks.heat),
+    ("throttling", rest_checks.throttling),
+    ("battery", rest_checks.charge),
+    ("load", rest_checks.load),
+    ("steal", rest_checks.steal),
+    ("clock", suite_checks.clock),
+    ("OpenCL", _of_suite(suite_checks.opencl)),
+    ("eBPF", _of_suite(suite_checks.ebpf)),
 )
 
 
 def examine(facts: Facts) -> tuple[Finding, ...]:
     """Return what was found; of a device that cannot be reached, that alone."""
-    reach = tuple(suite_checks.check_reach(facts))
+    reach = replace(suite_checks.reach(facts), what="reach")
     if facts.link_problem is not None:
-        return reach
-    return reach + tuple(finding for check in _CHECKS for finding in check(facts))
+        return (reach,)
+    found = ((what, check(facts)) for what, check in _CHECKS)
+    return (reach, *(replace(each, what=what) for what, each in found if each is not None))

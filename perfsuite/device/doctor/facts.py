@@ -12,6 +12,8 @@ from perfsuite.device.profile import Profile
 from perfsuite.device.setup.installed import Installed
 from perfsuite.errors import DeviceError
 
+NO_READINGS = Readings(lines={})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteState:
@@ -40,21 +42,18 @@ class Facts:
     """A device as it is now, and the suite here."""
 
     profile: Profile
-    #: Why it cannot be reached; then nothing else is known.
-    link_problem: str | None
-    readings: Readings
-    #: None with the reason in `suite_problem`.
-    suite: SuiteState | None
-    suite_problem: str | None
     here: Installed
     here_digest: str | None
-    #: The device's clock less that of this machine; whole seconds, for shells tell no less.
-    clock_difference_s: float | None
     #: Weights of the default model; None where it is not known.
     model_bytes: int | None
-
-
-NO_READINGS = Readings(lines={})
+    #: Why it cannot be reached; then nothing below is known.
+    link_problem: str | None = None
+    #: The device's clock less that of this machine; whole seconds, for shells tell no less.
+    clock_difference_s: float | None = None
+    readings: Readings = NO_READINGS
+    #: None with the reason in `suite_problem`.
+    suite: SuiteState | None = None
+    suite_problem: str | None = None
 
 
 def read_suite_state(plain: Mapping[str, Any]) -> SuiteState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 
 class Grade(str, Enum):
@@ -16,10 +17,11 @@ class Grade(str, Enum):
     FAIL = "fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of a doctor."""
 
+    #: What was looked at: the name that `perfsuite.device.doctor.examination` has for the check.
     what: str
     grade: Grade
     #: What was seen.
@@ -28,16 +30,5 @@ class Finding:
     mend: str = ""
 
 
-def ok(what: str, seen: str) -> Finding:
-    """Return a finding that is in order."""
-    return Finding(what=what, grade=Grade.OK, seen=seen)
-
-
-def warn(what: str, seen: str, mend: str) -> Finding:
-    """Return a finding that makes measurements worse."""
-    return Finding(what=what, grade=Grade.WARN, seen=seen, mend=mend)
-
-
-def fail(what: str, seen: str, mend: str) -> Finding:
-    """Return a finding that makes measurements impossible."""
-    return Finding(what=what, grade=Grade.FAIL, seen=seen, mend=mend)
+#: For checks, which have no name themselves.
+ok, warn, fail = (partial(Finding, "", grade) for grade in Grade)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.device.doctor.facts import NO_READINGS, Facts, SuiteState, read_suite_state
+from perfsuite.device.doctor.facts import Facts, SuiteState, read_suite_state
 from perfsuite.device.probe.survey import take_survey
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.installed import NO_PROGRAM, QUESTION, Installed, last_answer, missing_suite, suite_python
 from perfsuite.device.setup.suite_wheel import suite_digest
-from perfsuite.device.target.protocol import Completed, Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 
 #: An OpenCL driver that compiles for the first time takes its time.
@@ -21,37 +22,15 @@ _STATE_LIMIT_S = 180.0
 def gather(
     target: Target, profile: Profile, python: Sequence[str], *, here: Installed, model_bytes: int | None
 ) -> Facts:
-    """Ask a device all that the checks look at; what it cannot tell is None.
-
-    Parameters
-    ----------
-    python
-        The words that run the device's Python with the suite.
-    here
-        The suite of this machine.
-    model_bytes
-        Weights of the default model.
-    """
-    readings, problem, difference_s = NO_READINGS, None, None
-    suite: SuiteState | None = None
-    suite_problem: str | None = None
+    """Ask a device all that the checks look at; `python` are the words that run its Python with the suite."""
+    facts = Facts(profile=profile, here=here, here_digest=_digest_here(), model_bytes=model_bytes)
     try:
-        difference_s = _clock_difference_s(target)
-        readings = take_survey(target, is_twice=True)
-        suite, suite_problem = _suite(target, profile, python)
+        facts = replace(facts, clock_difference_s=_clock_difference_s(target))
+        facts = replace(facts, readings=take_survey(target, is_twice=True))
+        suite, problem = _suite(target, profile, python)
+        return replace(facts, suite=suite, suite_problem=problem)
     except LinkError as error:
-        problem = str(error).removeprefix(f"{target.text}: ")
-    return Facts(
-        profile=profile,
-        link_problem=problem,
-        readings=readings,
-        suite=suite,
-        suite_problem=suite_problem,
-        here=here,
-        here_digest=_digest_here(),
-        clock_difference_s=difference_s,
-        model_bytes=model_bytes,
-    )
+        return replace(facts, link_problem=str(error).removeprefix(f"{target.text}: "))
 
 
 def _clock_difference_s(target: Target) -> float | None:
@@ -74,17 +53,12 @@ def _suite(target: Target, profile: Profile, python: Sequence[str]) -> tuple[Sui
         return None, str(error)
     told = last_answer(answer.text)
     if told is None:
-        return None, _refusal(answer, python[0])
+        is_missing = answer.status in NO_PROGRAM
+        return None, missing_suite(python[0]) if is_missing else f"does not run: {answer.last_words}"
     try:
         return read_suite_state(told), None
     except DeviceError as error:
         return None, str(error)
-
-
-def _refusal(answer: Completed, python: str) -> str:
-    if answer.status in NO_PROGRAM:
-        return missing_suite(python)
-    return f"does not run: {answer.last_words}"
 
 
 def _digest_here() -> str | None:

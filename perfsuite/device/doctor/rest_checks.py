@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from perfsuite.device.doctor.activity import Activity, activity
+from perfsuite.device.doctor.activity import activity
 from perfsuite.device.doctor.facts import Facts
 from perfsuite.device.doctor.finding import Finding, fail, ok, warn
 from perfsuite.device.probe.identity import meminfo_bytes
@@ -18,28 +16,25 @@ _MOST_BUSY_RATIO, _MOST_STEAL_RATIO = 0.05, 0.01
 _MEMORY_RATIO, _LEAST_MEMORY_BYTES = 1.3, 300_000_000
 
 
-def check_heat(facts: Facts) -> Iterator[Finding]:
+def heat(facts: Facts) -> Finding | None:
     """Whether it is cool enough to begin, as the profile counts zones."""
     counted = facts.profile.conditions.thermal_zones
-    found = [each for each in zones(facts.readings) if not counted or each.type in counted]
     gate = facts.profile.conditions.start_below_celsius
+    found = [each for each in zones(facts.readings) if not counted or each.type in counted]
     known = [(each.celsius, each.type) for each in found if each.celsius is not None]
     if not known:
-        if gate is not None:
-            zones_text = f"none of {', '.join(counted)}" if counted else "no temperature"
-            mend = "correct 'thermal_zones', or take 'start_below_celsius' out of the profile"
-            yield warn("temperature", f"{zones_text} can be read, and a run is to begin below {gate:g}", mend)
-        return
+        if gate is None:
+            return None
+        zones_text = f"none of {', '.join(counted)}" if counted else "no temperature"
+        mend = "correct 'thermal_zones', or take 'start_below_celsius' out of the profile"
+        return warn(f"{zones_text} can be read, and a run is to begin below {gate:g}", mend)
     hottest, kind = max(known)
-    seen = f"{hottest:.0f} degrees ({kind})"
-    if gate is not None and hottest > gate:
-        yield warn("temperature", f"{seen}, a run begins below {gate:g}", "let it cool, or give it a fan")
-    else:
-        yield ok("temperature", seen + (f", a run begins below {gate:g}" if gate is not None else ""))
+    seen = f"{hottest:.0f} degrees ({kind})" + (f", a run begins below {gate:g}" if gate is not None else "")
+    return warn(seen, "let it cool, or give it a fan") if gate is not None and hottest > gate else ok(seen)
 
 
-def check_throttling(facts: Facts) -> Iterator[Finding]:
-    """Whether something slows the device down now, as cooling devices and a board's firmware tell."""
+def throttling(facts: Facts) -> Finding:
+    """Whether something slows the device down now, as cooling devices and a board's firmware say."""
     told = facts.readings.text("throttled")
     reasons = list((parse_throttled(told) if told else None) or ())
     for match in facts.readings.names(r"(/sys/class/thermal/cooling_device\d+)/type"):
@@ -50,64 +45,65 @@ def check_throttling(facts: Facts) -> Iterator[Finding]:
     if android not in ("", "0"):
         reasons.append(f"Android's thermal status is {android}")
     if reasons:
-        yield warn("throttling", "; ".join(reasons), "let it cool; where it says voltage: a stronger power supply")
-    else:
-        yield ok("throttling", "none")
+        return warn("; ".join(reasons), "let it cool; where it says voltage: a stronger power supply")
+    return ok("none")
 
 
-def check_battery(facts: Facts) -> Iterator[Finding]:
+def charge(facts: Facts) -> Finding | None:
     """Whether the battery is fed or charged enough."""
     found = battery(facts.readings)
     if found is None:
-        return
+        return None
     least = facts.profile.conditions.least_battery_ratio
-    charge = "unknown charge" if found.charge_ratio is None else f"{found.charge_ratio:.0%}"
-    seen = f"{charge}, {'fed' if found.is_fed else 'drained' if found.is_fed is False else 'fed or drained'}"
+    held = "unknown charge" if found.charge_ratio is None else f"{found.charge_ratio:.0%}"
+    seen = f"{held}, {'fed' if found.is_fed else 'drained' if found.is_fed is False else 'fed or drained'}"
     if least is not None and not found.is_fed and found.charge_ratio is not None and found.charge_ratio < least:
-        yield fail("battery", f"{seen}; a run needs {least:.0%}", "connect its charger")
-    elif found.is_fed is False:
-        yield warn("battery", seen, "connect its charger: systems slow down what a battery feeds")
-    else:
-        yield ok("battery", seen)
+        return fail(f"{seen}; a run needs {least:.0%}", "connect its charger")
+    if found.is_fed is False:
+        return warn(seen, "connect its charger: systems slow down what a battery feeds")
+    return ok(seen)
 
 
-def check_memory(facts: Facts) -> Iterator[Finding]:
-    """Whether the default model fits into what is free, and whether the system would swap it out."""
+def memory(facts: Facts) -> Finding | None:
+    """Whether the default model fits into what is free."""
     free_bytes = meminfo_bytes(facts.readings, "MemAvailable")
     if free_bytes is None:
-        return
+        return None
     needed = int(_LEAST_MEMORY_BYTES + _MEMORY_RATIO * (facts.model_bytes or 0))
-    seen = (
-        f"{free_bytes / 1e9:.1f} GB available, {needed / 1e9:.1f} for {facts.profile.default_model or 'a small model'}"
-    )
+    model = facts.profile.default_model or "a small model"
+    seen = f"{free_bytes / 1e9:.1f} GB available, {needed / 1e9:.1f} for {model}"
     if free_bytes < needed:
-        yield fail("memory", seen, "end what takes it, or name a smaller default_model in the profile")
-    else:
-        yield ok("memory", seen)
+        return fail(seen, "end what takes it, or name a smaller default_model in the profile")
+    return ok(seen)
+
+
+def swap(facts: Facts) -> Finding | None:
+    """Whether the system has begun to swap."""
     total, free = (meminfo_bytes(facts.readings, name) for name in ("SwapTotal", "SwapFree"))
-    if total and free is not None and total - free > 0.05 * total:
-        seen = f"{(total - free) / 1e9:.1f} of {total / 1e9:.1f} GB of swap are used"
-        where = ", ".join(line.split()[0] for line in facts.readings.all("/proc/swaps")[1:] if line.split())
-        yield warn("swap", f"{seen} ({where})", "sudo swapoff -a && sudo swapon -a, or start the device anew")
+    if not total or free is None or total - free <= 0.05 * total:
+        return None
+    where = ", ".join(line.split()[0] for line in facts.readings.all("/proc/swaps")[1:] if line.split())
+    seen = f"{(total - free) / 1e9:.1f} of {total / 1e9:.1f} GB of swap are used ({where})"
+    return warn(seen, "sudo swapoff -a && sudo swapon -a, or start the device anew")
 
 
-def check_load(facts: Facts) -> Iterator[Finding]:
-    """Whether other programs, or the hypervisor, take processors; over one second, with the programs' names."""
+def load(facts: Facts) -> Finding | None:
+    """Whether other programs take processors; over one second, with the programs' names."""
     found = activity(facts.readings)
     if found is None:
-        return
-    seen = f"{found.busy_ratio:.0%} of the processors busy{_names(found)}"
-    if found.busy_ratio > _MOST_BUSY_RATIO:
-        first = found.processes[0] if found.processes else None
-        mend = f"end it: kill {first.pid}" if first else "look with top"
-        yield warn("load", seen, f"{mend}; or measure when it has ended")
-    else:
-        yield ok("load", seen)
-    if found.steal_ratio > _MOST_STEAL_RATIO:
-        seen = f"{found.steal_ratio:.1%} of the time was the hypervisor's"
-        yield warn("steal", seen, "use a machine of your own, or pairs (--against) instead of stored baselines")
-
-
-def _names(found: Activity) -> str:
+        return None
     told = ", ".join(f"{each.name} {each.share_ratio:.0%}" for each in found.processes)
-    return f" ({told} of one)" if told else ""
+    seen = f"{found.busy_ratio:.0%} of the processors busy" + (f" ({told} of one)" if told else "")
+    if found.busy_ratio <= _MOST_BUSY_RATIO:
+        return ok(seen)
+    mend = f"end it: kill {found.processes[0].pid}" if found.processes else "look with top"
+    return warn(seen, f"{mend}; or measure when it has ended")
+
+
+def steal(facts: Facts) -> Finding | None:
+    """Whether the hypervisor takes processors."""
+    found = activity(facts.readings)
+    if found is None or found.steal_ratio <= _MOST_STEAL_RATIO:
+        return None
+    seen = f"{found.steal_ratio:.1%} of the time was the hypervisor's"
+    return warn(seen, "use a machine of your own, or pairs (--against) instead of stored baselines")

@@ -42,26 +42,17 @@ def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell)
     of the kind: labgrid would give it again at once. A run that is killed is followed by its supervisor, which gives
     back all that it has within seconds.
 
-    Parameters
-    ----------
-    kind
-        The value of the tag ``board`` of the farm's places, such as ``rubikpi``: the kind of the device's profile.
-    reach
-        The profile's; the keys and folders in it count, the address is the place's.
-    tell
-        Takes a line for the user: who has the boards, which one was got, what was given back.
+    The kind is the value of the tag ``board`` of the farm's places, and that of the device's profile, such as
+    ``rubikpi``. Of the profile's `reach` the keys and folders count, the address is the place's. What `tell` hears are
+    lines for the user: who has the boards, which one was got, what was given back.
 
-    Raises
-    ------
-    PerfsuiteError
-        labgrid is not installed, no board is of the kind, or the place says no address.
-    LockedError
-        No board was free within the limit, or a lock that was to be broken is that of a run that is alive.
-    LinkError
-        The coordinator cannot be reached.
+    Raises PerfsuiteError: labgrid is not installed, no board is of the kind, or the place says no address; LockedError:
+    no board was free within the limit, or a lock that was to be broken is that of a run that is alive; LinkError: the
+    coordinator cannot be reached.
     """
     refuse_without_labgrid()
-    _refuse_adb(reach)
+    if reach.way == "adb":
+        raise DeviceError("--farm: a board of a farm is reached by ssh, and this device by adb; name another --device")
     client = Client(request=request, holder=new_holder())
     refuse_unknown_kind(client, kind)  # a coordinator that is away is found before anything is begun
     if request.broken_place is not None:
@@ -70,12 +61,7 @@ def borrowed_board(kind: str, reach: Reach, request: FarmRequest, *, tell: Tell)
     place = None
     try:
         place, found = _usable_place(client, kind, reach, tell)
-        board = FarmBoard(
-            place=place,
-            reach=found,
-            holder_name=client.holder.name,
-            supervisor_pid=supervision.pid,
-        )
+        board = FarmBoard(place=place, reach=found, holder_name=client.holder.name, supervisor_pid=supervision.pid)
         tell(f"borrowed {place} ({board.reach.text}) as {client.holder.name}")
         yield board
     finally:
@@ -89,7 +75,7 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
     n_refused = 0
     while True:
         token = reserve(client, kind, tell, deadline_s=deadline_s)
-        others = _names(client, kind) - kept
+        others = {each.name for each in places(client) if each.tags.get(TAG) == kind} - kept
         try:
             place = _locked_place(client.call("-p", f"+{token}", "acquire"))
             kept.add(place)
@@ -102,15 +88,6 @@ def _usable_place(client: Client, kind: str, reach: Reach, tell: Tell) -> tuple[
             if len(others) <= n_refused:
                 raise
             tell(f"{error}; it is set aside, and another one is asked for")
-
-
-def _names(client: Client, kind: str) -> set[str]:
-    return {place.name for place in places(client) if place.tags.get(TAG) == kind}
-
-
-def _refuse_adb(reach: Reach) -> None:
-    if reach.way == "adb":
-        raise DeviceError("--farm: a board of a farm is reached by ssh, and this device by adb; name another --device")
 
 
 def _locked_place(printed: str) -> str:

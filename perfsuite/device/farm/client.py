@@ -48,12 +48,8 @@ class Client:
     def call(self, *words: str, limit_s: float = CALL_LIMIT_S) -> str:
         """Return what the client prints.
 
-        Raises
-        ------
-        LinkError
-            The coordinator cannot be reached, or gave no answer within the limit.
-        RefusedError
-            It refused.
+        Raises LinkError: the coordinator cannot be reached, or gave no answer within the limit; RefusedError: it
+        refused.
         """
         printed = self.call_or_none(*words, limit_s=limit_s)
         if printed is None:
@@ -98,13 +94,7 @@ class Client:
 
 
 def refuse_without_labgrid() -> None:
-    """Refuse a farm where labgrid is not installed.
-
-    Raises
-    ------
-    PerfsuiteError
-        It is not.
-    """
+    """Refuse a farm where labgrid is not installed. Raises PerfsuiteError: it is not."""
     if find_spec("labgrid") is None:
         raise PerfsuiteError("--farm: labgrid is not installed; pip install 'perfsuite[farm]'")
 

@@ -20,7 +20,7 @@ import socket
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from perfsuite.device.process_start import boot_id, pid_namespace, process_start
+from perfsuite.device.process_start import boot_id, is_there, pid_namespace, process_start
 
 _TIME = "%Y%m%dT%H%M%SZ"
 _RUN = re.compile(r"(?P<user>.+)\+perfsuite-(?P<time>\d{8}T\d{6}Z)-(?P<pid>\d+)\.(?P<ticks>\d+)-(?P<here>\w+)-\w+")
@@ -54,10 +54,7 @@ class Holder:
         match = _RUN.fullmatch(self.user)
         if match is None or self.host != _host() or match["here"] != _here():
             return None
-        started = process_start(int(match["pid"]))
-        if started is None:
-            return None if _is_there(int(match["pid"])) else False
-        return not started.is_ended and started.ticks == int(match["ticks"])
+        return is_there(int(match["pid"]), int(match["ticks"]))
 
     @property
     def text(self) -> str:
@@ -96,14 +93,3 @@ def _host() -> str:
 def _here() -> str:
     """Return what names this boot and this namespace of process numbers."""
     return hashlib.sha256(f"{boot_id()} {pid_namespace()}".encode()).hexdigest()[:8]
-
-
-def _is_there(pid: int) -> bool:
-    """Whether there is a process of that number, whoever's it is; ``/proc`` may hide those of others."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -36,23 +36,16 @@ def farm_request(
 ) -> FarmRequest:
     """Check what the options ``--farm``, ``--farm-wait``, ``--farm-break`` and ``--farm-avoid`` were given.
 
-    Raises
-    ------
-    PerfsuiteError
-        A value is not of its form.
+    Raises PerfsuiteError: a value is not of its form.
     """
     if coordinator and not _COORDINATOR.fullmatch(coordinator):
         raise PerfsuiteError(f"--farm={coordinator}: expected the coordinator as HOST or HOST:PORT")
+    wait_limit_s = length_s(wait)
+    if wait_limit_s is None:
+        raise PerfsuiteError(f"--farm-wait={wait}: expected a time such as 90s, 30m or 2h")
     return FarmRequest(
         coordinator=coordinator or None,
-        wait_limit_s=_seconds(wait),
+        wait_limit_s=wait_limit_s,
         broken_place=broken_place or None,
         avoided_places=frozenset(filter(None, (avoided or "").split(","))),
     )
-
-
-def _seconds(text: str) -> float:
-    wait_s = length_s(text)
-    if wait_s is None:
-        raise PerfsuiteError(f"--farm-wait={text}: expected a time such as 90s, 30m or 2h")
-    return wait_s

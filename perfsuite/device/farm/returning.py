@@ -19,12 +19,7 @@ def give_back(client: Client) -> tuple[str, ...]:
     Looked up by name, so that nothing is overlooked that a run had asked for when it died. The reservation goes first:
     labgrid then gives the place to the next one at once.
 
-    Raises
-    ------
-    LockedError
-        A place stayed locked all the same.
-    PerfsuiteError
-        As `Client.call`.
+    Raises LockedError: a place stayed locked all the same; PerfsuiteError: as `Client.call`.
     """
     given: dict[str, None] = {}
     for look in range(_LOOKS + 1):
@@ -54,12 +49,7 @@ def _still_held(client: Client, held: Sequence[str], tokens: Sequence[str]) -> s
 def break_lock(client: Client, name: str) -> str:
     """Unlock a place, whoever has it, and cancel its reservation; return in words whose it was.
 
-    Raises
-    ------
-    LockedError
-        A run that is alive on this machine has it.
-    PerfsuiteError
-        There is no such place.
+    Raises LockedError: a run that is alive on this machine has it; PerfsuiteError: there is no such place.
     """
     place = _found(client, name)
     if place.holder is None:

@@ -19,10 +19,7 @@ _PLAIN = "letters, digits and . _ - : % [ ] +"
 def place_reach(client: Client, place: str, reach: Reach) -> Reach:
     """Return the way to a board that is locked: keys and folders of `reach`, address and port of the place.
 
-    Raises
-    ------
-    DeviceError
-        The place has no NetworkService, several, or one whose address, user or port cannot be.
+    Raises DeviceError: the place has no NetworkService, several, or one whose address, user or port cannot be.
     """
     found = list(services(client.call("-p", place, "env")))
     if len(found) != 1:

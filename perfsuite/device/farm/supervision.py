@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import IO
 
 from perfsuite.device.farm.client import CALL_LIMIT_S, Client
 from perfsuite.device.farm.returning import give_back
+from perfsuite.device.held_signals import signals_held_off
 from perfsuite.errors import LinkError, PerfsuiteError
 
 #: It makes up to a dozen calls of a quarter of a second, and each may take its limit where the coordinator is away.
 _ANSWER_LIMIT_S = 2 * CALL_LIMIT_S
-
-#: Signals that a supervisor does not heed: it ends when the run has, and not before.
-UNHEEDED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
 
 
 class Supervision:
@@ -30,7 +26,7 @@ class Supervision:
         self._client = client
         command = [sys.executable, "-I", "-m", "perfsuite.device.farm.supervisor", str(os.getpid())]
         command += [client.request.coordinator or "", client.holder.host, client.holder.user]
-        with _blocked_signals():
+        with signals_held_off():  # what is started inherits that: none comes before it has begun
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -48,10 +44,7 @@ class Supervision:
     def give_back(self) -> tuple[str, ...]:
         """Give back what the run holds, and return the places; a supervisor that has died or hangs is done without.
 
-        Raises
-        ------
-        LinkError
-            The coordinator cannot be reached; the supervisor goes on trying for ten minutes.
+        Raises LinkError: the coordinator cannot be reached; the supervisor goes on trying for ten minutes.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -83,16 +76,6 @@ class Supervision:
         self._process.wait(CALL_LIMIT_S)
         given = answer["given_back"]
         return tuple(map(str, given)) if isinstance(given, list) else ()
-
-
-@contextmanager
-def _blocked_signals() -> Iterator[None]:
-    """Block the signals in what is started meanwhile, which inherits that: none comes before it has begun."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, UNHEEDED)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _line(pipe: IO[bytes], limit_s: float) -> bytes:

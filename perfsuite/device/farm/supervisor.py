@@ -16,11 +16,11 @@ import sys
 import time
 from contextlib import suppress
 
+from perfsuite.device.end_requests import END_REQUESTS
 from perfsuite.device.farm.client import Client
 from perfsuite.device.farm.holder import Holder
 from perfsuite.device.farm.request import FarmRequest
 from perfsuite.device.farm.returning import give_back
-from perfsuite.device.farm.supervision import UNHEEDED
 from perfsuite.errors import PerfsuiteError
 
 #: Whether the run is there is also looked at: a child of its own may hold the pipe open.
@@ -33,7 +33,7 @@ _RETRY_PERIOD_S, _RETRY_LIMIT_S = 5.0, 600.0
 def main(arguments: list[str]) -> int:
     """Wait for the end of the run, then give back: the arguments are its process, coordinator, host and user."""
     pid, coordinator, host, user = arguments
-    for number in UNHEEDED:
+    for number in END_REQUESTS:
         signal.signal(number, signal.SIG_IGN)
     _await_end(int(pid))
     client = Client(request=FarmRequest(coordinator=coordinator or None), holder=Holder(host=host, user=user))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from perfsuite.device.farm.client import Client
 from perfsuite.device.farm.listings import Place, parsed_reservations, places
@@ -18,47 +18,37 @@ _LOOK_PERIOD_S = 15.0
 Tell = Callable[[str], None]
 
 
-def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float | None = None) -> str:
+def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float) -> str:
     """Reserve a board of a kind, wait until one is free, and return the token of the reservation.
 
-    `deadline_s` is of `time.monotonic`; left out, it is as far from now as the request says.
-
-    Raises
-    ------
-    LockedError
-        None was free within the limit; the message says who has them.
-    PerfsuiteError
-        The reservation was cancelled by somebody else.
-    LinkError
-        The coordinator cannot be reached.
+    Raises LockedError: none was free within the limit, and who has them; PerfsuiteError: the reservation
+    was cancelled by somebody else; LinkError: the coordinator cannot be reached.
     """
     wanted = f"{TAG}={kind}"
     (reservation,) = parsed_reservations(client.call("reserve", wanted)) or (None,)
     if reservation is None:
         raise PerfsuiteError(f"labgrid: 'reserve {wanted}' printed no reservation; is its version 26 or later?")
     state = reservation.state
-    if deadline_s is None:
-        deadline_s = time.monotonic() + client.request.wait_limit_s
     told = ""
     while state == "waiting":
-        if (now := holders_text(places(client), kind)) != told:
+        now = "; ".join(_holder_text(place) for place in places(client) if place.tags.get(TAG) == kind)
+        if now != told:
             told = now
             tell(f"waiting for a board with {wanted}: {told}")
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
-            raise LockedError(_out_of_time(client, wanted, told))
+            raise LockedError(
+                f"no board with {wanted} was free within {client.request.wait_limit_s:g} s: {told}; wait longer with "
+                "--farm-wait=2h, or break the lock of a run that is dead with --farm-break=PLACE"
+            )
         state = _waited(client, reservation.token, min(left_s, _LOOK_PERIOD_S))
     if state not in ("allocated", "acquired"):
         raise PerfsuiteError(f"labgrid: the reservation of {wanted} is {state}; somebody cancelled it, run again")
     return reservation.token
 
 
-def holders_text(found: Sequence[Place], kind: str) -> str:
-    """Say of each board of a kind who has it, and how a lock that nobody needs any more is broken."""
-    return "; ".join(_holder_text(place) for place in found if place.tags.get(TAG) == kind)
-
-
 def _holder_text(place: Place) -> str:
+    """Say who has a board, and how a lock that nobody needs any more is broken."""
     if place.holder is None:
         return f"{place.name} is {'reserved, not yet locked' if place.token else 'free'}"
     text = f"{place.name} is locked by {place.holder.text}"
@@ -76,22 +66,10 @@ def _waited(client: Client, token: str, limit_s: float) -> str:
     return states[-1] if states else "unknown"
 
 
-def _out_of_time(client: Client, wanted: str, told: str) -> str:
-    return (
-        f"no board with {wanted} was free within {client.request.wait_limit_s:g} s: {told}; wait longer with "
-        "--farm-wait=2h, or break the lock of a run that is dead with --farm-break=PLACE"
-    )
-
-
 def refuse_unknown_kind(client: Client, kind: str) -> None:
     """Refuse a kind of which the farm has no board at all.
 
-    Raises
-    ------
-    PerfsuiteError
-        No place has the tag.
-    LinkError
-        The coordinator cannot be reached.
+    Raises PerfsuiteError: no place has the tag; LinkError: the coordinator cannot be reached.
     """
     found = places(client)
     if any(place.tags.get(TAG) == kind for place in found):

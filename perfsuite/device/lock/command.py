@@ -29,7 +29,8 @@ def answer(words: Sequence[str]) -> dict[str, Any]:
     """
     try:
         if tuple(words) == ("state",):
-            return {"lock": _plain_state(), "notes": []}
+            state = lock_state()
+            return {"lock": state.to_plain() if state else None, "notes": []}
         if tuple(words) in {("break",), ("break", "--force")}:
             broken = break_lock(force="--force" in words)
             return {"lock": broken.to_plain() if broken else None, "notes": list(_restored(broken))}
@@ -43,11 +44,6 @@ def main(words: Sequence[str]) -> int:
     answered = answer(words)
     print(json.dumps(answered))
     return 2 if "error" in answered else 0
-
-
-def _plain_state() -> dict[str, Any] | None:
-    state = lock_state()
-    return state.to_plain() if state else None
 
 
 def _restored(broken: LockState | None) -> tuple[str, ...]:

@@ -42,23 +42,11 @@ def hold_lock(
     one run (with one `run_id`) share the lock: the inner ones only look whether it is still had, and do not give it
     back, so a run that starts another one under its own `run_id` does not wait for itself.
 
-    Parameters
-    ----------
-    owner
-        This run, by `LockOwner.here`.
-    name
-        The device's, for messages.
-    folder
-        Where the lock lies; None is the one place of this machine.
-    wait_s
-        Longest to wait for somebody whose run is under way; `tell` is then told once for whom.
+    The device's `name` is for messages. Without a `folder` the lock lies in the one place of this machine. Somebody
+    whose run is under way is waited for, `wait_s` at most; `tell` then hears once for whom.
 
-    Raises
-    ------
-    LockedError
-        Somebody else has the device; the line says who, since when, and what to do.
-    DeviceError
-        No folder takes the lock.
+    Raises LockedError: somebody else has the device, with who, since when, and what to do; DeviceError: no
+    folder takes the lock.
     """
     held, folders, process = HeldLock(), _folders(folder), os.getpid()
     try:
@@ -79,10 +67,8 @@ def lock_state(folder: Path | None = None) -> LockState | None:
 def break_lock(folder: Path | None = None, *, force: bool = False) -> LockState | None:
     """Break the lock of this machine; return what it was, None where there was none.
 
-    Raises
-    ------
-    LockedError
-        Its holder runs and `force` does not say to break it nevertheless; or it belongs to another account.
+    Raises LockedError: its holder runs and `force` does not say to break it nevertheless, or it belongs to another
+    account.
     """
     for _ in range(N_TRIES):
         state = lock_state(folder)

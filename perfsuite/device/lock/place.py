@@ -93,12 +93,8 @@ def place_lock(folder: Path, owner: LockOwner) -> PlacedLock | None:
 def remove_lock(folder: Path, seen: LockState) -> bool:
     """Remove the lock that was seen; False where it is not that one any more.
 
-    Raises
-    ------
-    LockedError
-        It belongs to another account, or somebody is at it all the time.
-    DeviceError
-        What has the lock's name is no lock.
+    Raises LockedError: it belongs to another account, or somebody is at it all the time; DeviceError: what has the
+    lock's name is no lock.
     """
     path = folder / LOCK_NAME
     try:

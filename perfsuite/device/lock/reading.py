@@ -54,13 +54,7 @@ def lock_states(folders: Iterable[Path]) -> Iterator[LockState]:
 
 
 def read_lock(folder: Path) -> LockState | None:
-    """Read the lock of a folder; None where there is none.
-
-    Raises
-    ------
-    DeviceError
-        What has the lock's name is no lock.
-    """
+    """Read the lock of a folder; None where there is none. Raises DeviceError: what has the lock's name is no lock."""
     state = None
     for _ in range(_N_READS):
         with _opened(folder) as handle:

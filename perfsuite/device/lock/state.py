@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from perfsuite.device.lock.owner import LockOwner
-from perfsuite.device.process_start import boot_id, pid_namespace, process_start
+from perfsuite.device.process_start import boot_id, is_there, pid_namespace
 
 #: A holder that was silent for longer hangs: twelve heartbeats.
 SILENCE_LIMIT_S = 60.0
@@ -122,7 +122,7 @@ def judged_holder(owner: LockOwner | None, beat_age_s: float | None) -> Holder:
         return Holder.EARLIER_BOOT
     if owner.pid_namespace != pid_namespace():
         return Holder.RUNS if beats else Holder.UNKNOWN
-    if not _is_there(owner):
+    if is_there(owner.pid, owner.start_ticks) is False:
         return Holder.GONE
     return Holder.RUNS if beats else Holder.HANGS
 
@@ -132,19 +132,6 @@ def seconds_since(moment_ns: int | None) -> float | None:
     if moment_ns is None or moment_ns > (now_ns := time.monotonic_ns()):
         return None
     return (now_ns - moment_ns) / 1e9
-
-
-def _is_there(owner: LockOwner) -> bool:
-    started = process_start(owner.pid)
-    if started is not None:
-        return not started.is_ended and owner.start_ticks in (None, started.ticks)
-    try:
-        os.kill(owner.pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True  # it is somebody else's, and /proc is closed to us (hidepid)
-    return True
 
 
 def _checked(plain: Mapping[str, Any], name: str) -> Any:

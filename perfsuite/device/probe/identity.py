@@ -55,16 +55,11 @@ def system_name(readings: Readings) -> str:
     return ", ".join(filter(None, parts)) or "unknown"
 
 
-def chip_names(readings: Readings) -> tuple[str, ...]:
-    """Return what names board and chip to the kernel, or to Android."""
-    android = (readings.text(name) for name in ("ro.soc.model", "ro.board.platform"))
-    return (*readings.all("/proc/device-tree/compatible"), *filter(None, android))
-
-
 def shipped_kind(readings: Readings) -> Told | None:
     """Return the shipped profile of boards of this kind, with the name that tells; None where there is none."""
     board = board_name(readings)
-    names = (*((board.value,) if board else ()), *chip_names(readings))
+    android = filter(None, (readings.text(name) for name in ("ro.soc.model", "ro.board.platform")))
+    names = (*((board.value,) if board else ()), *readings.all("/proc/device-tree/compatible"), *android)
     for kind, pattern in _KINDS.items():
         for name in names:
             if re.search(pattern, name, re.IGNORECASE):

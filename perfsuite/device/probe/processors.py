@@ -23,24 +23,26 @@ class Cluster:
     #: The folder of its policy; None where the kernel offers no control of clocks.
     path: str | None
     processors: tuple[int, ...]
-    least_khz: int | None
-    most_khz: int | None
-    #: The bounds that are set.
-    lower_khz: int | None
-    upper_khz: int | None
-    now_khz: int | None
     #: Of the fastest processor there is 1024; *Source*: Documentation/scheduler/sched-capacity.rst of Linux.
     capacity: int | None
-    governor: str | None
-    governors: tuple[str, ...]
+    most_khz: int | None = None
+    #: The bounds that are set.
+    lower_khz: int | None = None
+    upper_khz: int | None = None
+    now_khz: int | None = None
+    governor: str | None = None
+    governors: tuple[str, ...] = ()
     #: Whether the user that the device is reached as may set it.
-    is_settable: bool
+    is_settable: bool = False
 
 
 def clusters(readings: Readings) -> tuple[Cluster, ...]:
     """Return the clusters by policy; one for all processors where there is no control of clocks."""
-    found = tuple(_cluster(readings, match[0]) for match in readings.names(rf"{_CPUS}/cpufreq/policy\d+/related_cpus"))
-    return found or _unclocked(readings)
+    policies = readings.names(rf"({_CPUS}/cpufreq/policy\d+)/related_cpus")
+    if found := tuple(_cluster(readings, match[1]) for match in policies):
+        return found
+    processors = processor_list(readings.text(f"{_CPUS}/online") or "")
+    return (Cluster(path=None, processors=processors, capacity=_capacity(readings, processors)),) if processors else ()
 
 
 def processor_list(text: str) -> tuple[int, ...]:
@@ -67,18 +69,16 @@ def _speeds(found: Sequence[Cluster]) -> tuple[list[int], float] | None:
     return (clocks, _BIG_CLOCK_RATIO) if found and len(clocks) == len(found) else None
 
 
-def _cluster(readings: Readings, name: str) -> Cluster:
-    path = name.rpartition("/")[0]
-    processors = processor_list(readings.text(name) or "")
+def _cluster(readings: Readings, path: str) -> Cluster:
+    processors = processor_list(readings.text(f"{path}/related_cpus") or "")
     return Cluster(
         path=path,
         processors=processors,
-        least_khz=readings.count(f"{path}/cpuinfo_min_freq"),
+        capacity=_capacity(readings, processors),
         most_khz=readings.count(f"{path}/cpuinfo_max_freq"),
         lower_khz=readings.count(f"{path}/scaling_min_freq"),
         upper_khz=readings.count(f"{path}/scaling_max_freq"),
         now_khz=readings.count(f"{path}/scaling_cur_freq"),
-        capacity=_capacity(readings, processors),
         governor=readings.text(f"{path}/scaling_governor"),
         governors=tuple((readings.text(f"{path}/scaling_available_governors") or "").split()),
         is_settable=f"{path}/scaling_governor" in readings.all("writable"),
@@ -87,24 +87,3 @@ def _cluster(readings: Readings, name: str) -> Cluster:
 
 def _capacity(readings: Readings, processors: Sequence[int]) -> int | None:
     return readings.count(f"{_CPUS}/cpu{processors[0]}/cpu_capacity") if processors else None
-
-
-def _unclocked(readings: Readings) -> tuple[Cluster, ...]:
-    processors = processor_list(readings.text(f"{_CPUS}/online") or "")
-    if not processors:
-        return ()
-    return (
-        Cluster(
-            path=None,
-            processors=processors,
-            least_khz=None,
-            most_khz=None,
-            lower_khz=None,
-            upper_khz=None,
-            now_khz=None,
-            capacity=_capacity(readings, processors),
-            governor=None,
-            governors=(),
-            is_settable=False,
-        ),
-    )

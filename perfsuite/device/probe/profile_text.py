@@ -30,10 +30,8 @@ def profile_text(readings: Readings, reach: Reach, *, day: str) -> str:
         *_values([each for each in found if not each.table]),
     ]
     if not any(each.key == "extends" for each in found):
-        lines += [
-            *_comment("No profile that ships with the suite is one of its kind."),
-            _line("extends", _generic(reach)),
-        ]
+        lines += _comment("No profile that ships with the suite is one of its kind.")
+        lines += [_line("extends", _GENERIC[reach.way])]
     lines += ["", "[reach]", *_reach_lines(reach)]
     conditions = [each for each in found if each.table == "conditions"]
     if conditions:
@@ -41,10 +39,6 @@ def profile_text(readings: Readings, reach: Reach, *, day: str) -> str:
     sensors = power_sensors(readings)
     told = f"Power can be read in {', '.join(sensors)}." if sensors else "No power sensor can be read."
     return "\n".join([*lines, "", *_comment(told), ""])
-
-
-def _generic(reach: Reach) -> str:
-    return _GENERIC[reach.way]
 
 
 def _values(found: Sequence[Suggestion]) -> Iterator[str]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from perfsuite.device.stability.small_files import by_number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
@@ -29,7 +31,7 @@ class Readings:
     def names(self, pattern: str) -> Iterator[re.Match[str]]:
         """Yield what a pattern finds in the names that it matches as a whole, in the order of the numbers in them."""
         matches = (match for name in self.lines if (match := re.fullmatch(pattern, name)))
-        return iter(sorted(matches, key=lambda match: _natural(match[0])))
+        return iter(sorted(matches, key=lambda match: by_number(match[0])))
 
 
 def read_lines(output: str) -> Readings:
@@ -40,8 +42,3 @@ def read_lines(output: str) -> Readings:
         if tab:
             lines.setdefault(name, []).append(text.rstrip("\r"))
     return Readings(lines={name: tuple(texts) for name, texts in lines.items()})
-
-
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Order ``cpu10`` after ``cpu9``."""
-    return tuple((int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from perfsuite.device.probe.identity import board_name, memory_bytes, shipped_kind, sold_bytes
 from perfsuite.device.probe.processors import Cluster, big_processors, clusters
 from perfsuite.device.probe.readings import Readings
-from perfsuite.device.probe.sensors import Zone, battery, gpu_clocks, zones
+from perfsuite.device.probe.sensors import GpuClock, battery, gpu_clocks, zones
 
 #: The governor that holds a clock at its highest.
 _STEADY = "performance"
@@ -24,7 +24,7 @@ _LEAST_BATTERY_RATIO = 0.3
 _USUAL_MODEL, _SMALL_MODEL, _LEAST_USUAL_BYTES = "llama-3.2-1b-q4_0", "smollm2-135m-q8_0", 1_900_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """A value of a profile."""
 
@@ -38,43 +38,38 @@ class Suggestion:
 
 def suggest(readings: Readings) -> tuple[Suggestion, ...]:
     """Return all that a device's readings suggest, in the order of a profile's file."""
-    found = clusters(readings)
-    return (
-        *_about_device(readings),
-        *_about_processors(found),
-        *_about_gpu(readings),
-        *_about_heat(zones(readings)),
-        *_about_battery(readings),
-    )
+    about = (_about_device, _about_processors, _about_gpu, _about_heat, _about_battery)
+    return tuple(suggestion for each in about for suggestion in each(readings))
 
 
 def _about_device(readings: Readings) -> Iterator[Suggestion]:
     board = board_name(readings)
     if board is not None:
         text = "".join(each if each.isprintable() else "?" for each in board.value)[:200]
-        yield Suggestion(table="", key="description", value=text, reason=board.source)
+        yield Suggestion("", "description", text, board.source)
     kind = shipped_kind(readings)
     if kind is not None:
-        yield Suggestion(table="", key="extends", value=kind.value, reason=f"it calls itself {kind.source!r}")
+        yield Suggestion("", "extends", kind.value, f"it calls itself {kind.source!r}")
     n_bytes = memory_bytes(readings)
     if n_bytes is not None:
         reason = f"MemTotal of /proc/meminfo is {n_bytes:_}"
-        yield Suggestion(table="", key="memory_bytes", value=sold_bytes(n_bytes), reason=reason)
+        yield Suggestion("", "memory_bytes", sold_bytes(n_bytes), reason)
         model = _USUAL_MODEL if n_bytes >= _LEAST_USUAL_BYTES else _SMALL_MODEL
-        yield Suggestion(table="", key="default_model", value=model, reason="its weights fit beside all else")
+        yield Suggestion("", "default_model", model, "its weights fit beside all else")
     platforms = [line.partition(": ")[2].strip() for line in readings.all("opencl") if line.startswith("Platform #")]
     if len(platforms) == 1:
-        yield Suggestion(table="", key="opencl_platform", value=platforms[0], reason="clinfo -l")
+        yield Suggestion("", "opencl_platform", platforms[0], "clinfo -l")
 
 
-def _about_processors(found: Sequence[Cluster]) -> Iterator[Suggestion]:
+def _about_processors(readings: Readings) -> Iterator[Suggestion]:
+    found = clusters(readings)
     big = big_processors(found)
     if big:
         told = "; ".join(_cluster_text(each) for each in found)
-        yield Suggestion(table="conditions", key="processors", value=big, reason=f"the fast ones of {told}")
+        yield Suggestion("conditions", "processors", big, f"the fast ones of {told}")
     if found and all(_STEADY in each.governors for each in found):
-        reason = f"{found[0].path}/scaling_available_governors; now {found[0].governor}, {_may_set(found)}"
-        yield Suggestion(table="conditions", key="governor", value=_STEADY, reason=reason)
+        reason = f"{found[0].path}/scaling_available_governors; now {found[0].governor}, {_may_set(*found)}"
+        yield Suggestion("conditions", "governor", _STEADY, reason)
 
 
 def _cluster_text(each: Cluster) -> str:
@@ -85,19 +80,19 @@ def _cluster_text(each: Cluster) -> str:
     return f"{which}{clock}{capacity}"
 
 
-def _may_set(found: Sequence[Cluster]) -> str:
+def _may_set(*found: Cluster | GpuClock) -> str:
     return "which may be set" if all(each.is_settable for each in found) else "which this user may not set"
 
 
 def _about_gpu(readings: Readings) -> Iterator[Suggestion]:
     for each in gpu_clocks(readings)[:1]:
         if _STEADY in each.governors:
-            may = "which may be set" if each.is_settable else "which this user may not set"
-            reason = f"{each.path}/available_governors; now {each.governor}, {may}"
-            yield Suggestion(table="conditions", key="gpu_governor", value=_STEADY, reason=reason)
+            reason = f"{each.path}/available_governors; now {each.governor}, {_may_set(each)}"
+            yield Suggestion("conditions", "gpu_governor", _STEADY, reason)
 
 
-def _about_heat(found: Sequence[Zone]) -> Iterator[Suggestion]:
+def _about_heat(readings: Readings) -> Iterator[Suggestion]:
+    found = zones(readings)
     near = [each for each in found if each.is_computing and each.celsius is not None]
     limits = [each.slows_at_celsius for each in near if each.slows_at_celsius is not None]
     if limits:
@@ -105,15 +100,15 @@ def _about_heat(found: Sequence[Zone]) -> Iterator[Suggestion]:
         wanted = max(slows - _BELOW_LIMIT_CELSIUS, hottest + _ABOVE_REST_CELSIUS)
         gate = float(round(min(wanted, slows - _LEAST_ROOM_CELSIUS)))
         reason = f"the kernel slows down at {slows:.0f}, and it was {hottest:.0f} degrees when it was asked"
-        yield Suggestion(table="conditions", key="start_below_celsius", value=gate, reason=reason)
+        yield Suggestion("conditions", "start_below_celsius", gate, reason)
     if near and len(near) < len(found):
         types = tuple(dict.fromkeys(each.type for each in near))
         reason = "/sys/class/thermal/thermal_zone*/type, those of processors and GPU by their names"
-        yield Suggestion(table="conditions", key="thermal_zones", value=types, reason=reason)
+        yield Suggestion("conditions", "thermal_zones", types, reason)
 
 
 def _about_battery(readings: Readings) -> Iterator[Suggestion]:
     found = battery(readings)
     if found is not None and found.charge_ratio is not None:
         reason = f"{found.source}: {found.charge_ratio:.0%} now; phones save power when it is low"
-        yield Suggestion(table="conditions", key="least_battery_ratio", value=_LEAST_BATTERY_RATIO, reason=reason)
+        yield Suggestion("conditions", "least_battery_ratio", _LEAST_BATTERY_RATIO, reason)

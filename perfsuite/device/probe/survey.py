@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from perfsuite.device.probe.readings import Readings, read_lines
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError
 
 #: Android's services answer within seconds; phones have hundreds of files to read.
@@ -13,23 +13,12 @@ _LIMIT_S = 60.0
 
 
 def take_survey(target: Target, *, folder: str = "", is_twice: bool = False, root: str = "") -> Readings:
-    """Ask a device what it is.
+    """Ask a device what it is, and what is free on the disk of a folder, absolute or below ``~``, the home there.
 
-    Parameters
-    ----------
-    folder
-        The folder whose disk counts, absolute or below ``~``, which is the home there.
-    is_twice
-        Also say what processes use: two looks, a second apart.
-    root
-        Put before each path that is read, for trees of files.
+    With `is_twice` it also says what processes use, by two looks a second apart. `root` is put before each path that is
+    read, for trees of files.
 
-    Raises
-    ------
-    DeviceError
-        What answers is no POSIX shell.
-    LinkError
-        The device cannot be reached.
+    Raises DeviceError: what answers is no POSIX shell; LinkError: the device cannot be reached.
     """
     script = (files("perfsuite.device.probe") / "survey.sh").read_text("utf-8")
     command = ["sh", "-c", script, "survey", folder, "twice" if is_twice else "", root]

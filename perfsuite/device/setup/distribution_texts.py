@@ -28,8 +28,10 @@ def distribution_texts(root: Path) -> dict[str, str]:
     A checkout's own pyproject.toml comes first: what an editable installation noted does not follow edits.
     """
     project = _checkout_project(root)
-    entry_points = _installed_text("entry_points.txt") if project is None else _entry_points(project)
-    return {"METADATA": _metadata(suite_requirements(root)), "WHEEL": _WHEEL, "entry_points.txt": entry_points}
+    entry_points = _installed_text("entry_points.txt") if project is None else "\n".join(_entry_points(project))
+    required = "".join(f"Requires-Dist: {each}\n" for each in suite_requirements(root))
+    metadata = f"Metadata-Version: 2.1\nName: perfsuite\nVersion: {__version__}\nRequires-Python: >=3.10\n{required}"
+    return {"METADATA": metadata, "WHEEL": _WHEEL, "entry_points.txt": entry_points}
 
 
 def suite_requirements(root: Path) -> tuple[str, ...]:
@@ -56,17 +58,9 @@ def _checkout_project(root: Path) -> Mapping[str, Any] | None:
     return project if project.get("name") == "perfsuite" else None
 
 
-def _metadata(requirements: tuple[str, ...]) -> str:
-    required = "".join(f"Requires-Dist: {each}\n" for each in requirements)
-    return f"Metadata-Version: 2.1\nName: perfsuite\nVersion: {__version__}\nRequires-Python: >=3.10\n{required}"
-
-
-def _entry_points(project: Mapping[str, Any]) -> str:
+def _entry_points(project: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of entry_points.txt."""
     groups = {"console_scripts": project.get("scripts", {}), **project.get("entry-points", {})}
-    return "\n".join(_group_lines(groups))
-
-
-def _group_lines(groups: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for name, entries in groups.items():
         yield f"[{name}]"
         yield from (f"{entry} = {place}" for entry, place in entries.items())

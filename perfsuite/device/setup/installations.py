@@ -10,10 +10,10 @@ import json
 import shutil
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from perfsuite.device.work_folder import remove_path
 from perfsuite.errors import DeviceError
 
 #: In the folder of a whole installation: which suite it is, and who made it.
@@ -102,13 +102,8 @@ def remove_made(home: Path, requirement: str) -> None:
 
 def _remove_but(folder: Path, names: Collection[str]) -> None:
     for path in folder.glob("*"):
-        if path.name in names:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                path.unlink()
+        if path.name not in names:
+            remove_path(path)
 
 
 def _all(home: Path) -> Iterator[Path]:

@@ -51,10 +51,7 @@ _UNWINDING_LIMIT_S = 20.0
 def install(request: Mapping[str, Any], steps: Steps, home: Path) -> dict[str, Any]:
     """Install what the request names unless it is there; return what the installed suite says of itself.
 
-    Raises
-    ------
-    DeviceError
-        A step failed; what was there before is still in use.
+    Raises DeviceError: a step failed; what was there before is still in use.
     """
     check_link(home)
     remove_broken(home)

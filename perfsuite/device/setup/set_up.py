@@ -7,7 +7,6 @@ import json
 import secrets
 import socket
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,7 +17,7 @@ from perfsuite.device.setup.distribution_texts import engine_requirement, suite_
 from perfsuite.device.setup.installed import QUESTION, Installed, read_installed
 from perfsuite.device.setup.needs import PYTHON_QUESTION, Missing, least_free_bytes, missing_things, read_python
 from perfsuite.device.setup.suite_wheel import SuiteWheel, pack_suite
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import DeviceError
 
@@ -86,14 +85,9 @@ class MissingError(DeviceError):
 def set_up(target: Target, order: SetupOrder, tell: Telling) -> SetUp:
     """Install the suite that runs here on a device, unless it is there.
 
-    Raises
-    ------
-    MissingError
-        Something is missing there; nothing was changed.
-    DeviceError
-        A step failed there; what was installed before is still in use.
-    LinkError
-        The link was lost; what was begun there is ended and removed by the next setup.
+    Raises MissingError: something is missing there, and nothing was changed; DeviceError: a step failed there, what was
+    installed before is still in use; LinkError: the link was lost; what was begun there is ended and removed by the
+    next setup.
     """
     wheels = _wheel_files(order)
     tell.step(f"looking at {target.text}")
@@ -167,19 +161,23 @@ def _request(
 
 def _installed(target: Target, order: SetupOrder, command: list[str], tell: Telling) -> SetUp:
     step = "its start"
-    with closing(converse(target, command)) as events:
-        for event in events:
-            if "step" in event:
-                step = event["step"]
-                tell.step(step)
-            elif "line" in event:
-                tell.step(f"{step}: {event['elapsed_s']} s, at: {event['line'][:_MOST_CHARACTERS]}")
-            elif "failed" in event:
-                raise DeviceError(f"{order.device}: {event['failed']}")
-            elif "done" in event:
-                return _set_up(event["done"])
-    raise DeviceError(f"{order.device}: the installer there ended without a word, at: {step}; run setup again")
 
+    def hear(event: Mapping[str, Any]) -> SetUp | None:
+        nonlocal step
+        if "step" in event:
+            step = event["step"]
+            tell.step(step)
+        elif "line" in event:
+            tell.step(f"{step}: {event['elapsed_s']} s, at: {event['line'][:_MOST_CHARACTERS]}")
+        elif "failed" in event:
+            raise DeviceError(f"{order.device}: {event['failed']}")
+        elif "done" in event:
+            done = event["done"]
+            installed = read_installed(done["installed"])
+            return SetUp(installed=installed, python=str(done["python"]), is_new=bool(done["is_new"]))
+        return None
 
-def _set_up(done: Mapping[str, Any]) -> SetUp:
-    return SetUp(installed=read_installed(done["installed"]), python=str(done["python"]), is_new=bool(done["is_new"]))
+    done = converse(target, command, hear)
+    if done is None:
+        raise DeviceError(f"{order.device}: the installer there ended without a word, at: {step}; run setup again")
+    return done

@@ -37,10 +37,8 @@ class Steps:
     def run(self, what: str, command: list[str], limit_s: float) -> list[str]:
         """Run a program; return the lines that it printed.
 
-        Raises
-        ------
-        DeviceError
-            It cannot be started, fails, takes longer, or `end` was called; one line with its own last words.
+        Raises DeviceError: it cannot be started, fails, takes longer, or `end` was called; one line with its own last
+        words.
         """
         self._tell(step=what)
         with self._log.open("ab") as log:

@@ -47,10 +47,7 @@ class SuiteWheel:
 def pack_suite() -> SuiteWheel:
     """Pack the suite that runs here, a checkout or an installed one.
 
-    Raises
-    ------
-    DeviceError
-        The native sources are not there.
+    Raises DeviceError: the native sources are not there.
     """
     files, texts = dict(_suite_files()), _texts()
     digest = _digest(files, texts)
@@ -132,16 +129,12 @@ def _digest(files: dict[str, bytes], texts: dict[str, bytes]) -> str:
 
 def _record(files: dict[str, bytes], own_name: str) -> bytes:
     """Return the list of files with their hashes, as *Recording installed projects* of packaging.python.org has it."""
-    lines = [f"{_quoted(name)},sha256={_hash(content)},{len(content)}" for name, content in files.items()]
+    lines = []
+    for name, content in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        quoted = f'"{name}"' if "," in name else name
+        lines.append(f"{quoted},sha256={digest},{len(content)}")
     return "\n".join([*lines, f"{own_name},,", ""]).encode()
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "," in name else name
-
-
-def _hash(content: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
 def _zipped(files: dict[str, bytes]) -> bytes:

@@ -11,10 +11,7 @@ from perfsuite.errors import DeviceError
 def bind_to(processors: Sequence[int]) -> None:
     """Let this process, and all that it starts from now on, run on these processors only; () leaves all.
 
-    Raises
-    ------
-    DeviceError
-        Some of them are not there, or not open to this process.
+    Raises DeviceError: some of them are not there, or not open to this process.
     """
     wanted, usable = set(processors), os.sched_getaffinity(0)
     if missing := wanted - usable:

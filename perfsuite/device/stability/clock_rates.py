@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,29 +36,20 @@ def find_policies(root: Path, processors: Sequence[int] = ()) -> tuple[Policy, .
     return tuple(each for each in found if not wanted or not each.processors or wanted & set(each.processors))
 
 
-def rates_khz(policies: Sequence[Policy]) -> tuple[tuple[str, int], ...]:
-    """Return (policy, rate) of those that tell a rate."""
-    read = ((each.folder.name, each.khz()) for each in policies)
-    return tuple((name, rate) for name, rate in read if rate is not None)
-
-
-def mean_mhz(
-    policies: Sequence[Policy], rates: Sequence[tuple[str, int]], processors: Sequence[int] = ()
-) -> float | None:
-    """Return the mean over the processors used; None where no group tells its rate.
+def mean_mhz(rates: Iterable[tuple[Policy, int | None]], processors: Sequence[int] = ()) -> float | None:
+    """Return the mean over the processors used, of rates in kHz; None where no group tells its rate.
 
     mean = sum(n_p * rate_p) / sum(n_p), n_p: processors of group p that are used.
     """
-    by_name, wanted = dict(rates), set(processors)
-    weights = {
-        each.folder.name: len(wanted & set(each.processors)) if wanted and each.processors else len(each.processors)
-        for each in policies
-        if each.folder.name in by_name
-    }
-    weighed = [(max(1, weight), by_name[name]) for name, weight in weights.items()]
+    used = set(processors)
+    weighed = [
+        (max(1, len(used & set(each.processors)) if used and each.processors else len(each.processors)), khz)
+        for each, khz in rates
+        if khz is not None
+    ]
     if not weighed:
         return None
-    return round(sum(weight * rate for weight, rate in weighed) / sum(weight for weight, _ in weighed) / 1000, 1)
+    return round(sum(weight * khz for weight, khz in weighed) / sum(weight for weight, _ in weighed) / 1000, 1)
 
 
 def cpuinfo_mhz(root: Path) -> float | None:

@@ -34,6 +34,10 @@ class _Wish:
         return Change(path=str(self.file.path.relative_to(root)), before=self.found, set_to=(self.wanted,))
 
 
+#: By what was not done, and why: the names of all files with which it is so.
+_Refusals = dict[tuple[str, str], list[str]]
+
+
 @contextmanager
 def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Path = Path("/")) -> Iterator[None]:
     """Set the governors that the conditions name while the context lasts, and note what stays different from them.
@@ -42,35 +46,20 @@ def governed(conditions: Conditions, notes: list[str], *, folder: Path, root: Pa
     as it was set is put back at once. What cannot be restored at the end is noted, too, and stays in the file. Within
     another such context of this process, what that one has set is restored.
     """
-    refused = _Refusals()
-    wishes = _settable(_wishes(conditions, notes, root), refused)
+    refused: _Refusals = {}
+    wishes = [wish for wish in _wishes(conditions, notes, root) if not _is_refused(wish, _unoffered(wish), refused)]
     changes: tuple[Change, ...] = ()
     try:
         if wishes:
             changes = _kept([wish.change(root) for wish in wishes], notes, folder, root)
         for wish in wishes if changes else ():
-            refused.add(wish, _set(wish))
-        notes.extend(refused.lines())
+            _is_refused(wish, _set(wish), refused)
+        notes.extend(f"{what} ({', '.join(names)}: {why}); {CONSEQUENCE}" for (what, why), names in refused.items())
         yield
     finally:
         if changes:
             with signals_held_off():
                 notes.extend(each.line for each in restore(changes, folder, root) if not each.is_restored)
-
-
-class _Refusals:
-    """Why governors are not as they were asked for, one line for all that have the same reason."""
-
-    def __init__(self) -> None:
-        self._names: dict[tuple[str, str, str, str, str], list[str]] = {}
-
-    def add(self, wish: _Wish, reason: tuple[str, str] | None) -> None:
-        if reason is not None:
-            self._names.setdefault((wish.what, wish.found, wish.wanted, *reason), []).append(wish.file.name)
-
-    def lines(self) -> Iterator[str]:
-        for (what, found, wanted, verb, why), names in self._names.items():
-            yield f"{what} is {found!r}; {wanted!r} {verb} ({', '.join(names)}: {why}); {CONSEQUENCE}"
 
 
 def _wishes(conditions: Conditions, notes: list[str], root: Path) -> list[_Wish]:
@@ -98,15 +87,20 @@ def _wishes_of(
             yield _Wish(what=what, file=file, found=found, wanted=wanted)
 
 
-def _settable(wishes: Sequence[_Wish], refused: _Refusals) -> list[_Wish]:
-    """Leave out what the kernel does not offer."""
-    settable = []
-    for wish in wishes:
-        if wish.file.offered and wish.wanted not in wish.file.offered:
-            refused.add(wish, ("is not offered", f"offered are {' '.join(wish.file.offered)}"))
-        else:
-            settable.append(wish)
-    return settable
+def _is_refused(wish: _Wish, reason: tuple[str, str] | None, refused: _Refusals) -> bool:
+    """Note why a governor is not as it was asked for, if it is not."""
+    if reason is not None:
+        verb, why = reason
+        what = f"{wish.what} is {wish.found!r}; {wish.wanted!r} {verb}"
+        refused.setdefault((what, why), []).append(wish.file.name)
+    return reason is not None
+
+
+def _unoffered(wish: _Wish) -> tuple[str, str] | None:
+    """Return that, and what, the kernel offers where that is something else."""
+    if not wish.file.offered or wish.wanted in wish.file.offered:
+        return None
+    return "is not offered", f"offered are {' '.join(wish.file.offered)}"
 
 
 def _kept(changes: Sequence[Change], notes: list[str], folder: Path, root: Path) -> tuple[Change, ...]:

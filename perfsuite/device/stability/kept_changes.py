@@ -9,13 +9,16 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfsuite.device.process_start import boot_id, process_start
 from perfsuite.device.stability.small_files import NAME
 
 #: All that a restore file may name, so that a damaged or foreign one leads nowhere else.
 _ALLOWED = re.compile(r"sys/(?!.*\.\./).+/(?:scaling_governor|governor)")
+
+
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +63,9 @@ def read_kept(path: Path) -> RestoreFile | None:
         plain = json.loads(path.read_bytes())
         start = plain["process_start"]
         return RestoreFile(
-            boot_id=_text(plain["boot_id"]),
-            process_id=_number(plain["process_id"]),
-            process_start=None if start is None else _number(start),
+            boot_id=_checked(plain["boot_id"], str),
+            process_id=_checked(plain["process_id"], int),
+            process_start=None if start is None else _checked(start, int),
             changes=tuple(_change(each) for each in plain["changes"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -111,14 +114,8 @@ def _change(plain: Any) -> Change:
     return change
 
 
-def _number(value: object) -> int:
-    if not isinstance(value, int):
-        raise TypeError(value)
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
+def _checked(value: object, kind: type[_Kind]) -> _Kind:
+    if not isinstance(value, kind):
         raise TypeError(value)
     return value
 

@@ -40,17 +40,10 @@ def restore_leftovers(folder: Path, root: Path = Path("/"), *, is_nested: bool =
 
     After another boot the values are the kernel's own again, so that nothing is restored. What somebody else has
     set since is told, and left. What this very process has set is left to the context around that has set it, or to
-    the next process. Call it while the device's lock is held.
+    the next process. Call it while the device's lock is held; where another process of the same run holds that
+    (`is_nested`), what a living process has set is left to that one.
 
-    Parameters
-    ----------
-    is_nested
-        Whether another process of the same run holds the lock: what a living process has set is then left to that one.
-
-    Raises
-    ------
-    DeviceError
-        Another process has made the changes, and still runs; with the lock in hand nobody should.
+    Raises DeviceError: another process has made the changes, and still runs; with the lock in hand nobody should.
     """
     path = folder / FILE_NAME
     if not is_there(path):
@@ -75,10 +68,7 @@ def keep(changes: Sequence[Change], folder: Path, root: Path = Path("/")) -> tup
     it, in a context around this one, only the new changes are to be restored, to what that context has set. Where a
     process that is gone has left it, all that it names is.
 
-    Raises
-    ------
-    DeviceError
-        It cannot be written, or is another process's that still runs.
+    Raises DeviceError: it cannot be written, or is another process's that still runs.
     """
     path = folder / FILE_NAME
     started = process_start(os.getpid(), root)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from perfsuite.device.stability.clock_rates import Policy, find_policies, mean_mhz
-from perfsuite.device.stability.power_reading import NOTHING_READ, PowerSensor
-from perfsuite.device.stability.power_sensors import find_power_sensors
+from perfsuite.device.stability.power_sensors import NOTHING_READ, PowerSensor, find_power_sensors
 from perfsuite.device.stability.rotation import Rotation, Source
-from perfsuite.device.stability.thermal_zones import Zone, find_zones
-from perfsuite.device.stability.throttling import Hint, ThrottlingSources, all_hints, find_throttling
+from perfsuite.device.stability.thermal_zones import find_zones
+from perfsuite.device.stability.throttling import Throttling, find_throttling, together
 
 #: Samples a second, where nobody says otherwise.
 DEFAULT_RATE_HZ = 2.0
@@ -56,34 +55,20 @@ class Sampling:
     """
 
     processors: tuple[int, ...]
-    zones: tuple[Zone, ...]
-    policies: tuple[Policy, ...]
-    throttling: ThrottlingSources
     power: PowerSensor | None
-    _rates: Rotation[tuple[str, int | None]] = field(init=False)
-    _heats: Rotation[float | None] = field(init=False)
-    _hints: Rotation[Hint] = field(init=False)
+    rates: Rotation[tuple[Policy, int | None]]
+    heats: Rotation[float | None]
+    throttling: Rotation[Throttling]
     _taken: list[Sample] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Arrange what is read in turns."""
-        self._rates = Rotation(sources=[Source(n_reads=1, read=partial(_rate, each)) for each in self.policies])
-        self._heats = Rotation(sources=[Source(n_reads=1, read=each.celsius) for each in self.zones])
-        self._hints = Rotation(sources=self.throttling.sources)
 
     @property
     def _in_turns(self) -> tuple[Rotation[Any], ...]:
-        return self._rates, self._heats, self._hints
+        return self.rates, self.heats, self.throttling
 
     @property
     def samples(self) -> tuple[Sample, ...]:
         """All samples, in the order of time."""
         return tuple(self._taken)
-
-    @property
-    def n_samples(self) -> int:
-        """How many there are."""
-        return len(self._taken)
 
     @property
     def was_throttled(self) -> bool | None:
@@ -108,25 +93,20 @@ class Sampling:
         self._take()
 
     def _take(self) -> None:
-        rates = [(name, rate) for name, rate in self._rates.told if rate is not None]
-        throttling = all_hints(self._hints.told)
+        throttling = together(self.throttling.told)
         before_ns = time.monotonic_ns()
         power = NOTHING_READ if self.power is None else self.power.read()
         self._taken.append(
             Sample(
                 at_ns=(before_ns + time.monotonic_ns()) // 2,
-                temperature_celsius=max((each for each in self._heats.told if each is not None), default=None),
-                cpu_mhz=mean_mhz(self.policies, rates, self.processors),
+                temperature_celsius=max((each for each in self.heats.told if each is not None), default=None),
+                cpu_mhz=mean_mhz(self.rates.told, self.processors),
                 is_throttled=throttling.is_throttled,
                 n_throttle_events=throttling.n_events,
                 power_watts=power.watts,
                 counted_joules=power.counted_joules,
             )
         )
-
-
-def _rate(policy: Policy) -> tuple[str, int | None]:
-    return policy.folder.name, policy.khz()
 
 
 @contextmanager
@@ -143,12 +123,13 @@ def sampling(
     `processors` that are used to them.
     """
     sensors = find_power_sensors(root)
+    policies, counted = find_policies(root, processors), find_zones(root, zones)
     found = Sampling(
         processors=tuple(processors),
-        zones=find_zones(root, zones),
-        policies=find_policies(root, processors),
-        throttling=find_throttling(root),
         power=sensors[0] if sensors else None,
+        rates=Rotation(sources=[Source(n_reads=1, read=partial(_rate, each)) for each in policies]),
+        heats=Rotation(sources=[Source(n_reads=1, read=each.celsius) for each in counted]),
+        throttling=Rotation(sources=find_throttling(root)),
     )
     has_ended = threading.Event()
     thread = threading.Thread(target=_sample, args=(found, has_ended, 1 / rate_hz), name="sampling", daemon=True)
@@ -163,9 +144,13 @@ def sampling(
             found.take_all()
 
 
+def _rate(policy: Policy) -> tuple[Policy, int | None]:
+    return policy, policy.khz()
+
+
 def _sample(found: Sampling, has_ended: threading.Event, period_s: float) -> None:
     _step_aside(found.processors)
-    while not has_ended.wait(period_s) and found.n_samples < _MOST_SAMPLES:
+    while not has_ended.wait(period_s) and len(found.samples) < _MOST_SAMPLES:
         found.take()
 
 

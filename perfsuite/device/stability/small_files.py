@@ -78,9 +78,9 @@ def entries(folder: Path, pattern: str) -> tuple[Path, ...]:
         found = list(folder.glob(pattern))
     except (OSError, ValueError):
         return ()
-    return tuple(sorted(found, key=_by_number))
+    return tuple(sorted(found, key=lambda path: by_number(path.name)))
 
 
-def _by_number(path: Path) -> tuple[tuple[int, str], ...]:
-    """Order ``zone2`` before ``zone10``."""
-    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name))
+def by_number(name: str) -> tuple[tuple[int, str], ...]:
+    """Return what orders ``zone2`` before ``zone10``."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name))

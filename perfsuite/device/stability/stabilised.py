@@ -19,18 +19,10 @@ from perfsuite.device.stability.restore_file import restore_leftovers
 class Stability:
     """What is to be told of the device's state; both grow until the context has ended."""
 
-    _notes: list[str] = field(default_factory=list)
-    _problems: list[str] = field(default_factory=list)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Lines for the run: what was restored, what could not be set, what is not known."""
-        return tuple(self._notes)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """Reasons why what is measured is INVALID; none where the device is as it was asked to be."""
-        return tuple(self._problems)
+    #: Lines for the run: what was restored, what could not be set, what is not known.
+    notes: list[str] = field(default_factory=list)
+    #: Reasons why what is measured is INVALID; none where the device is as it was asked to be.
+    problems: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -49,22 +41,15 @@ def stabilised(
     handler raises: Python's own does for SIGINT; whoever holds the context has to install one that raises (such as
     ``SystemExit(128 + number)``) for SIGTERM and SIGHUP, in the main thread, before entering. After SIGKILL the next
     run restores, from ``restore.json`` in the folder. Enter it while the device's lock is held.
+    Where another process of the same run holds that (`is_nested`), governors that it may have set are left as they are.
 
-    Parameters
-    ----------
-    is_nested
-        Whether another process of the same run holds that lock, and may have set governors, which are left as they are.
-
-    Raises
-    ------
-    DeviceError
-        A process that has changed the device still runs.
+    Raises DeviceError: a process that has changed the device still runs.
     """
     stability = Stability()
-    stability._notes.extend(restore_leftovers(folder, root, is_nested=is_nested))
-    with governed(conditions, stability._notes, folder=folder, root=root):
+    stability.notes.extend(restore_leftovers(folder, root, is_nested=is_nested))
+    with governed(conditions, stability.notes, folder=folder, root=root):
         cooled = wait_until_cool(conditions, root=root, clock=clock, sleep=sleep)
         battery_note, battery_problem = check_battery(conditions, root)
-        stability._notes.extend(filter(None, (*cooled.notes, battery_note)))
-        stability._problems.extend(filter(None, (cooled.problem, battery_problem)))
+        stability.notes.extend(filter(None, (*cooled.notes, battery_note)))
+        stability.problems.extend(filter(None, (cooled.problem, battery_problem)))
         yield stability

@@ -18,102 +18,62 @@ _COSTS_SPEED = re.compile(r"(?i)(?!.*fan).*(?:cpu|processor|gpu|devfreq|mali|kgs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """One look at whatever tells of throttling."""
+    """One look at what tells of throttling: at one source, or at all of them."""
 
-    #: What is held back now, in words; None where nothing could be read.
-    reasons: tuple[str, ...] | None
+    #: Whether anything is held back now; None where nothing could be read.
+    is_throttled: bool | None = None
     #: How often it has throttled since its start, on x86; what counts is that it grows.
-    n_events: int | None
-
-    @property
-    def is_throttled(self) -> bool | None:
-        """Whether anything is held back now."""
-        return None if self.reasons is None else bool(self.reasons)
+    n_events: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hint:
-    """What one source tells of throttling."""
-
-    #: None where it could not be read, or does not tell it so.
-    reasons: tuple[str, ...] | None = None
-    #: Of a counter of events.
-    count: int | None = None
-
-
-def all_hints(hints: Iterable[Hint]) -> Throttling:
+def together(looks: Iterable[Throttling]) -> Throttling:
     """Take what all sources tell as one look."""
-    told = list(hints)
-    known = [each.reasons for each in told if each.reasons is not None]
-    counts = [each.count for each in told if each.count is not None]
-    return Throttling(
-        reasons=tuple(reason for reasons in known for reason in reasons) if known else None,
-        n_events=sum(counts) if counts else None,
-    )
+    told = list(looks)
+    known = [each.is_throttled for each in told if each.is_throttled is not None]
+    counts = [each.n_events for each in told if each.n_events is not None]
+    return Throttling(is_throttled=any(known) if known else None, n_events=sum(counts) if counts else None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottlingSources:
-    """Where a device tells of throttling, found once and read often."""
-
-    policies: tuple[Path, ...]
-    #: (type, folder) of the cooling devices that cost speed.
-    coolers: tuple[tuple[str, Path], ...]
-    counters: tuple[Path, ...]
-    firmware: Firmware | None
-
-    @property
-    def sources(self) -> tuple[Source[Hint], ...]:
-        """Each of them by itself; three files of each group of processors, two of each cooling device."""
-        found = [
-            *(Source(n_reads=3, read=partial(_capped, each)) for each in self.policies),
-            *(Source(n_reads=2, read=partial(_cooled, *each)) for each in self.coolers),
-            *(Source(n_reads=1, read=partial(_counted, each)) for each in self.counters),
-        ]
-        if self.firmware is not None:
-            found.append(Source(n_reads=1, read=partial(_asked, self.firmware)))
-        return tuple(found)
-
-    def read(self) -> Throttling:
-        """Look once."""
-        return all_hints(each.read() for each in self.sources)
-
-
-def find_throttling(root: Path) -> ThrottlingSources:
-    """Find all that tells of throttling."""
+def find_throttling(root: Path) -> tuple[Source[Throttling], ...]:
+    """Return all that tells of it: three files of each group of processors, two of each cooling device, counters."""
     cpus = root / "sys/devices/system/cpu"
-    coolers = [(read_line(each / "type"), each) for each in entries(root / "sys/class/thermal", "cooling_device*")]
-    return ThrottlingSources(
-        policies=entries(cpus / "cpufreq", "policy*"),
-        coolers=tuple((name, folder) for name, folder in coolers if name and _COSTS_SPEED.fullmatch(name)),
-        counters=entries(cpus, "cpu[0-9]*/thermal_throttle/*_count"),
-        firmware=find_firmware(root),
+    coolers = [each for each in entries(root / "sys/class/thermal", "cooling_device*") if _costs_speed(each)]
+    counters = entries(cpus, "cpu[0-9]*/thermal_throttle/*_count")
+    firmware = find_firmware(root)
+    return (
+        *(Source(n_reads=3, read=partial(_capped, each)) for each in entries(cpus / "cpufreq", "policy*")),
+        *(Source(n_reads=2, read=partial(_cooled, each)) for each in coolers),
+        *(Source(n_reads=1, read=partial(_counted, each)) for each in counters),
+        *([Source(n_reads=1, read=partial(_asked, firmware))] if firmware is not None else []),
     )
 
 
-def _capped(policy: Path) -> Hint:
+def _costs_speed(cooler: Path) -> bool:
+    return _COSTS_SPEED.fullmatch(read_line(cooler / "type") or "") is not None
+
+
+def _capped(policy: Path) -> Throttling:
     """Tell a highest rate below what the hardware has; a clock that is held at one rate was set so, and counts not."""
     lowest, highest, most = (
         read_number(policy / name) for name in ("scaling_min_freq", "scaling_max_freq", "cpuinfo_max_freq")
     )
     if highest is None or most is None or not 0 < highest <= most:
-        return Hint()
-    if highest == most or lowest == highest:
-        return Hint(reasons=())
-    return Hint(reasons=(f"{policy.name} is held to {highest // 1000} of {most // 1000} MHz",))
+        return Throttling()
+    return Throttling(is_throttled=highest < most and lowest != highest)
 
 
-def _cooled(name: str, folder: Path) -> Hint:
-    state, most = read_number(folder / "cur_state"), read_number(folder / "max_state")
+def _cooled(cooler: Path) -> Throttling:
+    state, most = read_number(cooler / "cur_state"), read_number(cooler / "max_state")
     if state is None or state < 0 or (most is not None and state > most):
-        return Hint()
-    return Hint(reasons=(f"{name} is at step {state} of {'?' if most is None else most}",) if state else ())
+        return Throttling()
+    return Throttling(is_throttled=state > 0)
 
 
-def _counted(path: Path) -> Hint:
+def _counted(path: Path) -> Throttling:
     count = read_number(path)
-    return Hint(count=count if count is not None and count >= 0 else None)
+    return Throttling(n_events=count if count is not None and count >= 0 else None)
 
 
-def _asked(firmware: Firmware) -> Hint:
-    return Hint(reasons=firmware.throttled_by())
+def _asked(firmware: Firmware) -> Throttling:
+    reasons = firmware.throttled_by()
+    return Throttling(is_throttled=None if reasons is None else bool(reasons))

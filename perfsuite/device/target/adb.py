@@ -13,9 +13,22 @@ import shutil
 from collections.abc import Sequence
 
 from perfsuite.device.reach import Reach
-from perfsuite.device.target.adb_words import explained
 from perfsuite.device.target.shell import one_line
+from perfsuite.device.target.words import explanation
 from perfsuite.errors import DeviceError, LinkError
+
+#: By what adb prints.
+#: *Source*: platform/packages/modules/adb, transport.cpp, adb_client.cpp and client/commandline.cpp.
+_KNOWN = (
+    ("no devices/emulators found|no devices found", "adb sees no device; plug it in and allow USB debugging on it"),
+    ("more than one (device|emulator)", "adb sees several devices; name one as address in [reach] (`adb devices`)"),
+    ("device unauthorized|device still authorizing", "the device has not allowed this machine; confirm on its screen"),
+    ("device offline", "the device is offline to adb; plug it in again, or `adb reconnect`"),
+    ("device '.*' not found", "adb sees no such device; `adb devices` lists what it sees"),
+    ("target doesn't support PTY args", "the device's shell is too old to be measured by; Android 7 is needed"),
+    ("no permissions", "this user may not use the USB device; add the udev rule, then `adb kill-server`"),
+    ("cannot connect to daemon|failed to start daemon", "adb's server does not start; `adb start-server` says why"),
+)
 
 
 class AdbLink:
@@ -41,7 +54,7 @@ class AdbLink:
 
     def complaint(self, errors: str) -> str:
         """Explain adb's words."""
-        return explained(errors)
+        return explanation(errors, ((rf"^(adb: |error: |\* ).*({row[0]}).*", f"{row[1]} ({{said}})") for row in _KNOWN))
 
     def close(self) -> None:
         """Leave adb's server: it is the user's, and others may use it."""

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from perfsuite.device.process_start import process_start
 from perfsuite.device.target.exchange import Take
-from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import LinkError
+
+if TYPE_CHECKING:
+    from perfsuite.device.target.shell_target import Target
 
 #: Longest that a copy may take: a model of many gigabytes over a slow network.
 COPY_LIMIT_S = 3600.0
 
 _CHUNK_BYTES = 1 << 20
-
-
-class Carrier(Protocol):
-    """What a copy needs of a target."""
-
-    @property
-    def text(self) -> str:
-        """The way in words for messages."""
-
-    def run(self, command: Sequence[str], *, limit_s: float) -> Completed:
-        """Run a command there, as `Target.run`."""
-
-    def run_with_file(self, command: Sequence[str], source: IO[bytes], *, limit_s: float) -> Completed:
-        """Run a command there with a file of this machine as its input."""
-
-    def read(self, command: Sequence[str], take: Take, *, limit_s: float) -> None:
-        """Run a command there and give its output on piece by piece."""
 
 
 class _Content(NamedTuple):
@@ -82,30 +67,30 @@ _SEND = _PATH + 'exec cat <"$p"'
 _OTHER = 4
 
 
-def put(carrier: Carrier, source: Path, destination: str, limit_s: float) -> None:
+def put(target: Target, source: Path, destination: str, limit_s: float) -> None:
     """Copy a file there, as `Target.put`."""
     name = _checked_name(destination)
     try:
         with source.open("rb") as stream:
             content = _content(stream)
-            if _described(carrier, destination, limit_s, size=content.size_bytes) == content:
+            if _described(target, destination, limit_s, size=content.size_bytes) == content:
                 return
             stream.seek(0)
             told = _script(_RECEIVE, destination, _temporary(name), str(content.size_bytes), content.sha256)
-            completed = carrier.run_with_file(told, stream, limit_s=limit_s)
+            completed = target.run_with_file(told, stream, limit_s=limit_s)
     except OSError as error:
         raise LinkError(f"{_named(source)}: cannot be read ({error.strerror or error})") from error
     if completed.status:
         advice = "free some space there" if b"No space left" in completed.errors else "what was there stays"
-        raise LinkError(f"{carrier.text}: {_named(destination)} was not put: {completed.last_words}; {advice}")
+        raise LinkError(f"{target.text}: {_named(destination)} was not put: {completed.last_words}; {advice}")
 
 
-def get(carrier: Carrier, source: str, destination: Path, limit_s: float) -> None:
+def get(target: Target, source: str, destination: Path, limit_s: float) -> None:
     """Copy a file from there, as `Target.get`."""
     _checked_name(source)
-    content = _described(carrier, source, limit_s)
+    content = _described(target, source, limit_s)
     if content is None:
-        raise LinkError(f"{carrier.text}: {_named(source)}: there is no such file on the device")
+        raise LinkError(f"{target.text}: {_named(source)}: there is no such file on the device")
     try:
         if destination.is_file():
             with destination.open("rb") as present:
@@ -113,9 +98,9 @@ def get(carrier: Carrier, source: str, destination: Path, limit_s: float) -> Non
                     return
         with _partial(destination) as partial:
             with partial.open("wb") as sink:
-                take = _up_to(content.size_bytes, sink, f"{carrier.text}: {_named(source)}")
-                carrier.read(_script(_SEND, source), take, limit_s=limit_s)
-            _require_same(carrier, source, partial, content)
+                take = _up_to(content.size_bytes, sink, f"{target.text}: {_named(source)}")
+                target.read(_script(_SEND, source), take, limit_s=limit_s)
+            _require_same(target, source, partial, content)
             partial.replace(destination)
     except OSError as error:
         raise LinkError(f"{_named(destination)}: cannot be written ({error.strerror or error})") from error
@@ -135,23 +120,23 @@ def _up_to(size_bytes: int, sink: IO[bytes], named: str) -> Take:
     return take
 
 
-def _described(carrier: Carrier, path: str, limit_s: float, size: int | None = None) -> _Content | None:
+def _described(target: Target, path: str, limit_s: float, size: int | None = None) -> _Content | None:
     """Return what a file there holds; None where there is none, or none of that size."""
-    told = carrier.run(_script(_DESCRIBE, path, "" if size is None else str(size)), limit_s=limit_s)
+    told = target.run(_script(_DESCRIBE, path, "" if size is None else str(size)), limit_s=limit_s)
     if told.status == _OTHER:
         return None
     parts = told.text.split()
     if told.status or len(parts) != 2:
-        raise LinkError(f"{carrier.text}: {_named(path)}: {told.last_words}")
+        raise LinkError(f"{target.text}: {_named(path)}: {told.last_words}")
     return _Content(int(parts[0]), parts[1])
 
 
-def _require_same(carrier: Carrier, source: str, arrived: Path, expected: _Content) -> None:
+def _require_same(target: Target, source: str, arrived: Path, expected: _Content) -> None:
     with arrived.open("rb") as stream:
         seen = _content(stream)
     if seen != expected:
         raise LinkError(
-            f"{carrier.text}: {_named(source)} was not got: {seen.size_bytes} of {expected.size_bytes} bytes arrived, "
+            f"{target.text}: {_named(source)} was not got: {seen.size_bytes} of {expected.size_bytes} bytes arrived, "
             "or it changed meanwhile; run it again"
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import selectors
 import subprocess
@@ -29,7 +30,9 @@ class Exchange:
     Its input stays open until it has ended: the end of the input is what tells a device that nobody waits any more.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], source: IO[bytes], size_bytes: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], source: IO[bytes], size_bytes: int, *, patience_s: float | None = None
+    ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -37,14 +40,15 @@ class Exchange:
         self._pipes = (process.stdin, process.stdout, process.stderr)
         self._source = source
         self._left_bytes = size_bytes
+        self._patience_s = _PATIENCE_S if patience_s is None else patience_s
         self._unsent = b""
         self._errors = bytearray()
 
-    def carry(self, take: Take, limit_s: float) -> bytes:
+    def carry(self, take: Take, limit_s: float, *, silence_limit_s: float = math.inf) -> bytes:
         """Send so many bytes of the source, give the output on, and return the last of the errors.
 
-        Whatever `take` raises ends the process. Raises `TimeoutError` past the limit, `OSError` where the source cannot
-        be read or has become shorter.
+        Whatever `take` raises ends the process. Raises `TimeoutError` past the limit, and where nothing passes for
+        longer than that of silence; `OSError` where the source cannot be read or has become shorter.
         """
         end = time.monotonic() + limit_s
         try:
@@ -52,7 +56,7 @@ class Exchange:
                 if self._left_bytes:
                     os.set_blocking(self._pipes[0].fileno(), False)
                     selector.register(self._pipes[0], selectors.EVENT_WRITE, self._send)
-                _pass_until(selector, end)
+                _pass_until(selector, end, silence_limit_s)
             self._await(end)
         finally:
             self._hang_up()
@@ -106,17 +110,17 @@ class Exchange:
                 pipe.close()
 
     def _drain(self) -> None:
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + self._patience_s
         with contextlib.suppress(TimeoutError), self._selected(lambda chunk: None) as selector:
             _pass_until(selector, end)
             self._await(end)
 
 
-def _pass_until(selector: selectors.BaseSelector, end: float) -> None:
+def _pass_until(selector: selectors.BaseSelector, end: float, silence_limit_s: float = math.inf) -> None:
     """Serve the pipes until the output and the errors have ended."""
     while any(key.events == selectors.EVENT_READ for key in selector.get_map().values()):
-        ready = selector.select(max(0.0, end - time.monotonic()))
-        if time.monotonic() >= end:
+        ready = selector.select(max(0.0, min(end - time.monotonic(), silence_limit_s)))
+        if not ready or time.monotonic() >= end:
             raise TimeoutError
         for key, _ in ready:
             if not key.data(key.fileobj):

@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 
 from perfsuite.device.target import copying
 from perfsuite.device.target.exchange import Exchange, Take
-from perfsuite.device.target.link import Link
-from perfsuite.device.target.protocol import COMMAND_LIMIT_S, Completed
+from perfsuite.device.target.protocol import COMMAND_LIMIT_S, Completed, Link
 from perfsuite.device.target.shell import run_script, start_script
 from perfsuite.errors import LinkError, MeasurementError
 
@@ -33,15 +32,15 @@ _ENDED_STATUSES = (124, 137)
 _LINKS: WeakKeyDictionary[subprocess.Popen[bytes], Link] = WeakKeyDictionary()
 
 
-class ShellTarget:
-    """Runs commands and copies files over a link; implements `Target`."""
+class Target:
+    """A way to a device. Arguments, paths and variables may hold any character but NUL; they arrive unchanged."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     @property
     def text(self) -> str:
-        """The way in words for messages."""
+        """The way in words for messages, such as ``ssh root@board:2222``."""
         return self._link.text
 
     def run(
@@ -52,7 +51,12 @@ class ShellTarget:
         stdin: bytes = b"",
         limit_s: float = COMMAND_LIMIT_S,
     ) -> Completed:
-        """Run a command there and wait for it, as `Target.run`."""
+        """Run a command there and wait for it; past the limit, or when the wait is interrupted, it is ended there, too.
+
+        A command that fails is no error: its status says so. ``~/`` at the beginning of the first word is the home
+        there. Raises `LinkError` where the device cannot be reached or the link is lost, `MeasurementError` past the
+        limit, or beyond 16 MiB of output; of the errors the last MiB is kept.
+        """
         return self._run(command, environment or {}, io.BytesIO(stdin), len(stdin), limit_s)
 
     def run_with_file(self, command: Sequence[str], source: IO[bytes], *, limit_s: float) -> Completed:
@@ -85,7 +89,7 @@ class ShellTarget:
         limit_s: float,
     ) -> Completed:
         """Run a command, give its output on, and return how it ended, without the output."""
-        mark = _new_mark()
+        mark = f"perfsuite-ended-{secrets.token_hex(8)}"
         since = time.monotonic()
         process = self._popen(run_script(command, environment, limit_s, mark, sent[1]))
         try:
@@ -110,7 +114,11 @@ class ShellTarget:
         )
 
     def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a command there with pipes, as `Target.start`."""
+        """Start a command there, with pipes for its input, output and errors.
+
+        It is out of reach of a Ctrl-C here. What is started has to end by itself when its input ends: that is all that
+        it sees of a lost link.
+        """
         return self._popen(start_script(command, environment or {}))
 
     def read(self, command: Sequence[str], take: Take, *, limit_s: float) -> None:
@@ -120,15 +128,18 @@ class ShellTarget:
             raise LinkError(f"{self.text}: {completed.last_words}")
 
     def put(self, source: Path, destination: str, *, limit_s: float = copying.COPY_LIMIT_S) -> None:
-        """Copy a file there, as `Target.put`."""
+        """Copy a file there, whole or not at all; folders are made. What is there with the same content stays.
+
+        Raises `LinkError` as `run` does, and where it does not arrive whole (a full disk, with the device's own words).
+        """
         copying.put(self, source, destination, limit_s)
 
     def get(self, source: str, destination: Path, *, limit_s: float = copying.COPY_LIMIT_S) -> None:
-        """Copy a file from there, as `Target.get`."""
+        """Copy a file from there, whole or not at all; as `put`."""
         copying.get(self, source, destination, limit_s)
 
     def link_complaint(self, errors: bytes) -> str:
-        """Say in one line why the link ended, as `Target.link_complaint`."""
+        """Say in one line why the link ended, from what a started command left in its errors."""
         return self._link.complaint(errors.decode("utf-8", "replace"))
 
     def close(self) -> None:
@@ -145,7 +156,3 @@ class ShellTarget:
         )
         _LINKS[process] = self._link
         return process
-
-
-def _new_mark() -> str:
-    return f"perfsuite-ended-{secrets.token_hex(8)}"

@@ -141,18 +141,14 @@ def _pattern(text: str) -> str:
 
 
 def _new_folder() -> WorkFolder:
+    usual = tempfile.gettempdir()
     try:
-        return new_work_folder(_short_folder())
+        return new_work_folder(usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
     except OSError as error:
         raise LinkError(
             f"no folder for ssh's shared connection can be made ({error.strerror or error}: {error.filename}); "
             "let TMPDIR name a folder that you can write to"
         ) from error
-
-
-def _short_folder() -> str:
-    named = tempfile.gettempdir()
-    return named if len(named) <= _LONGEST_FOLDER else "/tmp"
 
 
 def _end_master(settings: Sequence[str], folder: WorkFolder) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
-from perfsuite.device.target.protocol import Target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.device.target.words import last_line
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
 from perfsuite.measure.board.hello import PING_S, SILENCE_LIMIT_S, Hello, refusal

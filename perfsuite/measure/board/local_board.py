@@ -66,11 +66,9 @@ class LocalBoard:
 
     def covariates(self) -> Mapping[str, float | None]:
         """Return load, clock, temperature, battery and power as they are now."""
-        from perfsuite.device.covariates import device_covariates
-        from perfsuite.device.stability.state import read_state  # only whoever measures needs it
+        from perfsuite.device.covariates import device_covariates  # only whoever measures needs it
 
-        conditions = self.conditions
-        return device_covariates(read_state(zones=conditions.thermal_zones, processors=conditions.processors))
+        return device_covariates(zones=self.conditions.thermal_zones, processors=self.conditions.processors)
 
     def competition(self) -> Competition:
         """Look for half a second at who else uses the processors."""

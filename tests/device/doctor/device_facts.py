@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from perfsuite.device.conditions import Conditions
+from perfsuite.device.doctor.examination import examine
 from perfsuite.device.doctor.facts import Facts, SuiteState
 from perfsuite.device.doctor.finding import Finding
-from perfsuite.device.probe.readings import Readings, read_lines
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.setup.installed import Installed
+
+from ..probe.device_trees import readings
 
 INSTALLED = Installed(
     suite_version="0.1.0",
@@ -36,11 +38,6 @@ STATE = SuiteState(
 )
 
 
-def readings(*lines: str) -> Readings:
-    """Return readings of lines ``name = text``."""
-    return read_lines("\n".join("\t".join(line.split(" = ", 1)) for line in lines))
-
-
 def facts(*lines: str, conditions: Conditions | None = None, profile: Any = None, **changed: Any) -> Facts:
     """Return the facts of a device called ``bench`` that says these lines."""
     bench = replace(
@@ -63,7 +60,12 @@ def facts(*lines: str, conditions: Conditions | None = None, profile: Any = None
     return Facts(**{**usual, **changed})
 
 
-def told(findings: Any) -> list[tuple[str, str]]:
-    """Return what each finding is about, and how bad it is."""
-    found: list[Finding] = list(findings)
-    return [(each.what, each.grade.value) for each in found]
+def found(what: str, *lines: str, **changed: Any) -> Finding:
+    """Return what a check of that name finds in the facts."""
+    (finding,) = (each for each in examine(facts(*lines, **changed)) if each.what == what)
+    return finding
+
+
+def grades(*lines: str, **changed: Any) -> dict[str, str]:
+    """Return how bad each finding is, by what it is about."""
+    return {each.what: each.grade.value for each in examine(facts(*lines, **changed))}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from perfsuite.device.conditions import Conditions
-from perfsuite.device.doctor.clock_checks import check_bounds, check_governor, check_gpu_governor
 
-from .device_facts import facts, told
+from .device_facts import found, grades
 
 POLICY = "/sys/devices/system/cpu/cpufreq/policy0"
 CLOCKED = (
@@ -22,46 +21,48 @@ STEADY = Conditions(governor="performance")
 
 def test_a_governor_that_may_be_set_is_in_order() -> None:
     """The run sets it; what is set now does not matter."""
-    assert told(check_governor(facts(*CLOCKED, SETTABLE, conditions=STEADY))) == [("governor", "ok")]
+    assert grades(*CLOCKED, SETTABLE, conditions=STEADY)["governor"] == "ok"
 
 
 def test_a_governor_that_may_not_be_set_comes_with_the_commands() -> None:
     """The line has the command for once, and the rule for good."""
-    (found,) = check_governor(facts(*CLOCKED, conditions=STEADY))
-    assert found.grade.value == "warn"
-    assert "which pi may not set" in found.seen
-    assert "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor" in found.mend
-    assert "/etc/udev/rules.d/60-perfsuite.rules" in found.mend
+    finding = found("governor", *CLOCKED, conditions=STEADY)
+    assert finding.grade.value == "warn"
+    assert "which pi may not set" in finding.seen
+    assert "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor" in finding.mend
+    assert "/etc/udev/rules.d/60-perfsuite.rules" in finding.mend
 
 
 def test_a_governor_that_is_not_offered_fails() -> None:
     """No run could hold what the profile asks for."""
-    (found,) = check_governor(facts(*CLOCKED, conditions=Conditions(governor="userspace")))
-    assert found.grade.value == "fail"
-    assert "offered are schedutil, performance" in found.seen
+    finding = found("governor", *CLOCKED, conditions=Conditions(governor="userspace"))
+    assert finding.grade.value == "fail"
+    assert "offered are schedutil, performance" in finding.seen
 
 
 def test_a_machine_without_clocks_is_told() -> None:
     """A virtual machine has no governor; that is bad only where one is asked for."""
     virtual = "/sys/devices/system/cpu/online = 0-1"
-    assert told(check_governor(facts(virtual))) == [("governor", "ok")]
-    assert told(check_governor(facts(virtual, conditions=STEADY))) == [("governor", "warn")]
-    assert told(check_governor(facts(*CLOCKED))) == [("governor", "warn")]
+    assert grades(virtual)["governor"] == "ok"
+    assert grades(virtual, conditions=STEADY)["governor"] == "warn"
+    assert grades(*CLOCKED)["governor"] == "warn"
 
 
 def test_bounds_below_what_processors_can_do_are_told() -> None:
     """Heat and users lower the upper bound; the command restores it."""
-    assert told(check_bounds(facts(*CLOCKED))) == [("clocks", "ok")]
+    assert grades(*CLOCKED)["clocks"] == "ok"
     lowered = [line.replace("scaling_max_freq = 2400000", "scaling_max_freq = 1200000") for line in CLOCKED]
-    (found,) = check_bounds(facts(*lowered))
-    assert (found.grade.value, found.seen) == ("warn", "processors from 0 on are bound to 1.20 GHz, they can 2.40")
-    assert f"echo 2400000 | sudo tee {POLICY}/scaling_max_freq" in found.mend
+    finding = found("clocks", *lowered)
+    assert (finding.grade.value, finding.seen) == ("warn", "processors from 0 on are bound to 1.20 GHz, they can 2.40")
+    assert f"echo 2400000 | sudo tee {POLICY}/scaling_max_freq" in finding.mend
 
 
 def test_boost_is_told_with_the_way_to_turn_it_off() -> None:
     """A clock above the sustained one depends on heat."""
-    (found,) = check_bounds(facts("/sys/devices/system/cpu/cpufreq/boost = 1"))
-    assert (found.what, found.grade.value) == ("boost", "warn")
+    for path, is_on, off in (("cpufreq/boost", 1, 0), ("intel_pstate/no_turbo", 0, 1)):
+        finding = found("boost", f"/sys/devices/system/cpu/{path} = {is_on}")
+        assert (finding.grade.value, finding.mend) == ("warn", f"echo {off} | sudo tee /sys/devices/system/cpu/{path}")
+        assert "boost" not in grades(f"/sys/devices/system/cpu/{path} = {off}")
 
 
 def test_the_gpus_governor_is_looked_at_where_it_is_asked_for() -> None:
@@ -69,9 +70,11 @@ def test_the_gpus_governor_is_looked_at_where_it_is_asked_for() -> None:
     gpu = "/sys/class/devfreq/3d00000.gpu"
     lines = (f"{gpu}/governor = simple_ondemand", f"{gpu}/available_governors = performance simple_ondemand")
     asked = Conditions(gpu_governor="performance")
-    assert told(check_gpu_governor(facts(*lines))) == []
-    assert told(check_gpu_governor(facts(conditions=asked))) == [("GPU's governor", "warn")]
-    assert told(check_gpu_governor(facts(*lines, conditions=asked))) == [("GPU's governor", "warn")]
-    assert told(check_gpu_governor(facts(*lines, f"writable = {gpu}/governor", conditions=asked))) == [
-        ("GPU's governor", "ok")
-    ]
+    assert "GPU's governor" not in grades(*lines)
+    assert grades(conditions=asked)["GPU's governor"] == "warn"
+    assert grades(*lines, f"writable = {gpu}/governor", conditions=asked)["GPU's governor"] == "ok"
+    kept = found("GPU's governor", *lines, conditions=asked)
+    assert (kept.grade.value, kept.mend) == ("warn", f"echo performance | sudo tee {gpu}/governor")
+    other = found("GPU's governor", *lines, conditions=Conditions(gpu_governor="userspace"))
+    assert other.grade.value == "fail"
+    assert other.seen.endswith("offered are performance, simple_ondemand")

@@ -2,73 +2,71 @@
 
 from __future__ import annotations
 
-from perfsuite.device.conditions import Conditions
-from perfsuite.device.doctor.rest_checks import (
-    check_battery,
-    check_heat,
-    check_load,
-    check_memory,
-    check_throttling,
-)
+import pytest
 
-from .device_facts import facts, told
+from perfsuite.device.conditions import Conditions
+
+from .device_facts import found, grades
 
 ZONE = "/sys/class/thermal/thermal_zone0"
 WARM = (f"{ZONE}/type = cpu-thermal", f"{ZONE}/temp = 61000")
+COOLER = "/sys/class/thermal/cooling_device1"
+BATTERY = "/sys/class/power_supply/battery"
 
 
 def test_a_hot_device_is_told_beside_its_gate() -> None:
     """A run would wait for it to cool."""
-    (found,) = check_heat(facts(*WARM, conditions=Conditions(start_below_celsius=55.0)))
-    assert (found.grade.value, found.seen) == ("warn", "61 degrees (cpu-thermal), a run begins below 55")
-    assert told(check_heat(facts(*WARM))) == [("temperature", "ok")]
+    finding = found("temperature", *WARM, conditions=Conditions(start_below_celsius=55.0))
+    assert (finding.grade.value, finding.seen) == ("warn", "61 degrees (cpu-thermal), a run begins below 55")
+    assert grades(*WARM)["temperature"] == "ok"
 
 
 def test_a_gate_over_zones_that_are_not_there_is_told() -> None:
     """A misspelt zone would let every run begin."""
     conditions = Conditions(start_below_celsius=55.0, thermal_zones=("soc-thermal",))
-    (found,) = check_heat(facts(*WARM, conditions=conditions))
-    assert found.grade.value == "warn"
-    assert "none of soc-thermal can be read" in found.seen
+    finding = found("temperature", *WARM, conditions=conditions)
+    assert finding.grade.value == "warn"
+    assert "none of soc-thermal can be read" in finding.seen
 
 
-def test_throttling_is_told_by_firmware_cooling_and_android() -> None:
+@pytest.mark.parametrize(
+    ("lines", "grade"),
+    [
+        ((), "ok"),
+        (("throttled = throttled=0x50004",), "warn"),
+        ((f"{COOLER}/type = cpufreq-cpu4", f"{COOLER}/cur_state = 3", f"{COOLER}/max_state = 11"), "warn"),
+        (("thermal_status = Thermal Status: 2",), "warn"),
+        ((f"{COOLER}/type = pwm-fan", f"{COOLER}/cur_state = 3", "throttled = throttled=0x50000"), "ok"),
+    ],
+)
+def test_throttling_is_told_by_firmware_cooling_and_android(lines: tuple[str, ...], grade: str) -> None:
     """Each says it in its own way; what is cool says nothing."""
-    cooler = "/sys/class/thermal/cooling_device1"
-    assert told(check_throttling(facts())) == [("throttling", "ok")]
-    for lines in (
-        ("throttled = throttled=0x50004",),
-        (f"{cooler}/type = cpufreq-cpu4", f"{cooler}/cur_state = 3", f"{cooler}/max_state = 11"),
-        ("thermal_status = Thermal Status: 2",),
-    ):
-        assert told(check_throttling(facts(*lines))) == [("throttling", "warn")]
-    fan = (f"{cooler}/type = pwm-fan", f"{cooler}/cur_state = 3", "throttled = throttled=0x50000")
-    assert told(check_throttling(facts(*fan))) == [("throttling", "ok")]
+    assert grades(*lines)["throttling"] == grade
 
 
 def test_a_drained_battery_fails_below_the_profiles_least_charge() -> None:
     """Phones save power when little is left; a charger mends that."""
-    bat = "/sys/class/power_supply/battery"
-    lines = (f"{bat}/type = Battery", f"{bat}/status = Discharging", f"{bat}/capacity = 20")
-    assert told(check_battery(facts(*lines, conditions=Conditions(least_battery_ratio=0.3)))) == [("battery", "fail")]
-    assert told(check_battery(facts(*lines))) == [("battery", "warn")]
-    assert told(check_battery(facts(lines[0], f"{bat}/status = Charging"))) == [("battery", "ok")]
-    assert told(check_battery(facts())) == []
+    lines = (f"{BATTERY}/type = Battery", f"{BATTERY}/status = Discharging", f"{BATTERY}/capacity = 20")
+    assert grades(*lines, conditions=Conditions(least_battery_ratio=0.3))["battery"] == "fail"
+    assert grades(*lines)["battery"] == "warn"
+    assert grades(lines[0], f"{BATTERY}/status = Charging")["battery"] == "ok"
+    assert "battery" not in grades()
 
 
 def test_the_default_model_has_to_fit_into_what_is_free() -> None:
     """Weights, a third more, and the program itself."""
-    assert told(check_memory(facts("/proc/meminfo = MemAvailable: 4000000 kB"))) == [("memory", "ok")]
-    assert told(check_memory(facts("/proc/meminfo = MemAvailable: 1000000 kB"))) == [("memory", "fail")]
+    assert grades("/proc/meminfo = MemAvailable: 4000000 kB")["memory"] == "ok"
+    assert grades("/proc/meminfo = MemAvailable: 1000000 kB")["memory"] == "fail"
+    assert "memory" not in grades()
 
 
 def test_used_swap_is_told_with_where_it_is() -> None:
     """zram is swap, too."""
-    lines = ("MemAvailable: 4000000 kB", "SwapTotal: 1000000 kB", "SwapFree: 500000 kB")
+    lines = ("/proc/meminfo = SwapTotal: 1000000 kB", "/proc/meminfo = SwapFree: 500000 kB")
     swaps = ("/proc/swaps = Filename Type Size Used Priority", "/proc/swaps = /dev/zram0 partition 1000000 500000 100")
-    found = list(check_memory(facts(*(f"/proc/meminfo = {line}" for line in lines), *swaps)))
-    assert told(found) == [("memory", "ok"), ("swap", "warn")]
-    assert "(/dev/zram0)" in found[1].seen
+    finding = found("swap", *lines, *swaps)
+    assert (finding.grade.value, "(/dev/zram0)" in finding.seen) == ("warn", True)
+    assert "swap" not in grades(lines[0], "/proc/meminfo = SwapFree: 990000 kB", *swaps)
 
 
 def test_load_is_told_with_the_programs_that_cause_it() -> None:
@@ -81,8 +79,8 @@ def test_load_is_told_with_the_programs_that_cause_it() -> None:
         "process_ticks2 = 7 (odd) name) R 1 7 7 0 -1 0 0 0 0 0 595 0 0 0",
         "process_ticks2 = nonsense",
     )
-    load, steal = check_load(facts(*lines))
+    load = found("load", *lines)
     assert (load.grade.value, load.seen) == ("warn", "50% of the processors busy (odd) name 95% of one)")
     assert load.mend.startswith("end it: kill 7;")
-    assert (steal.what, steal.seen) == ("steal", "5.0% of the time was the hypervisor's")
-    assert told(check_load(facts())) == []
+    assert found("steal", *lines).seen == "5.0% of the time was the hypervisor's"
+    assert not {"load", "steal"} & set(grades())

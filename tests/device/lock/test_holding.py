@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.lock import break_lock, hold_lock, lock_state, taking
+from perfsuite.device.lock import break_lock, hold_lock, lock_state
 from perfsuite.device.lock.owner import LockOwner
 from perfsuite.device.lock.place import PlacedLock, place_lock
 from perfsuite.device.lock.reading import LOCK_NAME
@@ -60,6 +60,22 @@ def earlier_boot(folder: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "boot_id": "another"}))
 
 
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Two folders in which the lock of this machine can lie."""
+    both = tmp_path / "first", tmp_path / "second"
+    for each in both:
+        each.mkdir()
+    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: both)
+    return both
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    """End a process as nothing can that it hears of."""
+    process.kill()
+    process.wait()
+
+
 def test_nobody_has_a_fresh_device(tmp_path: Path) -> None:
     """Where there is no lock, there is no state and nothing to break."""
     assert lock_state(tmp_path) is None
@@ -86,8 +102,7 @@ def test_a_second_run_is_refused_with_the_first_named(tmp_path: Path) -> None:
 def test_a_killed_holder_is_told_and_not_broken(tmp_path: Path) -> None:
     """After kill -9 the lock stays; the line says at once that the process is gone, and how to break the lock."""
     with held_by(tmp_path, "anna") as process:
-        process.kill()
-        process.wait()
+        killed(process)
         line = refusal(tmp_path, wait_s=60.0)
         assert broken(tmp_path).holder is Holder.GONE
     assert f"its process {process.pid} is gone, crashed or killed" in line
@@ -166,8 +181,7 @@ def test_an_inner_process_notices_that_the_lock_is_lost(tmp_path: Path, is_broke
     with held_by(tmp_path, "anna") as process, hold_lock(owner_called("anna"), folder=tmp_path, beat_s=0.02) as nested:
         time.sleep(0.1)
         assert not nested.is_lost
-        process.kill()
-        process.wait()
+        killed(process)
         if is_broken:
             assert break_lock(tmp_path, force=True) is not None
         until = time.monotonic() + 10
@@ -179,8 +193,7 @@ def test_an_inner_process_notices_that_the_lock_is_lost(tmp_path: Path, is_broke
 def test_a_run_takes_over_from_its_own_crashed_process(tmp_path: Path) -> None:
     """An agent that is started again for the same run gets the lock that its predecessor left."""
     with held_by(tmp_path, "anna") as process:
-        process.kill()
-        process.wait()
+        killed(process)
         with hold_lock(owner_called("anna"), folder=tmp_path) as held:
             assert not held.is_nested
             assert len(held.notes) == 1
@@ -243,11 +256,9 @@ def test_a_step_of_the_clock_makes_no_lock_stale(tmp_path: Path, monkeypatch: py
     assert (state.held_s or 0.0) < 60.0
 
 
-def test_a_lock_in_any_folder_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_in_any_folder_counts(folders: tuple[Path, Path]) -> None:
     """Somebody who may not write to the first folder has the lock in the second, and is seen there."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir(), second.mkdir()
-    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (first, second))
+    first, second = folders
     with held_by(second, "anna"), pytest.raises(LockedError, match="held by anna"), hold_lock(owner_called("ben")):
         pass
     assert list(first.iterdir()) == []
@@ -264,7 +275,7 @@ def test_two_who_begin_in_different_folders_never_both_have_it(tmp_path: Path, m
         time.sleep(0.001)  # so that both have seen that there is none
         return place_lock(folder, owner)
 
-    monkeypatch.setattr(taking, "place_lock", slowly_placed)
+    monkeypatch.setattr("perfsuite.device.lock.taking.place_lock", slowly_placed)
     inside: list[str] = []
     most: list[int] = []
 
@@ -315,38 +326,32 @@ def test_a_forked_child_does_not_give_the_lock_back(tmp_path: Path) -> None:
     assert not (tmp_path / "other" / LOCK_NAME).exists()
 
 
-def test_another_accounts_lock_is_not_this_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names this run in a lock of its own shares nothing with it: while it runs, it is waited for."""
-    with held_by(tmp_path, "anna"):
-        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(LockedError, match="held by anna"), hold_lock(owner_called("anna"), folder=tmp_path):
-            pass
-
-
-def test_another_accounts_crashed_process_is_not_this_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its lock is explained and left."""
+@pytest.mark.parametrize("is_crashed", [False, True])
+def test_another_accounts_lock_is_not_this_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_crashed: bool
+) -> None:
+    """Whoever names this run in a lock of its own shares nothing with it, and nothing of it is taken over."""
     with held_by(tmp_path, "anna") as process:
-        process.kill()
-        process.wait()
+        if is_crashed:
+            killed(process)
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        with pytest.raises(LockedError, match="is gone"), hold_lock(owner_called("anna"), folder=tmp_path):
+        told = "held by anna.* is gone" if is_crashed else "held by anna"
+        with pytest.raises(LockedError, match=told), hold_lock(owner_called("anna"), folder=tmp_path):
             pass
 
 
 def test_what_another_account_left_before_the_boot_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it cannot be removed, the next folder has the lock; without one the line says who may remove it."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir(), second.mkdir()
-    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (first, second))
+    first, second = folders
 
     def refused(folder: Path, seen: LockState) -> bool:
         raise LockedError(f"{seen.path}: belongs to the account root of the device; remove it as that account")
 
     with held_by(first, "anna"):
         earlier_boot(first)
-        monkeypatch.setattr(taking, "remove_lock", refused)
+        monkeypatch.setattr("perfsuite.device.lock.taking.remove_lock", refused)
         with hold_lock(owner_called("ben")):
             assert user_of(second) == "ben"
             with pytest.raises(LockedError, match="held by ben"), hold_lock(owner_called("carl")):
@@ -362,7 +367,7 @@ def test_what_comes_between_placing_and_noting_leaves_no_lock(tmp_path: Path, mo
         assert place_lock(folder, owner) is not None
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(taking, "place_lock", interrupted)
+    monkeypatch.setattr("perfsuite.device.lock.taking.place_lock", interrupted)
     with pytest.raises(KeyboardInterrupt), hold_lock(owner_called("anna"), folder=tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -375,7 +380,7 @@ def test_an_interrupted_inner_lock_leaves_the_outer_one(tmp_path: Path, monkeypa
         raise KeyboardInterrupt
 
     with hold_lock(owner_called("anna"), folder=tmp_path):
-        monkeypatch.setattr(taking, "_is_shared", interrupted)
+        monkeypatch.setattr("perfsuite.device.lock.taking._is_shared", interrupted)
         with pytest.raises(KeyboardInterrupt), hold_lock(owner_called("anna"), folder=tmp_path):
             pass
         assert user_of(tmp_path) == "anna"

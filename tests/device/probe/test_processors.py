@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.device.probe.processors import big_processors, clusters, processor_list
 
-from .device_trees import lay_out, readings, surveyed
+from .device_trees import readings, surveyed
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,7 @@ from .device_trees import lay_out, readings, surveyed
 )
 def test_the_fast_processors_of_four_boards(tree: str, big: tuple[int, ...], tmp_path: Path) -> None:
     """Small processors are left out; where all are alike, none is named."""
-    lay_out(tree, tmp_path)
-    assert big_processors(clusters(surveyed(tmp_path))) == big
+    assert big_processors(clusters(surveyed(tree, tmp_path))) == big
 
 
 def test_capacities_tell_more_than_clocks() -> None:

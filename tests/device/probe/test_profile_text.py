@@ -11,7 +11,7 @@ from perfsuite.device.probe.readings import Readings
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.reach import Reach
 
-from .device_trees import lay_out, readings, surveyed
+from .device_trees import readings, surveyed
 
 REACH = Reach(way="ssh", address="pi@board", port=2222)
 
@@ -25,8 +25,7 @@ def read_back(told: Readings, folder: Path, reach: Reach = REACH) -> Profile:
 @pytest.mark.parametrize("tree", ["rubikpi", "orangepi5", "raspberrypi5", "pixel8pro"])
 def test_what_four_boards_say_becomes_a_profile(tree: str, tmp_path: Path) -> None:
     """The way to the board, its governor and its processors are in the profile that is read."""
-    lay_out(tree, tmp_path)
-    told = surveyed(tmp_path)
+    told = surveyed(tree, tmp_path)
     profile = read_back(told, tmp_path)
     assert (profile.reach.way, profile.reach.address, profile.reach.port) == ("ssh", "pi@board", 2222)
     assert profile.conditions.governor == "performance"

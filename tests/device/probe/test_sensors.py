@@ -6,13 +6,12 @@ from pathlib import Path
 
 from perfsuite.device.probe.sensors import battery, gpu_clocks, power_sensors, zones
 
-from .device_trees import lay_out, readings, surveyed
+from .device_trees import readings, surveyed
 
 
 def test_zones_that_hold_no_temperature_are_none(tmp_path: Path) -> None:
     """Flags, counters, empty files and what is below any room are not believed."""
-    lay_out("pixel8pro", tmp_path)
-    found = {each.type: each.celsius for each in zones(surveyed(tmp_path))}
+    found = {each.type: each.celsius for each in zones(surveyed("pixel8pro", tmp_path))}
     assert found["BIG"] == 58.0
     assert found["soc"] is None
     assert found["batt_therm_sidekey"] is None
@@ -57,8 +56,7 @@ def test_a_battery_is_found_in_files_and_in_androids_words() -> None:
 
 def test_gpus_are_told_from_memory_and_other_engines(tmp_path: Path) -> None:
     """Of several controls of clocks, the GPU's has its name."""
-    lay_out("orangepi5", tmp_path)
-    assert [each.name for each in gpu_clocks(surveyed(tmp_path))] == ["fb000000.gpu"]
+    assert [each.name for each in gpu_clocks(surveyed("orangepi5", tmp_path))] == ["fb000000.gpu"]
 
 
 def test_power_is_read_directly_or_as_voltage_and_current() -> None:

@@ -14,7 +14,8 @@ from perfsuite.device.probe.survey import folder_there, take_survey
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
 
-from .device_trees import lay_out, readings
+from ...sys_trees import plant
+from .device_trees import readings
 
 SCRIPT = Path(__file__).resolve().parents[3] / "perfsuite" / "device" / "probe" / "survey.sh"
 
@@ -35,7 +36,7 @@ def test_every_shell_reads_the_same_tree(shell: list[str], tmp_path: Path) -> No
     """Shells of Debian, Android and small boards print the same lines of files."""
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
-    lay_out("rubikpi", tmp_path)
+    plant("rubikpi", tmp_path)
     read = []
     for command in (["sh"], shell):
         done = subprocess.run(

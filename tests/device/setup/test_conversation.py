@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,24 +15,34 @@ from perfsuite.errors import LinkError
 
 def test_events_are_read_among_other_lines() -> None:
     """What a login or a compiler prints beside them is passed over."""
-    script = "echo hello; echo '{\"step\": 1}'; echo '[1]'; echo '{\"done\": 2}'"
-    assert list(converse(open_target(Reach()), ["sh", "-c", script])) == [{"step": 1}, {"done": 2}]
+    script = "echo hello; printf '{\"step\"'; sleep 0.1; echo ': 1}'; echo '[1]'; echo '{\"line\": 2}'; exit 1"
+    heard = list[dict[str, int]]()
+    assert converse(open_target(Reach()), ["sh", "-c", script], heard.append) is None
+    assert heard == [{"step": 1}, {"line": 2}]
 
 
-def test_silence_is_a_lost_link(tmp_path: Path) -> None:
+def test_a_program_that_is_killed_is_a_lost_link() -> None:
+    """Only its own ends, 0 and 1, are ends of a conversation."""
+    with pytest.raises(LinkError, match=r"local: the shell was ended from outside \(word\)"):
+        converse(open_target(Reach()), ["sh", "-c", "echo word >&2; kill -9 $$"], print)
+
+
+def test_silence_is_a_lost_link() -> None:
     """A program that says nothing is ended, and the line says for how long nothing was heard."""
     with pytest.raises(LinkError, match="heard nothing for 0 s"):
-        list(converse(open_target(Reach()), ["cat"], silence_limit_s=0.3))
+        converse(open_target(Reach()), ["cat"], print, silence_limit_s=0.3)
 
 
-def test_whoever_stops_listening_ends_the_program(tmp_path: Path) -> None:
-    """Ctrl-C closes the program's input, by which it ends."""
-    mark = tmp_path / "ended"
-    script = f"echo '{{\"step\": 1}}'; cat >/dev/null; touch '{mark}'"
-    events = converse(open_target(Reach()), ["sh", "-c", script])
-    assert next(events) == {"step": 1}
-    events.close()
-    deadline = time.monotonic() + 10
-    while not mark.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert mark.exists()
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_whoever_stops_listening_ends_the_program(tmp_path: Path, is_interrupted: bool) -> None:
+    """An answer that is enough, and Ctrl-C, close the program's input, by which it ends."""
+    script = f"echo '{{\"done\": 1}}'; cat >/dev/null; touch '{tmp_path}/ended'"
+
+    def hear(event: dict[str, int]) -> int:
+        if is_interrupted:
+            raise KeyboardInterrupt
+        return event["done"]
+
+    with pytest.raises(KeyboardInterrupt) if is_interrupted else nullcontext():
+        assert converse(open_target(Reach()), ["sh", "-c", script], hear) == 1
+    assert (tmp_path / "ended").exists()

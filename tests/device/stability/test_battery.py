@@ -10,7 +10,7 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.device.stability.battery import check_battery, read_battery
 from tests.sys_trees import UNREADABLE, plant, put
 
-BATTERY = "sys/class/power_supply/battery"
+SUPPLY = "sys/class/power_supply/battery"
 
 
 @pytest.fixture
@@ -59,14 +59,14 @@ def test_a_low_battery_is_a_problem(root: Path) -> None:
 @pytest.mark.parametrize(("status", "is_problem"), [("Charging", False), ("Full", False), ("Not charging", True)])
 def test_a_battery_that_is_charged_may_be_low(root: Path, status: str, is_problem: bool) -> None:
     """The charger keeps the device from slowing down."""
-    put(root, f"{BATTERY}/status", status)
+    put(root, f"{SUPPLY}/status", status)
     assert (check_battery(Conditions(least_battery_ratio=0.8), root)[1] is not None) == is_problem
 
 
 @pytest.mark.parametrize("capacity", ["-1", "101", "full", "", UNREADABLE, None])
 def test_a_charge_that_cannot_be_is_not_known(root: Path, capacity: str | Path | None) -> None:
     """It is told, and nothing is called too low."""
-    put(root, f"{BATTERY}/capacity", capacity)
+    put(root, f"{SUPPLY}/capacity", capacity)
     note, problem = check_battery(Conditions(least_battery_ratio=0.8), root)
     assert problem is None
     assert note is not None
@@ -75,7 +75,7 @@ def test_a_charge_that_cannot_be_is_not_known(root: Path, capacity: str | Path |
 
 def test_a_battery_without_a_status_is_neither(root: Path) -> None:
     """None is 'not known'."""
-    put(root, f"{BATTERY}/status", UNREADABLE)
+    put(root, f"{SUPPLY}/status", UNREADABLE)
     battery = read_battery(root)
     assert battery is not None
     assert battery.is_charging is None

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.stability.clock_rates import cpuinfo_mhz, find_policies, mean_mhz, rates_khz
+from perfsuite.device.stability.clock_rates import cpuinfo_mhz, find_policies, mean_mhz
 from tests.sys_trees import UNREADABLE, plant, put
 
 
 def mean(root: Path, *processors: int) -> float | None:
     """Return the mean rate of some processors."""
-    policies = find_policies(root, processors)
-    return mean_mhz(policies, rates_khz(policies), processors)
+    return mean_mhz([(each, each.khz()) for each in find_policies(root, processors)], processors)
 
 
 def test_the_mean_is_over_the_processors_used(tmp_path: Path) -> None:

@@ -40,40 +40,40 @@ def waited(root: Path, clock: Clock, limit_celsius: float | None = 50.0, **field
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def raspberry(tmp_path: Path) -> Path:
     """A Raspberry Pi at 52.35 °C."""
     return plant("raspberrypi5", tmp_path)
 
 
-def test_a_cool_device_begins_at_once(root: Path) -> None:
+def test_a_cool_device_begins_at_once(raspberry: Path) -> None:
     """There is nothing to wait for, and nothing to tell."""
     clock = Clock()
-    assert waited(root, clock, 52.4) == Cooled()
+    assert waited(raspberry, clock, 52.4) == Cooled()
     assert clock.n_sleeps == 0
 
 
-def test_without_a_limit_nothing_is_read(root: Path) -> None:
+def test_without_a_limit_nothing_is_read(raspberry: Path) -> None:
     """A profile that asks for nothing gets no note of sensors."""
-    put(root, ZONE, UNREADABLE)
-    assert waited(root, Clock(), None) == Cooled()
+    put(raspberry, ZONE, UNREADABLE)
+    assert waited(raspberry, Clock(), None) == Cooled()
 
 
-def test_it_waits_until_the_device_is_cool(root: Path) -> None:
+def test_it_waits_until_the_device_is_cool(raspberry: Path) -> None:
     """How long is told."""
-    clock = Clock(lambda passed_s: put(root, ZONE, str(52350 - int(passed_s) * 100)))
-    assert waited(root, clock) == Cooled(notes=("waited 25 s until cpu-thermal was at 49.9 °C, below 50 °C",))
+    clock = Clock(lambda passed_s: put(raspberry, ZONE, str(52350 - int(passed_s) * 100)))
+    assert waited(raspberry, clock) == Cooled(notes=("waited 25 s until cpu-thermal was at 49.9 °C, below 50 °C",))
 
 
-def test_a_limit_is_not_reached_by_being_equal(root: Path) -> None:
+def test_a_limit_is_not_reached_by_being_equal(raspberry: Path) -> None:
     """Below is below."""
-    put(root, ZONE, "50000")
-    assert waited(root, Clock(), cooling_limit_s=0.0).problem is not None
+    put(raspberry, ZONE, "50000")
+    assert waited(raspberry, Clock(), cooling_limit_s=0.0).problem is not None
 
 
-def test_a_device_that_stays_hot_is_a_problem_after_the_limit(root: Path) -> None:
+def test_a_device_that_stays_hot_is_a_problem_after_the_limit(raspberry: Path) -> None:
     """What is measured then is INVALID, with the zone, the temperature, and what to do."""
-    clock = Clock(lambda passed_s: put(root, ZONE, str(61000 + int(passed_s))))
-    found = waited(root, clock, cooling_limit_s=12.0)
+    clock = Clock(lambda passed_s: put(raspberry, ZONE, str(61000 + int(passed_s))))
+    found = waited(raspberry, clock, cooling_limit_s=12.0)
     assert clock.now_s == 1012.0
     assert found.problem == (
         "too hot to begin: cpu-thermal is at 61.0 °C after 12 s, not below 50 °C; "
@@ -81,34 +81,34 @@ def test_a_device_that_stays_hot_is_a_problem_after_the_limit(root: Path) -> Non
     )
 
 
-def test_a_zone_that_never_moves_is_suspected(root: Path) -> None:
+def test_a_zone_that_never_moves_is_suspected(raspberry: Path) -> None:
     """A stuck sensor cannot be told from a device that stays hot, but its user can be pointed at it."""
-    found = waited(root, Clock(), cooling_limit_s=60.0)
+    found = waited(raspberry, Clock(), cooling_limit_s=60.0)
     assert found.problem is not None
     assert "as a stuck sensor does: leave it out of thermal_zones" in found.problem
 
 
 def test_a_zone_that_reads_nonsense_is_left_out_and_told(tmp_path: Path) -> None:
     """The others decide."""
-    root = plant("rubikpi", tmp_path)
-    put(root, "sys/class/thermal/thermal_zone10/temp", "-274000")
-    found = waited(root, Clock(), 45.0)
+    raspberry = plant("rubikpi", tmp_path)
+    put(raspberry, "sys/class/thermal/thermal_zone10/temp", "-274000")
+    found = waited(raspberry, Clock(), 45.0)
     assert found == Cooled(notes=("thermal zones that read no sensible temperature are left out: cpu7-thermal",))
 
 
-def test_zones_that_are_not_there_are_told(root: Path) -> None:
+def test_zones_that_are_not_there_are_told(raspberry: Path) -> None:
     """A typing mistake in a profile is not silent."""
-    found = waited(root, Clock(), 60.0, thermal_zones=("cpu-thermal", "gpu-thermal"))
+    found = waited(raspberry, Clock(), 60.0, thermal_zones=("cpu-thermal", "gpu-thermal"))
     assert found == Cooled(notes=("no thermal zone is called gpu-thermal; the others count",))
 
 
 @pytest.mark.parametrize("reading", [UNREADABLE, "0", None])
-def test_zones_that_all_read_nonsense_are_told_and_gate_nothing(root: Path, reading: str | Path | None) -> None:
+def test_zones_that_all_read_nonsense_are_told_and_gate_nothing(raspberry: Path, reading: str | Path | None) -> None:
     """After three looks it is given up."""
-    put(root, ZONE, reading)
-    put(root, "sys/class/hwmon/hwmon0/temp1_input", "0")
+    put(raspberry, ZONE, reading)
+    put(raspberry, "sys/class/hwmon/hwmon0/temp1_input", "0")
     clock = Clock()
-    (note,) = waited(root, clock).notes
+    (note,) = waited(raspberry, clock).notes
     assert note.startswith("the temperature is not known (none of cpu-thermal reads a sensible one)")
     assert clock.n_sleeps == 2
 
@@ -122,10 +122,10 @@ def test_a_device_without_zones_is_told(tmp_path: Path) -> None:
     assert clock.n_sleeps == 0
 
 
-def test_a_sensor_that_is_busy_at_first_is_asked_again(root: Path) -> None:
+def test_a_sensor_that_is_busy_at_first_is_asked_again(raspberry: Path) -> None:
     """Some answer EAGAIN until they have measured."""
-    put(root, ZONE, "")
-    clock = Clock(lambda _: put(root, ZONE, "44000"))
-    assert waited(root, clock, thermal_zones=("cpu-thermal",)).notes == (
+    put(raspberry, ZONE, "")
+    clock = Clock(lambda _: put(raspberry, ZONE, "44000"))
+    assert waited(raspberry, clock, thermal_zones=("cpu-thermal",)).notes == (
         "waited 5 s until cpu-thermal was at 44.0 °C, below 50 °C",
     )

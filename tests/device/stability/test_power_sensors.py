@@ -1,4 +1,4 @@
-"""Which sensor is taken."""
+"""Which sensors of power a device has, and what they read."""
 
 from __future__ import annotations
 
@@ -6,35 +6,206 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.stability.power_sensors import find_power_sensors
-from tests.sys_trees import plant, put
+from perfsuite.device.stability.power_sensors import PowerSensor, find_power_sensors
+from tests.sys_trees import UNREADABLE, plant, put
+
+CHIP = "sys/class/hwmon/hwmon1"
+BATTERY = "sys/class/power_supply/battery"
+RAPL = "sys/class/powercap/intel-rapl"
+FULL_UJ = 262_143_328_850
+
+
+@pytest.fixture
+def jetson(tmp_path: Path) -> Path:
+    """A Jetson's INA3221: three channels with current and voltage; the fourth current is the sum of some of them."""
+    put(tmp_path, f"{CHIP}/name", "ina3221")
+    channels = [("VDD_CPU_GPU_CV", 400, 5000), ("VDD_IN", 1200, 5000), ("VDD_SOC", 300, 5000)]
+    for number, (label, milliamperes, millivolts) in enumerate(channels, 1):
+        put(tmp_path, f"{CHIP}/in{number}_label", label)
+        put(tmp_path, f"{CHIP}/curr{number}_input", str(milliamperes))
+        put(tmp_path, f"{CHIP}/in{number}_input", str(millivolts))
+    put(tmp_path, f"{CHIP}/curr4_input", "9999")
+    return tmp_path
+
+
+@pytest.fixture
+def phone(tmp_path: Path) -> Path:
+    """A phone that draws 0.8125 A at 3.998 V."""
+    return plant("pixel8pro", tmp_path)
+
+
+@pytest.fixture
+def pc(tmp_path: Path) -> Path:
+    """A machine of two packages, each with a part of its own."""
+    for number in (0, 1):
+        put(tmp_path, f"{RAPL}:{number}/name", f"package-{number}")
+        put(tmp_path, f"{RAPL}:{number}/energy_uj", "1000000")
+        put(tmp_path, f"{RAPL}:{number}/max_energy_range_uj", str(FULL_UJ))
+        put(tmp_path, f"{RAPL}:{number}:0/name", "core")
+        put(tmp_path, f"{RAPL}:{number}:0/energy_uj", "900000")
+    return tmp_path
+
+
+def watts(root: Path) -> dict[str, float | None]:
+    """Return what each sensor reads, by its name."""
+    return {each.name: each.read().watts for each in find_power_sensors(root)}
+
+
+def only(root: Path) -> PowerSensor:
+    """Return the one sensor that there is."""
+    (found,) = find_power_sensors(root)
+    return found
 
 
 @pytest.mark.parametrize(
-    ("board", "names"),
+    ("board", "expected"),
     [
-        ("rubikpi", []),
-        ("orangepi5", []),
-        ("raspberrypi5", ["vcgencmd pmic_read_adc"]),
-        ("pixel8pro", ["battery battery"]),
+        ("rubikpi", {}),
+        ("orangepi5", {}),
+        ("raspberrypi5", {"vcgencmd pmic_read_adc": pytest.approx(5.511)}),
+        ("pixel8pro", {"battery battery": pytest.approx(0.8125 * 3.998)}),
     ],
 )
-def test_the_sensors_of_a_board(tmp_path: Path, board: str, names: list[str]) -> None:
-    """Two of the four can be asked."""
-    assert [each.name for each in find_power_sensors(plant(board, tmp_path))] == names
+def test_the_sensors_of_a_board(tmp_path: Path, board: str, expected: dict[str, float]) -> None:
+    """Two of the four can be asked: the rails of a power chip are added, and a battery has current and voltage."""
+    assert watts(plant(board, tmp_path)) == expected
 
 
-def test_what_covers_most_comes_first(tmp_path: Path) -> None:
+def test_what_covers_most_comes_first(phone: Path) -> None:
     """The board's input comes before the battery, and a part comes last."""
-    root = plant("pixel8pro", tmp_path)
     for number, label in enumerate(("PPT", "VDD_IN"), 1):
-        put(root, f"sys/class/hwmon/hwmon0/power{number}_label", label)
-        put(root, f"sys/class/hwmon/hwmon0/power{number}_input", "5000000")
-    assert [each.name for each in find_power_sensors(root)] == ["hwmon0 VDD_IN", "battery battery", "hwmon0 PPT"]
+        put(phone, f"sys/class/hwmon/hwmon0/power{number}_label", label)
+        put(phone, f"sys/class/hwmon/hwmon0/power{number}_input", "5000000")
+    put(phone, f"{RAPL}:0/name", "package-0")
+    put(phone, f"{RAPL}:0/energy_uj", "0")
+    assert list(watts(phone)) == ["hwmon0 VDD_IN", "battery battery", "RAPL", "hwmon0 PPT"]
 
 
-def test_a_sensor_that_says_nothing_is_none(tmp_path: Path) -> None:
-    """A battery on a charger leaves the place to the next one."""
-    root = plant("pixel8pro", tmp_path)
-    put(root, "sys/class/power_supply/battery/status", "Charging")
-    assert find_power_sensors(root) == ()
+def test_current_times_voltage(jetson: Path) -> None:
+    """Each channel is a sensor of its own, that of the whole board first."""
+    assert list(watts(jetson).items()) == [
+        ("ina3221 VDD_IN", 6.0),
+        ("ina3221 VDD_CPU_GPU_CV", 2.0),
+        ("ina3221 VDD_SOC", 1.5),
+    ]
+
+
+def test_a_power_is_taken_as_it_is(jetson: Path) -> None:
+    """In microwatts; the chip's currents are not multiplied once more."""
+    put(jetson, f"{CHIP}/power2_input", "6100000")
+    assert watts(jetson) == {"ina3221 VDD_IN": 6.1}
+
+
+@pytest.mark.parametrize("file", ["curr2_input", "in2_input"])
+@pytest.mark.parametrize("reading", ["-1200", "0", "much", "", "99999999999", UNREADABLE, None])
+def test_a_channel_that_lies_is_not_measured(jetson: Path, file: str, reading: str | Path | None) -> None:
+    """Never 0, and never less."""
+    sensor = find_power_sensors(jetson)[0]
+    put(jetson, f"{CHIP}/{file}", reading)
+    assert sensor.read().watts is None
+    assert "ina3221 VDD_IN" not in watts(jetson)
+
+
+def test_a_current_and_a_voltage_below_0_are_no_power(jetson: Path) -> None:
+    """Their product is one."""
+    for file in ("curr2_input", "in2_input"):
+        put(jetson, f"{CHIP}/{file}", "-1200")
+    assert "ina3221 VDD_IN" not in watts(jetson)
+
+
+@pytest.mark.parametrize("reading", ["-6000000", "0", "9" * 12, UNREADABLE])
+def test_a_power_that_lies_is_not_measured(jetson: Path, reading: str | Path) -> None:
+    """A power below 0 is a sensor that is mounted the wrong way round, or none."""
+    put(jetson, f"{CHIP}/power1_input", reading)
+    assert watts(jetson) == {}
+
+
+def test_a_supply_that_shows_itself_as_a_chip_is_none(jetson: Path) -> None:
+    """Its first current and its first voltage are not of the same place."""
+    put(jetson, "sys/devices/platform/power_supply/tcpm/type", "USB")
+    put(jetson, f"{CHIP}/device", jetson / "sys/devices/platform/power_supply/tcpm")
+    assert watts(jetson) == {}
+
+
+@pytest.mark.parametrize("microamperes", ["-812500", "812500"])
+def test_the_sign_of_a_batterys_current_says_nothing(phone: Path, microamperes: str) -> None:
+    """Drivers do not agree on it."""
+    put(phone, f"{BATTERY}/current_now", microamperes)
+    assert only(phone).read().watts == pytest.approx(0.8125 * 3.998)
+
+
+@pytest.mark.parametrize("microwatts", ["7500000", "-7500000"])
+def test_a_laptop_tells_its_power_itself(phone: Path, microwatts: str) -> None:
+    """In microwatts, with either sign."""
+    put(phone, f"{BATTERY}/power_now", microwatts)
+    assert only(phone).read().watts == 7.5
+
+
+@pytest.mark.parametrize("status", ["Charging", "Full", "Not charging", "Unknown", "", UNREADABLE])
+def test_a_battery_that_does_not_drain_says_nothing(phone: Path, status: str | Path) -> None:
+    """What goes in is not what the device draws."""
+    put(phone, f"{BATTERY}/status", status)
+    assert watts(phone) == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "reading"),
+    [
+        *((file, each) for file in ("current_now", "voltage_now") for each in ("0", "none", "", "9" * 17)),
+        *((file, each) for file in ("current_now", "voltage_now") for each in (UNREADABLE, None)),
+        ("voltage_now", "-3998000"),
+    ],
+)
+def test_a_battery_that_lies_is_not_measured(phone: Path, file: str, reading: str | Path | None) -> None:
+    """Neither is one with half of what is needed; only the current has a sign that may be either."""
+    put(phone, f"{BATTERY}/{file}", reading)
+    assert watts(phone) == {}
+
+
+def test_an_older_pi_has_no_rails(tmp_path: Path) -> None:
+    """Its firmware answers that it does not know the question."""
+    put(tmp_path, "usr/bin/vcgencmd", "#!/bin/sh\necho error=1 'error_msg=\"Command not registered\"'")
+    assert watts(tmp_path) == {}
+
+
+def test_the_packages_are_added(pc: Path) -> None:
+    """Their parts are in them; the first reading is 0, and it is an energy."""
+    found = only(pc)
+    first = found.read()
+    put(pc, f"{RAPL}:0/energy_uj", "3000000")
+    put(pc, f"{RAPL}:1/energy_uj", "1500000")
+    assert (first.counted_joules, found.read().counted_joules, found.read().watts) == (0.0, 2.5, None)
+
+
+def test_a_counter_that_begins_again_goes_on(pc: Path) -> None:
+    """What was left to its end is counted."""
+    put(pc, f"{RAPL}:0/energy_uj", str(FULL_UJ - 400_000))
+    found = only(pc)
+    put(pc, f"{RAPL}:0/energy_uj", "600000")
+    assert found.read().counted_joules == pytest.approx(1.0)
+
+
+def test_a_counter_that_goes_back_without_an_end_is_not_measured(pc: Path) -> None:
+    """Without its range nobody knows how much has passed, then or later."""
+    found = only(pc)
+    put(pc, f"{RAPL}:0/max_energy_range_uj", UNREADABLE)
+    for energy in ("5", "9000000"):
+        put(pc, f"{RAPL}:0/energy_uj", energy)
+        assert found.read().counted_joules is None
+
+
+@pytest.mark.parametrize("energy", ["-1", "", "lots", UNREADABLE])
+def test_a_counter_that_cannot_be_read_is_not_measured(pc: Path, energy: str | Path) -> None:
+    """One of two is not the machine; users other than root read none."""
+    put(pc, f"{RAPL}:1/energy_uj", energy)
+    assert find_power_sensors(pc) == ()
+
+
+def test_a_counter_of_the_platform_is_taken_alone(pc: Path) -> None:
+    """The packages are in it."""
+    put(pc, f"{RAPL}:2/name", "psys")
+    put(pc, f"{RAPL}:2/energy_uj", "7")
+    found = only(pc)
+    put(pc, f"{RAPL}:0/energy_uj", "3000000")
+    put(pc, f"{RAPL}:2/energy_uj", "500007")
+    assert found.read().counted_joules == 0.5

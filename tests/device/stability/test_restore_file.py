@@ -99,10 +99,10 @@ def test_a_processor_that_stays_offline_is_forgotten_by_the_next_boot(folder: Pa
     assert not (folder / FILE_NAME).exists()
 
 
-def other(folder: Path, process_id: int) -> None:
-    """Make the file one that a process left which is gone."""
+def other(folder: Path, process_id: int, **said: int) -> None:
+    """Make the file one of another process."""
     plain = json.loads((folder / FILE_NAME).read_text())
-    (folder / FILE_NAME).write_text(json.dumps({**plain, "process_id": process_id}))
+    (folder / FILE_NAME).write_text(json.dumps({**plain, "process_id": process_id, **said}))
 
 
 def test_what_could_not_be_restored_stays_through_the_next_run(folder: Path, root: Path) -> None:
@@ -135,9 +135,7 @@ def test_the_file_of_another_process_that_runs_is_not_overwritten(folder: Path, 
     """What that one has to restore would be lost."""
     put(root, "proc/1/stat", f"1 (init) S {' '.join(map(str, range(4, 30)))}")
     left(folder, root)
-    kept = (folder / FILE_NAME).read_text().replace('"process_start": null', '"process_start": 22')
-    (folder / FILE_NAME).write_text(kept)
-    other(folder, 1)
+    other(folder, 1, process_start=22)
     with pytest.raises(DeviceError, match="process 1 still holds"):
         keep((CHANGE,), folder, root)
 
@@ -159,9 +157,7 @@ def test_a_process_that_still_runs_keeps_what_it_has_set(folder: Path, root: Pat
     stat = f"1 (a) (b) S {' '.join(map(str, range(4, 30)))}"
     put(root, "proc/1/stat", stat)
     left(folder, root)
-    kept = (folder / FILE_NAME).read_text().replace('"process_start": null', '"process_start": 22')
-    (folder / FILE_NAME).write_text(kept)
-    other(folder, 1)
+    other(folder, 1, process_start=22)
     with pytest.raises(DeviceError, match="process 1 still holds"):
         restore_leftovers(folder, root)
     assert restore_leftovers(folder, root, is_nested=True) == ()

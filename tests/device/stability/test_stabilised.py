@@ -66,9 +66,9 @@ def test_a_device_that_is_fine_has_nothing_to_tell(tmp_path: Path, folder: Path)
     root = plant("raspberrypi5", tmp_path)
     with stabilised(Conditions(governor="performance", start_below_celsius=60), folder=folder, root=root) as found:
         assert governors(root) == ["performance"]
-        assert (found.notes, found.problems) == ((), ())
+        assert (found.notes, found.problems) == ([], [])
     assert governors(root) == ["ondemand"]
-    assert (found.notes, found.problems) == ((), ())
+    assert (found.notes, found.problems) == ([], [])
 
 
 def test_all_that_is_wrong_is_told_at_once(folder: Path, root: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_happens_to_the_governor_during_the_run_is_told_at_its_end(folder: 
     """The notes grow until the context has ended."""
     with stabilised(FAST, folder=folder, root=root) as found:
         put(root, "sys/devices/system/cpu/cpufreq/policy8/scaling_governor", "powersave")
-        assert found.notes == ()
+        assert found.notes == []
     assert len(found.notes) == 1
     assert "somebody else has set 'powersave'" in found.notes[0]
 
@@ -116,9 +116,9 @@ def test_contexts_may_be_nested(folder: Path, root: Path, inner: Conditions, wit
         with stabilised(inner, folder=folder, root=root) as found:
             assert set(governors(root)) == {within}
         assert set(governors(root)) == {"performance"}
-        assert (found.notes, found.problems) == ((), ())
+        assert (found.notes, found.problems) == ([], [])
     assert set(governors(root)) == {"sched_pixel"}
-    assert outer.notes == ()
+    assert outer.notes == []
     assert list(folder.iterdir()) == []
 
 
@@ -188,7 +188,7 @@ def test_nothing_asked_touches_nothing(folder: Path, root: Path) -> None:
     """Neither a file nor a note."""
     with stabilised(NO_CONDITIONS, folder=folder, root=root) as found:
         assert set(governors(root)) == {"sched_pixel"}
-    assert (found.notes, found.problems, folder.exists()) == ((), (), False)
+    assert (found.notes, found.problems, folder.exists()) == ([], [], False)
 
 
 @pytest.fixture(scope="module")

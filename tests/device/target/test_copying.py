@@ -9,6 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ import pytest
 from perfsuite.device.reach import Reach
 from perfsuite.device.target import copying
 from perfsuite.device.target.opening import open_target
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import LinkError, MeasurementError
 
 from ...board_adb import fake_adb
@@ -34,6 +38,25 @@ def large(tmp_path: Path) -> Path:
     return tmp_path / "large"
 
 
+@pytest.fixture
+def target(fresh_board: NamespaceBoard) -> Iterator[Target]:
+    """Give the way to a board of this test's own."""
+    opened = open_target(fresh_board.reach())
+    yield opened
+    opened.close()
+
+
+@contextmanager
+def meanwhile(*steps: Callable[[], object]) -> Iterator[None]:
+    """Do something, one step after the other, while the test waits."""
+    thread = threading.Thread(target=lambda: [each() for each in steps])
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
 def until_it_arrives(board: NamespaceBoard, folder: str) -> None:
     """Wait until a temporary file of a put is there, and not empty."""
     end = time.monotonic() + 20
@@ -42,11 +65,10 @@ def until_it_arrives(board: NamespaceBoard, folder: str) -> None:
         time.sleep(0.01)
 
 
-def test_a_full_disk_is_told_by_the_device(fresh_board: NamespaceBoard, tmp_path: Path) -> None:
+def test_a_full_disk_is_told_by_the_device(fresh_board: NamespaceBoard, target: Target, tmp_path: Path) -> None:
     """A put onto a full disk says so in the device's words, leaves nothing, and works once there is space."""
     source = tmp_path / "source"
     source.write_bytes(b"x" * 3_000_000)
-    target = open_target(fresh_board.reach())
     fresh_board.run("mkdir", "place")
     fresh_board.fill_disk(free_bytes=1_000_000)
     with pytest.raises(
@@ -58,46 +80,36 @@ def test_a_full_disk_is_told_by_the_device(fresh_board: NamespaceBoard, tmp_path
     fresh_board.free_disk()
     target.put(source, "place/x")
     assert fresh_board.outside("place/x").read_bytes() == source.read_bytes()
-    target.close()
 
 
-def test_a_put_whose_link_ends_leaves_what_was_there(fresh_board: NamespaceBoard, large: Path) -> None:
+def test_a_put_whose_link_ends_leaves_what_was_there(fresh_board: NamespaceBoard, target: Target, large: Path) -> None:
     """Where the link is killed in the middle, the old file stays; the next put works and leaves nothing else."""
-    target = open_target(fresh_board.reach())
     fresh_board.run("sh", "-c", "mkdir place; echo old >place/x")
-    breaker = threading.Thread(
-        target=lambda: (until_it_arrives(fresh_board, "place"), fresh_board.kill(r"^sshd: root@"))
-    )
-    breaker.start()
-    with pytest.raises(LinkError, match="the link was lost in the middle"):
+    arrival, cut = partial(until_it_arrives, fresh_board, "place"), partial(fresh_board.kill, r"^sshd: root@")
+    with meanwhile(arrival, cut), pytest.raises(LinkError, match="the link was lost in the middle"):
         target.put(large, "place/x")
-    breaker.join()
     assert fresh_board.outside("place/x").read_text() == "old\n"
     target.put(large, "place/x")
     assert fresh_board.outside("place/x").stat().st_size == LARGE_BYTES
     assert fresh_board.run("ls", "-A", "place").stdout == "x\n"
-    target.close()
 
 
-def test_a_put_into_a_board_that_loses_power(fresh_board: NamespaceBoard, large: Path) -> None:
+def test_a_put_into_a_board_that_loses_power(fresh_board: NamespaceBoard, target: Target, large: Path) -> None:
     """Where the board itself goes down, a temporary file is all that is left, and the next put sweeps it."""
-    target = open_target(fresh_board.reach())
     fresh_board.run("sh", "-c", "mkdir place; echo old >place/x")
-    breaker = threading.Thread(target=lambda: (until_it_arrives(fresh_board, "place"), fresh_board.reboot()))
-    breaker.start()
-    with pytest.raises(LinkError, match="the link was lost in the middle"):
+    arrival = partial(until_it_arrives, fresh_board, "place")
+    with meanwhile(arrival, fresh_board.reboot), pytest.raises(LinkError, match="the link was lost in the middle"):
         target.put(large, "place/x")
-    breaker.join()
     assert fresh_board.outside("place/x").read_text() == "old\n"
     assert len(os.listdir(fresh_board.outside("place"))) == 2
     target.put(large, "place/x")
     assert fresh_board.run("ls", "-A", "place").stdout == "x\n"
-    target.close()
 
 
-def test_a_get_whose_link_ends_leaves_what_was_here(fresh_board: NamespaceBoard, tmp_path: Path) -> None:
+def test_a_get_whose_link_ends_leaves_what_was_here(
+    fresh_board: NamespaceBoard, target: Target, tmp_path: Path
+) -> None:
     """Where the link's processes are killed in the middle of a get, the old file stays here, and nothing beside it."""
-    target = open_target(fresh_board.reach())
     fresh_board.run("truncate", "-s", str(LARGE_BYTES), "x")
     here = tmp_path / "here"
     here.mkdir()
@@ -108,16 +120,12 @@ def test_a_get_whose_link_ends_leaves_what_was_here(fresh_board: NamespaceBoard,
             time.sleep(0.01)
         fresh_board.kill(r"^sshd: root@")
 
-    breaker = threading.Thread(target=breaking)
-    breaker.start()
-    with pytest.raises(LinkError, match="the link was lost in the middle"):
+    with meanwhile(breaking), pytest.raises(LinkError, match="the link was lost in the middle"):
         target.get("x", here / "x")
-    breaker.join()
     assert [each.name for each in here.iterdir()] == ["x"]
     assert (here / "x").read_text() == "old"
     target.get("x", here / "x")
     assert (here / "x").stat().st_size == LARGE_BYTES
-    target.close()
 
 
 def test_a_get_sweeps_what_dead_ones_left(tmp_path: Path) -> None:
@@ -198,17 +206,11 @@ def test_signals_that_come_twice_leave_nothing(tmp_path: Path, monkeypatch: pyte
     assert list(place.iterdir()) == []
 
 
-def test_a_copy_past_its_limit_is_ended(fresh_board: NamespaceBoard, large: Path) -> None:
+def test_a_copy_past_its_limit_is_ended(fresh_board: NamespaceBoard, target: Target, large: Path) -> None:
     """A put that takes longer than it may is a failure, and leaves nothing there."""
-    target = open_target(fresh_board.reach())
     fresh_board.run("mkdir", "place")
-    stopped = threading.Thread(
-        target=lambda: (until_it_arrives(fresh_board, "place"), fresh_board.kill("^cat$", 19))  # SIGSTOP
-    )
-    stopped.start()
-    with pytest.raises(MeasurementError, match="ran past its limit of 2 s"):
+    arrival, stop = partial(until_it_arrives, fresh_board, "place"), partial(fresh_board.kill, "^cat$", signal.SIGSTOP)
+    with meanwhile(arrival, stop), pytest.raises(MeasurementError, match="ran past its limit of 2 s"):
         target.put(large, "place/x", limit_s=2)
-    stopped.join()
     fresh_board.run("sleep", "0.5")
     assert fresh_board.run("sh", "-c", "ls place").stdout == ""
-    target.close()

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
-from perfsuite.device.target.protocol import Completed, Target
+from perfsuite.device.target.protocol import Completed
+from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 
 from ...board_adb import fake_adb

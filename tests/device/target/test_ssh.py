@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +15,22 @@ import pytest
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
-from perfsuite.device.target.protocol import Target
-from perfsuite.device.target.shell_target import ShellTarget
+from perfsuite.device.target.shell_target import Target
 from perfsuite.device.target.ssh import ALIVE_COUNT, SshLink
 from perfsuite.errors import DeviceError, LinkError
 
 from ...board_loopback import LoopbackBoard
 from ...board_namespaces import NamespaceBoard
 from .test_shell import HARD, SHELLS
+
+
+@pytest.fixture
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """Give the way to the test's board: to the one of its own where it has one, else to the shared one."""
+    board = request.getfixturevalue("fresh_board" if "fresh_board" in request.fixturenames else "board")
+    opened = open_target(board.reach())
+    yield opened
+    opened.close()
 
 
 def complaint_of(reach: Reach) -> str:
@@ -36,9 +44,8 @@ def complaint_of(reach: Reach) -> str:
     return str(failed.value).removeprefix(f"{reach.text}: ")
 
 
-def test_commands_share_a_connection(fresh_board: NamespaceBoard) -> None:
+def test_commands_share_a_connection(fresh_board: NamespaceBoard, target: Target) -> None:
     """Several commands, copies and started ones log in once, and closing ends what they share."""
-    target = open_target(fresh_board.reach())
     target.put(Path(__file__), "here")
     process = target.start(["cat"])
     assert target.run(["true"]).status == target.run(["true"]).status == 0
@@ -89,13 +96,11 @@ def test_words_arrive_behind_every_login_shell_of_a_device(fresh_board: Namespac
     target.close()
 
 
-def test_variables_of_the_desk_stay_at_the_desk(board: NamespaceBoard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_the_desk_stay_at_the_desk(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither language nor any other variable of this process reaches the device."""
     for name in ("LANG", "LC_ALL", "LC_SECRET", "PERF_DESK"):
         monkeypatch.setenv(name, "en_GB.UTF-8")
-    target = open_target(board.reach())
     assert "en_GB" not in target.run(["env"]).text
-    target.close()
 
 
 def test_what_the_configuration_sends_stays_at_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,18 +205,15 @@ def test_keys_that_do_not_open_are_told(board: NamespaceBoard, tmp_path: Path) -
 
 def test_hosts_that_do_not_answer_are_told(board: NamespaceBoard) -> None:
     """A port without sshd, a name that nobody has: each is told with what to look at."""
-    told = complaint_of(replace(board.reach(), port=1))
-    assert (
-        told
-        == f"connection refused ({board.address} port 1); nothing listens there: is sshd running, is the port right?"
+    assert complaint_of(replace(board.reach(), port=1)) == (
+        f"connection refused ({board.address} port 1); nothing listens there: is sshd running, is the port right?"
     )
     told = complaint_of(replace(board.reach(), address="root@no-such-host.invalid"))
     assert told.startswith("no host no-such-host.invalid (")
 
 
-def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard) -> None:
+def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard, target: Target) -> None:
     """Where the device reboots in the middle of a command, the link is lost at once; the next command works."""
-    target = open_target(fresh_board.reach())
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
     assert until(lambda: bool(fresh_board.processes("^cat")))
@@ -223,12 +225,11 @@ def test_a_rebooted_device_is_told_and_reached_again(fresh_board: NamespaceBoard
     _, errors = process.communicate(timeout=60)
     assert "the link was lost in the middle" in target.link_complaint(errors)
     assert until(lambda: works(target))
-    target.close()
 
 
 def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> None:
     """Where packets vanish, what runs and what was started end within the limit; mended, the next command works."""
-    target = ShellTarget(SshLink(fresh_board.reach(), alive_interval_s=1))
+    target = Target(SshLink(fresh_board.reach(), alive_interval_s=1))
     assert target.run(["true"]).status == 0
     process = target.start(["cat"])
     assert until(lambda: bool(fresh_board.processes("^cat")))
@@ -245,21 +246,17 @@ def test_a_cut_link_is_lost_within_its_limit(fresh_board: NamespaceBoard) -> Non
     target.close()
 
 
-def test_a_killed_command_is_no_lost_link(fresh_board: NamespaceBoard) -> None:
+def test_a_killed_command_is_no_lost_link(fresh_board: NamespaceBoard, target: Target) -> None:
     """Where only the command there is killed, its status says so."""
-    target = open_target(fresh_board.reach())
     once(lambda: fresh_board.kill("^sleep 61") > 0)
     assert target.run(["sleep", "61"]).status == 137
-    target.close()
 
 
-def test_a_ctrl_c_does_not_reach_the_link(board: NamespaceBoard) -> None:
+def test_a_ctrl_c_does_not_reach_the_link(target: Target) -> None:
     """What is started is in a session of its own, so the terminal's Ctrl-C does not end it."""
-    target = open_target(board.reach())
     process = target.start(["cat"])
     assert os.getsid(process.pid) == process.pid
     process.communicate(timeout=20)
-    target.close()
 
 
 def once(condition: Callable[[], bool], do: Callable[[], object] = lambda: None) -> None:
