@@ -71,10 +71,8 @@ def bench_runs(
         Tests of llama-bench with the same weights on the same machine, from which the words come for what the run does
         not hold as llama.cpp puts it: processor, devices, file and description of the weights.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file is no run that measured a prefill or a decode, its weights are not known, or `like` ran other weights.
+    Raises PerfsuiteError where the file is no run that measured a prefill or a decode, its weights are not known, or
+    `like` ran other weights.
     """
     measured = read_measured_phases(run_path)
     found = _weights(measured, weights, cache_dir)

@@ -34,10 +34,7 @@ class _Family:
 def openmetrics_text(runs: Sequence[RunFile]) -> str:
     """Return the figures of all cases, the outcomes, and when each run was; samples carry no time of their own.
 
-    Raises
-    ------
-    PerfsuiteError
-        Two runs, or two cases of one, would be the same series.
+    Raises PerfsuiteError where two runs, or two cases of one, would be the same series.
     """
     _refuse_doubles(runs)
     lines = [line for family in _FAMILIES for line in _lines(family, runs)]

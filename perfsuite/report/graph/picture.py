@@ -35,10 +35,8 @@ _MOST_DOTS = 60_000
 def write_graph_picture(views: Sequence[GraphView], path: Path) -> None:
     """Draw graphs side by side into a file, SVG or PNG by its suffix.
 
-    Raises
-    ------
-    PerfsuiteError
-        The suffix is of no known format, the graph is too large for a PNG, or the file cannot be written.
+    Raises PerfsuiteError where the suffix is of no known format, the graph is too large for a PNG, or the file cannot
+    be written.
     """
     file_format = format_of(path)
     with style.context(["default", SETTINGS]):

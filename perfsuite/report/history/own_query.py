@@ -37,10 +37,7 @@ class QueryAnswer:
 def ask(history_dir: Path, query: str, *, most_rows: int = MOST_ROWS, limit_s: float = LIMIT_S) -> QueryAnswer:
     """Answer one SELECT over the view ``history``; no other file is read, none is written, and nothing is loaded.
 
-    Raises
-    ------
-    HistoryError
-        The text is no single SELECT, or the query fails or takes longer than `limit_s`.
+    Raises HistoryError where the text is no single SELECT, or the query fails or takes longer than `limit_s`.
     """
     for n_left in reversed(range(_MOST_TRIES)):
         with database_errors("sql: it fails"), database() as connection:

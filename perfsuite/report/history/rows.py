@@ -23,10 +23,7 @@ _BUILD = re.compile(r"\bbuild ([0-9a-f]{7,64})\b")
 def run_rows(run: RunFile) -> list[dict[str, Any]]:
     """Return a JSON-able row for each case of a run.
 
-    Raises
-    ------
-    HistoryError
-        The time at which the run began is none.
+    Raises HistoryError where the time at which the run began is none.
     """
     of_run = _of_run(run)
     groups = {kind: group_of(kind, run.fingerprints) for kind in {each.kind for each in run.judgements}}

@@ -31,10 +31,7 @@ _POLICY = (
 def write_page(runs: Sequence[PageRun], path: Path) -> Path:
     """Write the page about the first of the runs, beside which the others are shown; return its path.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     write_whole_bytes(path, render_page(runs).encode("utf-8"), PerfsuiteError)
     return path

@@ -29,10 +29,7 @@ _METADATA: dict[str, dict[str, str | None]] = {
 def write_picture(chart: Chart, path: Path) -> None:
     """Draw a chart into a file, in the format of its suffix.
 
-    Raises
-    ------
-    PerfsuiteError
-        The suffix is of no known format, or the file cannot be written.
+    Raises PerfsuiteError where the suffix is of no known format, or the file cannot be written.
     """
     write_whole_bytes(path, picture_bytes(chart, format_of(path)), PerfsuiteError)
 

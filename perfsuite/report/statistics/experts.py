@@ -88,10 +88,7 @@ def fault_table(faults: FaultRelation) -> Table:
 def expert_chart(report: ExpertReport) -> LineChart:
     """Return the hit rate over the size of the cache, and time over reuse distance where that was measured.
 
-    Raises
-    ------
-    PerfsuiteError
-        There are no experts.
+    Raises PerfsuiteError where there are no experts.
     """
     if not report.sizes:
         raise PerfsuiteError(f"{report.name}: no choices of experts to draw")

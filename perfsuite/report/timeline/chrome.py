@@ -30,10 +30,7 @@ _ARROW_PHASES = {Arrow.BEGINS: b"s", Arrow.PASSES: b"t", Arrow.ENDS: b"f"}
 def write_chrome_trace(trace: EngineTrace, path: Path) -> None:
     """Write a trace as a timeline in Chrome's JSON.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     write_whole_chunks(path, chrome_trace(build_timeline(trace)), PerfsuiteError)
 
