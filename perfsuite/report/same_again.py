@@ -29,12 +29,7 @@ def command_again(
 ) -> str:
     """Return the command that measures the cases again: all that the run chose where there are none, or too many.
 
-    Parameters
-    ----------
-    origin
-        Of the run; where its arguments are not known, ``...`` stands for its device.
-    changed
-        Options that differ from those of the run, by name; None leaves one out.
+    Where the run's arguments are not known, ``...`` stands for its device; an option that is `changed` to None goes.
     """
     changed = dict(changed or {})
     named = _choice(cases)

@@ -61,14 +61,9 @@ _SPARED = ("expected", "baseline", "tokens/s")
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color: bool, shows_all: bool = False) -> str:
-    """Render the tables of all kinds.
+    """Render the tables of all kinds for a terminal of `width` characters; None where it is none, for lines of any length.
 
-    Parameters
-    ----------
-    width
-        Of the terminal, in characters; None where it is none, and lines may be of any length.
-    shows_all
-        Whether each case has a row, however many there are.
+    With `shows_all` each case has a row, however many there are.
     """
     out = io.StringIO()
     columns = _UNLIMITED if width is None else max(width, _LEAST_WIDTH)

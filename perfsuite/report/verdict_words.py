@@ -37,20 +37,13 @@ class Judged(Protocol):
     """What a verdict is told of: a run, or what is known of it before it is written."""
 
     @property
-    def judgements(self) -> tuple[Judgement, ...]:
-        """Return what is told of each case."""
-
+    def judgements(self) -> tuple[Judgement, ...]: ...
     @property
-    def attribution(self) -> Attribution:
-        """Return where the time went."""
-
+    def attribution(self) -> Attribution: ...
     @property
-    def is_injected(self) -> bool:
-        """Whether something was slowed down on purpose."""
-
+    def is_injected(self) -> bool: ...
     @property
-    def is_interrupted(self) -> bool:
-        """Whether somebody broke the run off."""
+    def is_interrupted(self) -> bool: ...
 
 
 class Tone(str, Enum):
