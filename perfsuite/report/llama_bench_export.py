@@ -57,8 +57,8 @@ def bench_runs(
     A replicate is one sample. Its prefill has the gather of the embeddings in it, its decode is the median token times
     `n_gen`; sampling is in neither, as in llama-bench.
 
-    Weights that are not of the catalogue need the GGUF that the run measured. From `like`, tests of llama-bench with the
-    same weights on the same machine, come the words for what the run does not hold as llama.cpp puts it: processor,
+    Weights that are not of the catalogue need the GGUF that the run measured. From `like`, tests of llama-bench
+    with the same weights on the same machine, come the words for what the run does not hold as llama.cpp puts it: processor,
     devices, file and description of the weights.
 
     Raises PerfsuiteError where the file is no run that measured a prefill or a decode, its weights are not known, or

@@ -61,7 +61,7 @@ _SPARED = ("expected", "baseline", "tokens/s")
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color: bool, shows_all: bool = False) -> str:
-    """Render the tables of all kinds for a terminal of `width` characters; None where it is none, for lines of any length.
+    """Render the tables of all kinds for a terminal of so many characters, or for lines of any length.
 
     With `shows_all` each case has a row, however many there are.
     """
