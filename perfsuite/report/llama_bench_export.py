@@ -58,8 +58,8 @@ def bench_runs(
     `n_gen`; sampling is in neither, as in llama-bench.
 
     Weights that are not of the catalogue need the GGUF that the run measured. From `like`, tests of llama-bench
-    with the same weights on the same machine, come the words for what the run does not hold as llama.cpp puts it: processor,
-    devices, file and description of the weights.
+    with the same weights on the same machine, come the words for what the run does not hold as llama.cpp puts
+    it: processor, devices, file and description of the weights.
 
     Raises PerfsuiteError where the file is no run that measured a prefill or a decode, its weights are not known, or
     `like` ran other weights.

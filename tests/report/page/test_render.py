@@ -20,6 +20,7 @@ from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.names import case_anchor
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import render_page, write_page
+from perfsuite.report.page.undecided import MAX_NAMED
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
@@ -200,6 +201,16 @@ def test_every_run_has_a_page(judgements: Sequence[object], expected: str) -> No
     """A run of no case, of one without a time, and of one without a name have a page as well."""
     bare = replace(RUN, judgements=tuple(judgements), attribution=replace(RUN.attribution, phases=()))  # type: ignore[arg-type]
     assert expected in text_of(page(bare))
+
+
+def test_a_large_group_names_some() -> None:
+    """Beyond a few dozen, undecided cases are counted and not named."""
+    new = [
+        told_judgement(f"trace/x/{number}", "trace", Outcome.NEW, "no baseline yet") for number in range(MAX_NAMED + 7)
+    ]
+    found = page(replace(RUN, judgements=tuple(new), attribution=replace(RUN.attribution, phases=())))
+    assert len(found.of("a")) - len(page(replace(RUN, judgements=())).of("a")) == MAX_NAMED
+    assert "and 7 more: filter the cases by outcome" in text_of(found)
 
 
 def test_other_runs_are_beside_it() -> None:
