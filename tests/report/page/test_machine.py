@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.report.page.fact_table import FactTable
 from perfsuite.report.page.machine import machine_tables
-from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
+
+from .conftest import page_run
 
 RUN = replace(
     synthetic_run(n_cases=20),
@@ -21,7 +20,7 @@ RUN = replace(
 
 def tables(*runs: RunFile) -> dict[str, FactTable]:
     """The tables by their titles."""
-    found = machine_tables([PageRun(run=run, observation=NO_OBSERVATION, path=Path("run.json")) for run in runs])
+    found = machine_tables(list(map(page_run, runs)))
     return {table.title: table for table in found}
 
 

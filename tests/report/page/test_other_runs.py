@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.other_runs import other_runs, run_lines
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
+from .conftest import page_run
+
 RUN = synthetic_run(n_cases=60)
 
 
 def page_runs(*runs: RunFile) -> list[PageRun]:
     """Runs as the page takes them."""
-    return [PageRun(run=run, observation=NO_OBSERVATION, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
+    return [page_run(run, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
 
 
 def test_a_run_alone_has_no_lines() -> None:

@@ -107,10 +107,8 @@ def _row(judgement: Judgement, name: str, label: str, least: float, most: float)
 
 
 def _kinds(rows: Sequence[Spec]) -> Spec:
-    outcomes = [outcome for outcome in Outcome if any(each["outcome"] == outcome.value for each in rows)]
-    chosen = [OUTCOME_LOOKS[outcome] for outcome in outcomes]
-    names = [outcome.value for outcome in outcomes]
-    return looks("outcome", names, [look.colour for look in chosen], [look.shape for look in chosen])
+    seen = {each["outcome"] for each in rows}
+    return looks("outcome", {each.value: OUTCOME_LOOKS[each] for each in Outcome if each.value in seen})
 
 
 def _zero_layer(change: Spec) -> Spec:
