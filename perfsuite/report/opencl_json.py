@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.report.opencl_summary import DeviceSummary, NamedGap, OpenClSummary
+from perfsuite.report.opencl_summary import DeviceSummary, OpenClSummary
 from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread
 
@@ -39,12 +39,12 @@ def _device(summary: DeviceSummary) -> dict[str, Any]:
         "busy_ns": whole and whole.busy_ns,
         "idle_ratio": whole and whole.idle_ratio,
         "n_gaps": idle and idle.n_gaps,
-        "longest_gaps": idle and [_gap(each) for each in idle.longest_gaps],
+        "longest_gaps": idle
+        and [
+            {**plain_fields(each.gap, "start_ns", "duration_ns"), **plain_fields(each, "preceding", "following")}
+            for each in idle.longest_gaps
+        ],
     }
-
-
-def _gap(named: NamedGap) -> dict[str, Any]:
-    return {**plain_fields(named.gap, "start_ns", "duration_ns"), **plain_fields(named, "preceding", "following")}
 
 
 def _kernel(kernel: KernelStatistics) -> dict[str, Any]:

@@ -58,12 +58,10 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     """Write each option and its value as one word, so that they stay together."""
     joined: list[str] = []
     for argument in arguments:
-        if joined and _awaits_value(joined[-1]) and not argument.startswith("-"):
+        last = joined[-1] if joined else ""
+        awaits_value = last.startswith("--") and "=" not in last and last not in _FLAGS
+        if awaits_value and not argument.startswith("-"):
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
     return joined
-
-
-def _awaits_value(argument: str) -> bool:
-    return argument.startswith("--") and "=" not in argument and argument not in _FLAGS

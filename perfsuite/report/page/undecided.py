@@ -58,14 +58,9 @@ def undecided_groups(run: RunFile) -> tuple[UndecidedGroup, ...]:
     groups: dict[tuple[Outcome, str], list[Judgement]] = defaultdict(list)
     for judgement in run.judgements:
         if judgement.outcome in _UNDECIDED:
-            groups[judgement.outcome, _likeness(judgement.reason)].append(judgement)
+            groups[judgement.outcome, _FIGURE.sub("#", judgement.reason)].append(judgement)
     order = sorted(groups, key=lambda key: (_UNDECIDED.index(key[0]), -len(groups[key])))
     return tuple(_group(groups[key], run) for key in order)
-
-
-def _likeness(reason: str) -> str:
-    """Return what reasons of one kind have in common."""
-    return _FIGURE.sub("#", reason)
 
 
 def _group(judgements: Sequence[Judgement], run: RunFile) -> UndecidedGroup:

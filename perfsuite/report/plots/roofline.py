@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from perfsuite.records.chart import (
-    Area,
     Axis,
     PointGroup,
     PotentialRegion,
@@ -136,14 +135,10 @@ def _draw_panel(axes: Axes, panel: RooflinePanel, looks: _Looks) -> None:
 
 def _draw_region(axes: Axes, region: PotentialRegion) -> None:
     for area, colour in ((region.memory, _MEMORY_COLOUR), (region.compute, _COMPUTE_COLOUR)):
-        _fill(axes, area, colour)
+        axes.fill_between(area.x, area.low_y, area.high_y, color=colour, linewidth=0.0, label=area.label, zorder=0.5)
     axes.plot(*divider(region), color="black", linewidth=0.8, linestyle="--")
     for contour in region.contours:
         axes.plot(contour.x, contour.y, color=_CONTOUR_COLOUR, linewidth=0.8, linestyle=":")
-
-
-def _fill(axes: Axes, area: Area, colour: str) -> None:
-    axes.fill_between(area.x, area.low_y, area.high_y, color=colour, linewidth=0.0, label=area.label, zorder=0.5)
 
 
 def _roof_look(roof: RoofLine, looks: _Looks) -> dict[str, Any]:

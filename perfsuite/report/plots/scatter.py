@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from perfsuite.records.chart import PointGroup, ScatterChart, ScatterPanel
+from perfsuite.records.chart import ScatterChart, ScatterPanel
 from perfsuite.report.plots.labels import Word, write_words
 from perfsuite.report.plots.legend import add_legend
 from perfsuite.report.plots.panels import sheet
@@ -29,7 +29,8 @@ def draw_scatter(chart: ScatterChart) -> Figure:
             axes.plot(line.x, line.y, label=line.label, color=REFERENCE_COLOUR, linestyle="--", linewidth=1.4)
         for group in panel.groups:
             look = _look(looks[group.label], kinds[group.kind])
-            axes.plot(group.x, group.y, linestyle="none", label=_name(group), zorder=3.0, **look)
+            label = f"{group.label}, {group.kind}" if group.kind else group.label
+            axes.plot(group.x, group.y, linestyle="none", label=label, zorder=3.0, **look)
         if panel.ringed is not None:
             axes.plot(panel.ringed.x, panel.ringed.y, label=panel.ringed.label, **_RING)
         axes.set_title(panel.title)
@@ -50,10 +51,6 @@ _RING: dict[str, Any] = {
     "markeredgewidth": 1.6,
     "zorder": 2.5,
 }
-
-
-def _name(group: PointGroup) -> str:
-    return f"{group.label}, {group.kind}" if group.kind else group.label
 
 
 def _look(place: int, kind: int) -> dict[str, Any]:

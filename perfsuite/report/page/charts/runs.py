@@ -24,7 +24,8 @@ def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
     series = [each for each in _series(run, shown_runs) if len(each) > 1]
     if not series:
         return
-    labels = dict(zip(map(id, shown_runs), short_names(_names(run, shown_runs)), strict=True))
+    names = short_names(_THIS if each is run else run_label(each) for each in shown_runs)
+    labels = dict(zip(map(id, shown_runs), names, strict=True))
     yield Figure(
         figure_id="runs",
         subject="runs",
@@ -33,11 +34,6 @@ def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
         f"{'; '.join(map(_told, series))}.",
         spec=_spec(series, labels, [labels[id(each)] for each in shown_runs]),
     )
-
-
-def _names(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[str]:
-    for each in shown_runs:
-        yield _THIS if each is run else run_label(each)
 
 
 def _series(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[list[tuple[RunFile, Judgement]]]:
