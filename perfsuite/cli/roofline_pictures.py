@@ -11,7 +11,8 @@ from perfsuite.records.chart import Chart
 from perfsuite.report.bandwidth_chart import bandwidth_chart
 from perfsuite.report.memory_chart import memory_chart
 from perfsuite.report.plots.picture import write_picture
-from perfsuite.report.roofline_charts import devices_chart, operators_chart, sweep_chart
+from perfsuite.report.roofline_charts import operators_chart, sweep_chart
+from perfsuite.report.roofline_devices import devices_chart
 
 
 def draw_roofline(run: RooflineRun, path: Path) -> Iterator[tuple[Path, str]]:

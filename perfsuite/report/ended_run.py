@@ -22,8 +22,9 @@ class EndedRun:
     report_path: str | None
     origin: RunOrigin
     attribution: Attribution = NO_ATTRIBUTION
-    #: Whether it was asked to record baselines.
+    #: Whether it was asked to record baselines, and whether somebody broke it off.
     is_recording: bool = False
+    is_interrupted: bool = False
 
     def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
         """Return the cases of an outcome, those that weigh most first."""

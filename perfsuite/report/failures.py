@@ -23,7 +23,7 @@ def failure_lines(failed: Sequence[Judgement], attribution: Attribution) -> tupl
     shown = [trees[each.case_id] for each in failed if each.case_id in trees]
     carried = {carrier.case_id for tree in shown for carrier in tree.carriers}
     told = [each for each in sorted(failed, key=_place) if each.case_id not in carried]
-    blocks = [(_case_line(each), *_tree_lines(trees.get(each.case_id))) for each in told]
+    blocks = [tuple(_case_lines(each, trees.get(each.case_id))) for each in told]
     return _shortened(blocks)
 
 
@@ -43,11 +43,8 @@ def _place(judgement: Judgement) -> tuple[bool, int, int]:
     return True, list(Outcome).index(judgement.outcome), -(judgement.lost_ns or 0)
 
 
-def _case_line(judgement: Judgement) -> str:
-    return f"  {judgement.outcome.value}: {terminal_text(judgement.case_id)}: {terminal_text(judgement.reason)}"
-
-
-def _tree_lines(tree: PhaseAttribution | None) -> Iterator[str]:
+def _case_lines(judgement: Judgement, tree: PhaseAttribution | None) -> Iterator[str]:
+    yield f"  {judgement.outcome.value}: {terminal_text(judgement.case_id)}: {terminal_text(judgement.reason)}"
     if tree is not None:
         yield f"      {', '.join(_branches(tree))}"
 

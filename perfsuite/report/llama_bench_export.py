@@ -57,24 +57,12 @@ def bench_runs(
     A replicate is one sample. Its prefill has the gather of the embeddings in it, its decode is the median token times
     `n_gen`; sampling is in neither, as in llama-bench.
 
-    Parameters
-    ----------
-    run_path
-        The ``run.json``.
-    cache_dir
-        Where synthetic weights are kept.
-    weights
-        The GGUF that the run measured; needed where its name is not of the catalogue.
-    build_commit
-        The name of the build; the engine's commit unless given.
-    like
-        Tests of llama-bench with the same weights on the same machine, from which the words come for what the run does
-        not hold as llama.cpp puts it: processor, devices, file and description of the weights.
+    Weights that are not of the catalogue need the GGUF that the run measured. From `like`, tests of llama-bench
+    with the same weights on the same machine, come the words for what the run does not hold as llama.cpp puts
+    it: processor, devices, file and description of the weights.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file is no run that measured a prefill or a decode, its weights are not known, or `like` ran other weights.
+    Raises PerfsuiteError where the file is no run that measured a prefill or a decode, its weights are not known, or
+    `like` ran other weights.
     """
     measured = read_measured_phases(run_path)
     found = _weights(measured, weights, cache_dir)

@@ -41,11 +41,8 @@ class MeasuredPhases:
 def read_measured_phases(path: Path) -> MeasuredPhases:
     """Read a run.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read, is no ``run.json`` of this schema, did not measure llama.cpp, or was slowed down on
-        purpose.
+    Raises PerfsuiteError where the file cannot be read, is no ``run.json`` of this schema, did not measure llama.cpp,
+    or was slowed down on purpose.
     """
     plain = read_plain_run(path)
     if plain.get("injected"):

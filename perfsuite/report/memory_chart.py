@@ -28,10 +28,7 @@ PREDICTED_LABEL = "base and predicted peak"
 def memory_chart(records: Sequence[MemoryRecord]) -> LineChart:
     """Return a panel for each record: what is resident over time, a line for each phase, and what was predicted.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no record.
+    Raises PerfsuiteError where there is no record.
     """
     if not records:
         raise PerfsuiteError("memory chart: records is empty, expected at least one; measure memory first")

@@ -26,8 +26,12 @@ def offload_chart(sweep: OffloadSweep, *, name: str, device: str) -> LineChart:
         n_columns=2,
         panels=(
             *(_speed_panel(points, phase) for phase in phases),
-            _placement_panel(points, "splits of a call", _n_splits),
-            _placement_panel(points, "operators on the processor", _n_on_processor),
+            _placement_panel(points, "splits of a call", lambda placed: len(placed.splits)),
+            _placement_panel(
+                points,
+                "operators on the processor",
+                lambda placed: sum(each.n_operators for each in placed.shares if each.backend == PROCESSOR_BACKEND),
+            ),
         ),
     )
 
@@ -69,11 +73,3 @@ def _placement_panel(points: list[OffloadPoint], title: str, count: _Count) -> L
         for phase in phases
     )
     return LinePanel(title=title, x_axis=_X_AXIS, y_axis=Axis(label="number", least=0.0), lines=lines)
-
-
-def _n_splits(placed: Placement) -> int:
-    return len(placed.splits)
-
-
-def _n_on_processor(placed: Placement) -> int:
-    return sum(share.n_operators for share in placed.shares if share.backend == PROCESSOR_BACKEND)

@@ -120,10 +120,6 @@ def _reproduction(judgement: Judgement, base: str, names: Sequence[str]) -> Repr
         return Reproduction(command=base, note="No test belongs to it: this makes the whole run again.")
     name = parameter_name(judgement.case_id)
     expression = selecting_expression(name)
-    note = "" if expression == name and _is_alone(name, names) else _NOT_ALONE
+    n_found = sum(name.lower() in other for other in names)  # -k reads names in lower case
+    note = "" if expression == name and n_found == 1 else _NOT_ALONE
     return Reproduction(command=f"{base} -k {shell_word(expression)}", note=note)
-
-
-def _is_alone(name: str, names: Sequence[str]) -> bool:
-    """Whether ``-k``, which reads names in lower case, finds this one nowhere else."""
-    return sum(name.lower() in other for other in names) == 1

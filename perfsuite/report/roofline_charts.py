@@ -18,7 +18,6 @@ from perfsuite.records.chart import (
     RoofRole,
     Scale,
 )
-from perfsuite.report.roofline_devices import devices_chart
 from perfsuite.report.roofline_findings import conditions, operators_finding, sweep_finding, whole_run_ns
 from perfsuite.report.roofline_points import PHASES, SHADES, place_of, point_group, sweep_groups
 from perfsuite.report.roofline_roofs import (
@@ -36,8 +35,6 @@ from perfsuite.units import (
     format_count,
     format_flops_per_s,
 )
-
-__all__ = ("devices_chart", "operators_chart", "sweep_chart")
 
 #: How many operators are named in the picture.
 _N_NAMED = 10

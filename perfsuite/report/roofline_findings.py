@@ -24,20 +24,20 @@ _SUBJECTS = {RowKind.PREFILL: "prefill", RowKind.DECODE: "decode", RowKind.WHOLE
 _LIMITS = {Regime.MEMORY: "memory", Regime.COMPUTE: "arithmetic"}
 
 
-def attained(run: RooflineRun, rows: Sequence[Row]) -> str:
+def _attained(run: RooflineRun, rows: Sequence[Row]) -> str:
     """Tell for each kind which share of its roof its points reach: ``decode runs at 27 % of what memory allows``."""
     said = [
         f"{_SUBJECTS[kind]} runs at {_percents(points)} of what {_limit(points)} allows"
         for kind in _SUBJECTS
         if (points := [run.point(row) for row in rows if row.kind is kind])
     ]
-    return _sentence(", ".join(said[:2]))
+    return ", ".join(said[:2])
 
 
 def sweep_finding(sweep: str, run: RooflineRun, rows: Sequence[Row]) -> str:
     """Return what a sweep shows; one that has no sentence of its own tells which shares are reached."""
-    told = _FINDINGS[sweep](run, rows) if sweep in _FINDINGS else ""
-    return told or attained(run, rows)
+    told = (_FINDINGS[sweep](run, rows) if sweep in _FINDINGS else "") or _attained(run, rows)
+    return told[:1].upper() + told[1:]
 
 
 def operators_finding(run: RooflineRun, rows: Sequence[Row]) -> str:
@@ -91,7 +91,7 @@ def _length(run: RooflineRun, rows: Sequence[Row]) -> str:
     limited = [row for row in found if run.point(row).regime is Regime.COMPUTE]
     if not limited:
         return ""
-    return f"From {limited[0].setting} tokens arithmetic limits prefill; {_lowered(attained(run, rows))}"
+    return f"From {limited[0].setting} tokens arithmetic limits prefill; {_attained(run, rows)}"
 
 
 def _precision(run: RooflineRun, rows: Sequence[Row]) -> str:
@@ -177,14 +177,6 @@ def _percents(points: Sequence[Point]) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100.0 * ratio:.0f} %"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 _FINDINGS: Mapping[str, Callable[[RooflineRun, Sequence[Row]], str]] = MappingProxyType(

@@ -152,17 +152,17 @@ def potential_region(roof: Roof, frame: Frame) -> PotentialRegion:
     return PotentialRegion(
         memory=_below("limited by memory", roof, slope, frame),
         compute=_below("limited by arithmetic", roof, peak, frame),
-        contours=tuple(_contour(decades, roof, frame) for decades in _CONTOURS if _is_inside(decades, roof, frame)),
+        contours=tuple(
+            _contour(decades, roof, frame)
+            for decades in _CONTOURS
+            if roof.peak_flops_per_s / 10.0**decades > frame.least_y
+        ),
     )
 
 
 def _below(label: str, roof: Roof, x: tuple[float, float], frame: Frame) -> Area:
     high_y = tuple(to_giga_per_s(max(roof.attainable_flops_per_s(each), frame.least_y)) for each in x)
     return Area(label=label, x=x, low_y=(to_giga_per_s(frame.least_y),) * 2, high_y=high_y)
-
-
-def _is_inside(decades: float, roof: Roof, frame: Frame) -> bool:
-    return bool(roof.peak_flops_per_s / 10.0**decades > frame.least_y)
 
 
 def _contour(decades: float, roof: Roof, frame: Frame) -> Line:

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, PhaseAttribution
+from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.json_file import write_json
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.run_json import RUN_NAME, SCHEMA
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
 from perfsuite.report.token_rates import tokens_per_s
+
+#: What fields of the records are called in the file, where that differs.
+_WRITTEN_NAMES = {
+    "case_id": "id",
+    "durations_s": "duration_s",
+    "fingerprints": "fingerprint",
+    "is_injected": "injected",
+    "is_interrupted": "interrupted",
+    "judgements": "cases",
+    "lower_ns": "expected_lower_ns",
+    "subjects": "subject",
+    "upper_ns": "expected_upper_ns",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,84 +76,35 @@ def write_run(run: RunFile, run_dir: Path) -> Path:
 
 def plain_run(run: RunFile) -> dict[str, Any]:
     """Return the run as JSON-able values."""
+    plain = _plain(run)
+    origin, attribution = plain.pop("origin"), plain.pop("attribution")
     return {
         "schema": SCHEMA,
-        "run_id": run.origin.run_id,
-        "arguments": list(run.origin.arguments),
-        "selection": list(run.origin.selection),
-        "environment": dict(run.origin.environment),
-        "commit": asdict(commit) if (commit := run.origin.commit) else None,
-        "board": asdict(board) if (board := run.origin.board) else None,
-        "device_notes": list(run.device_notes),
-        "suite_version": run.suite_version,
-        "started_at": run.started_at,
-        "device": run.device,
-        "workload": run.workload,
-        "subject": dict(run.subjects),
-        "fingerprint": {name: dict(fields) for name, fields in run.fingerprints.items()},
+        **origin,
+        **plain,
         "ceilings": run.ceilings.to_plain() if run.ceilings else None,
         "duration_s": {"total": round(sum(run.durations_s.values()), 3), **run.durations_s},
-        "operator_share_ratio": dict(run.operator_share_ratio),
-        "joules_per_token": dict(run.joules_per_token),
-        "n_discarded_replicates": dict(run.n_discarded_replicates),
-        "sentinels_ns": {
-            group: {name: list(times) for name, times in sentinels.items()}
-            for group, sentinels in run.sentinels_ns.items()
-        },
-        "covariates": {name: dict(fields) for name, fields in run.covariates.items()},
-        "injected": run.is_injected,
-        "interrupted": run.is_interrupted,
-        "against": run.against,
-        "engines": dict(run.engines),
-        "peak_rss_bytes": run.peak_rss_bytes,
-        "uniform_shift": asdict(shift) if (shift := run.attribution.uniform_shift) else None,
-        "attribution": [_plain_attribution(each) for each in run.attribution.phases],
+        "uniform_shift": attribution["uniform_shift"],
+        "attribution": attribution["phases"],
         "cases": [plain_case(judgement) for judgement in run.judgements],
     }
 
 
 def plain_case(judgement: Judgement) -> dict[str, Any]:
     """Return one case as JSON-able values."""
-    return {
-        "id": judgement.case_id,
-        "kind": judgement.kind,
-        "samples_ns": list(judgement.samples_ns),
-        "measured_ns": judgement.measured_ns,
-        "tokens_per_s": tokens_per_s(judgement),
-        "floor_ns": judgement.floor_ns,
-        "expected_ns": judgement.expected_ns,
-        "expected_lower_ns": judgement.lower_ns,
-        "expected_upper_ns": judgement.upper_ns,
-        "limit_ns": judgement.limit_ns,
-        "baseline_ns": judgement.baseline_ns,
-        "change_ratio": judgement.change_ratio,
-        "lower_ratio": judgement.lower_ratio,
-        "upper_ratio": judgement.upper_ratio,
-        "margin_ratio": judgement.margin_ratio,
-        "resolution_ratio": judgement.resolution_ratio,
-        "step_share_ratio": judgement.step_share_ratio,
-        "baseline_samples_ns": list(judgement.baseline_samples_ns),
-        "n_pairs": judgement.n_pairs,
-        "n_more_pairs": judgement.n_more_pairs,
-        "smallest_effect_ratio": judgement.smallest_effect_ratio,
-        "outcome": judgement.outcome.value,
-        "reason": judgement.reason,
-    }
+    return {**_plain(judgement), "tokens_per_s": tokens_per_s(judgement)}
 
 
-def _plain_attribution(phase: PhaseAttribution) -> dict[str, Any]:
-    return {
-        "id": phase.case_id,
-        "lost_ns": phase.lost_ns,
-        "carriers": [
-            {
-                "id": carrier.case_id,
-                "role": carrier.role,
-                "lost_ns": carrier.lost_ns,
-                "share_ratio": carrier.share_ratio,
-                "is_significant": carrier.is_significant,
-            }
-            for carrier in phase.carriers
-        ],
-        "unexplained_ns": phase.unexplained_ns,
-    }
+def written_name(field_name: str) -> str:
+    """Return the name that a field of a record has in the file."""
+    return _WRITTEN_NAMES.get(field_name, field_name)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {written_name(each.name): _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.value if isinstance(value, Enum) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_json import RUN_NAME, read_plain_run
 from perfsuite.records.run_origin import BoardName, Commit, RunOrigin
-from perfsuite.report.run_file import RunFile
+from perfsuite.report.run_file import RunFile, written_name
 
 _TOTAL = "total"
 
@@ -28,11 +29,8 @@ def read_run_file(named: Path) -> RunFile:
 
     Fields that older versions did not write are as in a run that has none of it.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read, is no ``run.json`` of this schema, lacks a field, or has one that holds what it cannot;
-        the message says which.
+    Raises PerfsuiteError where the file cannot be read, is no ``run.json`` of this schema, lacks a field, or has one
+    that holds what it cannot; the message says which.
     """
     path = run_path(named)
     plain = read_plain_run(path)
@@ -46,89 +44,45 @@ def read_run_file(named: Path) -> RunFile:
 
 def _run(plain: Mapping[str, Any]) -> RunFile:
     ceilings = plain["ceilings"]
-    return RunFile(
-        suite_version=str(plain["suite_version"]),
-        started_at=str(plain["started_at"]),
-        device=str(plain["device"]),
-        workload=str(plain["workload"]),
-        subjects=dict(plain["subject"]),
-        fingerprints={name: dict(fields) for name, fields in plain["fingerprint"].items()},
-        ceilings=None if ceilings is None else Ceilings.from_plain(ceilings),
-        durations_s={name: spent for name, spent in plain["duration_s"].items() if name != _TOTAL},
-        operator_share_ratio=dict(plain["operator_share_ratio"]),
-        n_discarded_replicates=dict(plain["n_discarded_replicates"]),
-        peak_rss_bytes=plain["peak_rss_bytes"],
-        judgements=tuple(_judgement(case) for case in plain["cases"]),
-        sentinels_ns={
-            group: {name: tuple(times) for name, times in sentinels.items()}
-            for group, sentinels in plain.get("sentinels_ns", {}).items()
+    sentinels = plain.get("sentinels_ns", {})
+    shift, commit, board = (plain.get(name) for name in ("uniform_shift", "commit", "board"))
+    origin = _fields(RunOrigin, plain) | {
+        "arguments": tuple(plain.get("arguments", ())),
+        "selection": tuple(plain.get("selection", ())),
+        "commit": Commit(**commit) if commit else None,
+        "board": BoardName(**board) if board else None,
+    }
+    told = {
+        "ceilings": None if ceilings is None else Ceilings.from_plain(ceilings),
+        "durations_s": {name: spent for name, spent in plain["duration_s"].items() if name != _TOTAL},
+        "judgements": tuple(_judgement(case) for case in plain["cases"]),
+        "sentinels_ns": {
+            group: {name: tuple(times) for name, times in each.items()} for group, each in sentinels.items()
         },
-        covariates={name: dict(fields) for name, fields in plain.get("covariates", {}).items()},
-        joules_per_token=dict(plain.get("joules_per_token", {})),
-        device_notes=tuple(plain.get("device_notes", ())),
-        is_injected=bool(plain.get("injected", False)),
-        is_interrupted=bool(plain.get("interrupted", False)),
-        against=plain.get("against"),
-        engines={str(group): str(engine) for group, engine in plain.get("engines", {}).items()},
-        attribution=Attribution(
-            phases=tuple(_attribution(each) for each in plain.get("attribution", ())),
-            uniform_shift=UniformShift(**shift) if (shift := plain.get("uniform_shift")) else None,
+        "device_notes": tuple(plain.get("device_notes", ())),
+        "attribution": Attribution(
+            phases=tuple(map(_attribution, plain.get("attribution", ()))),
+            uniform_shift=UniformShift(**shift) if shift else None,
         ),
-        origin=_origin(plain),
-    )
+        "origin": RunOrigin(**origin),
+    }
+    return RunFile(**_fields(RunFile, plain) | told)
 
 
-def _origin(plain: Mapping[str, Any]) -> RunOrigin:
-    return RunOrigin(
-        run_id=str(plain.get("run_id", "")),
-        arguments=tuple(str(each) for each in plain.get("arguments", ())),
-        selection=tuple(str(each) for each in plain.get("selection", ())),
-        environment={str(name): str(value) for name, value in plain.get("environment", {}).items()},
-        commit=Commit(**commit) if (commit := plain.get("commit")) else None,
-        board=BoardName(**board) if (board := plain.get("board")) else None,
-    )
+def _fields(record_type: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record is made of; what has a default may be missing, and what no field is for is left out."""
+    return {
+        each.name: plain[name]
+        for each in fields(record_type)
+        if (name := written_name(each.name)) in plain or each.default is each.default_factory is MISSING
+    }
 
 
 def _judgement(case: Mapping[str, Any]) -> Judgement:
-    return Judgement(
-        case_id=str(case["id"]),
-        kind=str(case["kind"]),
-        samples_ns=tuple(case["samples_ns"]),
-        measured_ns=case["measured_ns"],
-        floor_ns=case["floor_ns"],
-        expected_ns=case["expected_ns"],
-        limit_ns=case["limit_ns"],
-        baseline_ns=case["baseline_ns"],
-        change_ratio=case["change_ratio"],
-        outcome=Outcome(case["outcome"]),
-        reason=str(case["reason"]),
-        lower_ns=case.get("expected_lower_ns"),
-        upper_ns=case.get("expected_upper_ns"),
-        baseline_samples_ns=tuple(case.get("baseline_samples_ns", ())),
-        lower_ratio=case.get("lower_ratio"),
-        upper_ratio=case.get("upper_ratio"),
-        margin_ratio=case.get("margin_ratio"),
-        resolution_ratio=case.get("resolution_ratio"),
-        step_share_ratio=case.get("step_share_ratio"),
-        n_pairs=case.get("n_pairs"),
-        n_more_pairs=case.get("n_more_pairs"),
-        smallest_effect_ratio=case.get("smallest_effect_ratio"),
-    )
+    samples = {name: tuple(case.get(name, ())) for name in ("samples_ns", "baseline_samples_ns")}
+    return Judgement(**_fields(Judgement, case) | samples | {"outcome": Outcome(case["outcome"])})
 
 
 def _attribution(phase: Mapping[str, Any]) -> PhaseAttribution:
-    return PhaseAttribution(
-        case_id=str(phase["id"]),
-        lost_ns=phase["lost_ns"],
-        carriers=tuple(
-            Carrier(
-                case_id=str(each["id"]),
-                role=str(each["role"]),
-                lost_ns=each["lost_ns"],
-                share_ratio=each["share_ratio"],
-                is_significant=each["is_significant"],
-            )
-            for each in phase["carriers"]
-        ),
-        unexplained_ns=phase["unexplained_ns"],
-    )
+    carriers = tuple(Carrier(**_fields(Carrier, each)) for each in phase["carriers"])
+    return PhaseAttribution(**_fields(PhaseAttribution, phase) | {"carriers": carriers})

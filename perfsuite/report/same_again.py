@@ -29,12 +29,7 @@ def command_again(
 ) -> str:
     """Return the command that measures the cases again: all that the run chose where there are none, or too many.
 
-    Parameters
-    ----------
-    origin
-        Of the run; where its arguments are not known, ``...`` stands for its device.
-    changed
-        Options that differ from those of the run, by name; None leaves one out.
+    Where the run's arguments are not known, ``...`` stands for its device; an option that is `changed` to None goes.
     """
     changed = dict(changed or {})
     named = _choice(cases)
@@ -63,12 +58,10 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     """Write each option and its value as one word, so that they stay together."""
     joined: list[str] = []
     for argument in arguments:
-        if joined and _awaits_value(joined[-1]) and not argument.startswith("-"):
+        last = joined[-1] if joined else ""
+        awaits_value = last.startswith("--") and "=" not in last and last not in _FLAGS
+        if awaits_value and not argument.startswith("-"):
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
     return joined
-
-
-def _awaits_value(argument: str) -> bool:
-    return argument.startswith("--") and "=" not in argument and argument not in _FLAGS

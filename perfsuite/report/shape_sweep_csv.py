@@ -18,10 +18,7 @@ COLUMNS = tuple(field.name for field in fields(SweepPoint))
 def write_sweep_csv(sweep: ShapeSweep, path: Path) -> None:
     """Write all points, whole or not at all; what is not known is empty.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written.
+    Raises PerfsuiteError where the file cannot be written.
     """
 
     def fill(out: TextIO) -> None:

@@ -16,7 +16,8 @@ _QUANTILES: dict[float | None, str] = {0.125: "lower eighth", 0.25: "lower quart
 def sweep_finding(sweep: ShapeSweep) -> str:
     """Say in one line where the steps are and how well efficiency follows the tile."""
     if not sweep.n_rounds:
-        return f"The model alone: {_mean_text(sweep.expected_mean_efficiency_ratio)} of the padded work is of use"
+        ratio = sweep.expected_mean_efficiency_ratio
+        return f"The model alone: {'-' if ratio is None else f'{ratio:.3f}'} of the padded work is of use"
     steps = _steps_text(sweep)
     steps = steps[0].upper() + steps[1:]
     if sweep.rank_correlation is None:
@@ -90,7 +91,3 @@ def _tile_remarks(sweep: ShapeSweep, steps: TileSteps) -> Iterator[str]:
 def _missing_text(sweep: ShapeSweep, missing: list[SweepPoint]) -> str:
     sizes = size_list(tuple(point.size for point in missing))
     return f"Not measured is {sweep.swept} = {sizes}: {missing[0].missing}"
-
-
-def _mean_text(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.3f}"

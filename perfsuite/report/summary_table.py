@@ -61,14 +61,9 @@ _SPARED = ("expected", "baseline", "tokens/s")
 
 
 def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color: bool, shows_all: bool = False) -> str:
-    """Render the tables of all kinds.
+    """Render the tables of all kinds for a terminal of so many characters, or for lines of any length.
 
-    Parameters
-    ----------
-    width
-        Of the terminal, in characters; None where it is none, and lines may be of any length.
-    shows_all
-        Whether each case has a row, however many there are.
+    With `shows_all` each case has a row, however many there are.
     """
     out = io.StringIO()
     columns = _UNLIMITED if width is None else max(width, _LEAST_WIDTH)
@@ -81,7 +76,10 @@ def summary_text(judgements: Sequence[Judgement], *, width: int | None, is_color
         rows = [judgement for judgement in shown if judgement.kind == kind]
         for part in _block(kind, every, rows, columns):
             console.print(part)
-    for note in (*change_notes(each for each in shown if not _is_rough(each)), *_rough_note(shown)):
+    notes = [*change_notes(each for each in shown if not _is_rough(each))]
+    if any(map(_is_rough, shown)):
+        notes.append(f"{_ROUGH} rough: the median of what was measured, which is invalid; nothing is judged by it")
+    for note in notes:
         console.print(Text(note, style="dim"))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
@@ -93,11 +91,6 @@ def _is_rough(judgement: Judgement) -> bool:
 
 def _rough(judgement: Judgement, figure: str) -> str:
     return f"{_ROUGH}{figure}" if _is_rough(judgement) and figure != "-" else figure
-
-
-def _rough_note(judgements: Iterable[Judgement]) -> Iterator[str]:
-    if any(map(_is_rough, judgements)):
-        yield f"{_ROUGH} rough: the median of what was measured, which is invalid; nothing is judged by it"
 
 
 def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
 from perfsuite.records.judgement import Judgement
@@ -25,16 +24,6 @@ __all__ = ["next_step", "summary_text"]
 _MAX_REASONS = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """What the verdict's sentence is made from."""
-
-    judgements: tuple[Judgement, ...]
-    attribution: Attribution
-    is_injected: bool
-    is_interrupted: bool
-
-
 def next_step(
     judgements: Iterable[Judgement],
     run_path: str | None,
@@ -47,12 +36,8 @@ def next_step(
 ) -> tuple[str, ...]:
     """Return the closing lines: what came out, why, and what to do next.
 
-    Parameters
-    ----------
-    run_path, report_path
-        Where the run's record and its page are; None where they are not.
-    origin
-        The command that made the run, from which the next ones are made.
+    The paths are those of the run's record and its page, None where they are not; from the origin, which is the command
+    that made the run, the next ones are made.
     """
     run = EndedRun(
         judgements=tuple(judgements),
@@ -61,14 +46,9 @@ def next_step(
         origin=origin,
         attribution=attribution,
         is_recording=is_recording,
-    )
-    judged = _Judged(
-        judgements=run.judgements,
-        attribution=attribution,
-        is_injected=run.is_injected,
         is_interrupted=is_interrupted,
     )
-    verdict = verdict_sentence(judged, named=terminal_text)
+    verdict = verdict_sentence(run, named=terminal_text)
     files = ", ".join(terminal_text(path) for path in (run_path, report_path) if path) or "run.json was not written"
     if not run.judgements:
         return (f"perfsuite: {verdict}; {files}",)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from perfsuite.records.attribution import Attribution, UniformShift
+from perfsuite.records.attribution import Attribution
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.resolution_words import passed_words
@@ -37,20 +37,13 @@ class Judged(Protocol):
     """What a verdict is told of: a run, or what is known of it before it is written."""
 
     @property
-    def judgements(self) -> tuple[Judgement, ...]:
-        """Return what is told of each case."""
-
+    def judgements(self) -> tuple[Judgement, ...]: ...
     @property
-    def attribution(self) -> Attribution:
-        """Return where the time went."""
-
+    def attribution(self) -> Attribution: ...
     @property
-    def is_injected(self) -> bool:
-        """Whether something was slowed down on purpose."""
-
+    def is_injected(self) -> bool: ...
     @property
-    def is_interrupted(self) -> bool:
-        """Whether somebody broke the run off."""
+    def is_interrupted(self) -> bool: ...
 
 
 class Tone(str, Enum):
@@ -172,13 +165,10 @@ def _detail(run: Judged, outcome: Outcome, counts: Counter[Outcome], named: Name
         return f": {_listed([case_words(each) for each in found], named)}"
     if shift is not None:
         is_foremost = outcome is Outcome.REGRESSED or not counts[Outcome.REGRESSED]
-        return f": {_shift_words(shift)}" if is_foremost else ""
+        said = f": everything {change_words(shift.ratio)}, which points to frequency, memory, threads or build"
+        return said if is_foremost else ""
     told = in_order_of_weight(found, run.attribution)
     return f": {_listed_changes(told, run.attribution, named)}"
-
-
-def _shift_words(shift: UniformShift) -> str:
-    return f"everything {change_words(shift.ratio)}, which points to frequency, memory, threads or build"
 
 
 def _listed_changes(told: Sequence[Judgement], attribution: Attribution, named: Named) -> str:

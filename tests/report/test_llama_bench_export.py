@@ -30,34 +30,10 @@ Exported = Callable[..., tuple[BenchRun, ...]]
 
 #: What llama.cpp's compare-llama-bench.py joins tests by; all of them must be there and equal.
 JOINED_BY = (
-    "cpu_info",
-    "gpu_info",
-    "backends",
-    "n_gpu_layers",
-    "n_cpu_moe",
-    "tensor_buft_overrides",
-    "model_filename",
-    "model_type",
-    "n_batch",
-    "n_ubatch",
-    "embeddings",
-    "cpu_mask",
-    "cpu_strict",
-    "poll",
-    "n_threads",
-    "type_k",
-    "type_v",
-    "load_mode",
-    "no_kv_offload",
-    "split_mode",
-    "main_gpu",
-    "tensor_split",
-    "flash_attn",
-    "n_prompt",
-    "n_gen",
-    "n_depth",
-    "fit_target",
-    "fit_min_ctx",
+    *("cpu_info", "gpu_info", "backends", "n_gpu_layers", "n_cpu_moe", "tensor_buft_overrides"),
+    *("model_filename", "model_type", "n_batch", "n_ubatch", "embeddings", "cpu_mask", "cpu_strict", "poll"),
+    *("n_threads", "type_k", "type_v", "load_mode", "no_kv_offload", "split_mode", "main_gpu", "tensor_split"),
+    *("flash_attn", "n_prompt", "n_gen", "n_depth", "fit_target", "fit_min_ctx"),
 )
 
 

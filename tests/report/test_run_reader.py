@@ -23,7 +23,7 @@ from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 from ..json_places import places, with_value
 
 #: A run that says something under every key.
-RUN = replace(
+FULL_RUN = replace(
     synthetic_run(n_cases=60, names=HOSTILE_NAMES),
     is_injected=True,
     is_interrupted=True,
@@ -119,20 +119,20 @@ def test_what_is_written_is_read_again(
 ) -> None:
     """Whatever a run holds, reading gives the very record that was written."""
     run = replace(
-        RUN,
+        FULL_RUN,
         judgements=tuple(judgements),
         origin=origin,
         is_injected=is_injected,
         is_interrupted=is_interrupted,
         against=against,
-        attribution=replace(RUN.attribution, uniform_shift=shift),
+        attribution=replace(FULL_RUN.attribution, uniform_shift=shift),
     )
     assert _read_back(run, tmp_path_factory.mktemp("run")) == run
 
 
 def test_no_field_is_forgotten(tmp_path: Path) -> None:
     """A run that says something in every field is read back whole."""
-    run = replace(RUN, attribution=replace(RUN.attribution, uniform_shift=UniformShift(ratio=1.1, n_cases=9)))
+    run = replace(FULL_RUN, attribution=replace(FULL_RUN.attribution, uniform_shift=UniformShift(ratio=1.1, n_cases=9)))
     empty = RunFile(
         suite_version="",
         started_at="",
@@ -154,7 +154,7 @@ def test_no_field_is_forgotten(tmp_path: Path) -> None:
 
 def test_a_run_is_named_by_its_folder_or_its_file(tmp_path: Path) -> None:
     """Both read the same."""
-    path = write_run(RUN, tmp_path)
+    path = write_run(FULL_RUN, tmp_path)
     assert run_path(tmp_path) == run_path(path) == path
     assert read_run_file(tmp_path) == read_run_file(path)
 
@@ -162,17 +162,17 @@ def test_a_run_is_named_by_its_folder_or_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", _LATER)
 def test_runs_of_older_versions_are_read(tmp_path: Path, key: str) -> None:
     """What a version did not write yet is as in a run that has none of it."""
-    plain = plain_run(RUN)
+    plain = plain_run(FULL_RUN)
     del plain[key]
     read = read_run_file(_rewritten(tmp_path, plain))
     again = plain_run(read)[key]
     assert (tuple(again) if isinstance(again, list) else again) == _LATER[key]
-    assert read.judgements == RUN.judgements
+    assert read.judgements == FULL_RUN.judgements
 
 
 def test_a_run_without_an_origin_has_none(tmp_path: Path) -> None:
     """Neither command, commit nor attribution is made up."""
-    plain = {key: value for key, value in plain_run(RUN).items() if key not in _LATER}
+    plain = {key: value for key, value in plain_run(FULL_RUN).items() if key not in _LATER}
     read = read_run_file(_rewritten(tmp_path, plain))
     assert (read.origin, read.attribution) == (NO_ORIGIN, NO_ATTRIBUTION)
 
@@ -215,9 +215,9 @@ def test_what_is_no_run_is_one_line(tmp_path: Path, content: str, line: str) -> 
 )
 def test_a_case_of_wrong_types_is_named(tmp_path: Path, field: str, value: object, told: str) -> None:
     """The line has the path, the case, the field, what it holds and what it may."""
-    case = RUN.judgements[7].case_id
+    case = FULL_RUN.judgements[7].case_id
     with pytest.raises(PerfsuiteError) as raised:
-        read_run_file(_rewritten(tmp_path, with_value(plain_run(RUN), ("cases", 7, field), value)))
+        read_run_file(_rewritten(tmp_path, with_value(plain_run(FULL_RUN), ("cases", 7, field), value)))
     way, _, rest = str(raised.value).partition(f"cases[{case!r}].{field} is ")
     assert way == f"{tmp_path / 'run.json'}: "
     assert told in rest
@@ -238,13 +238,13 @@ def test_a_case_of_wrong_types_is_named(tmp_path: Path, field: str, value: objec
 def test_a_value_of_another_type_is_named(tmp_path: Path, place: tuple[Any, ...], value: object, told: str) -> None:
     """What no reader could count with is refused before anything is made of it."""
     with pytest.raises(PerfsuiteError) as raised:
-        read_run_file(_rewritten(tmp_path, with_value(plain_run(RUN), place, value)))
+        read_run_file(_rewritten(tmp_path, with_value(plain_run(FULL_RUN), place, value)))
     assert told in str(raised.value)
 
 
 def test_a_case_that_is_there_twice_is_named(tmp_path: Path) -> None:
     """A table by case would lose one of them."""
-    double = replace(RUN, judgements=(*RUN.judgements[:3], RUN.judgements[1]))
+    double = replace(FULL_RUN, judgements=(*FULL_RUN.judgements[:3], FULL_RUN.judgements[1]))
     with pytest.raises(PerfsuiteError, match=r"run\.json: cases\[.*\] is there twice; run again"):
         read_run_file(write_run(double, tmp_path))
 
@@ -258,7 +258,7 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [None, 7, "word", [], {}, [None]], ids=repr)
 def test_a_wrong_value_is_never_a_traceback(tmp_path: Path, wrong: object) -> None:
     """Whatever stands in the place of a field, the file is read or refused in one line that names it."""
-    plain = plain_run(replace(RUN, judgements=RUN.judgements[:1]))
+    plain = plain_run(replace(FULL_RUN, judgements=FULL_RUN.judgements[:1]))
     told = []
     for place in places(plain, of_lists=1):
         _rewritten(tmp_path, with_value(plain, place, wrong))

@@ -8,30 +8,22 @@ from typing import TypeAlias
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.report.run_file import plain_case
 
 #: By name; what is not known is left out.
 Properties: TypeAlias = Mapping[str, "str | int | float"]
 
+_FIGURES = (
+    *("outcome", "measured_ns", "tokens_per_s", "expected_ns", "floor_ns", "limit_ns", "baseline_ns"),
+    *("change_ratio", "lower_ratio", "upper_ratio", "resolution_ratio", "reason"),
+)
+
 
 def case_properties(judgement: Judgement) -> Properties:
     """Return the properties of a case."""
-    figures: dict[str, str | int | float | None] = {
-        "perf_case": judgement.case_id,
-        "perf_outcome": judgement.outcome.value,
-        "perf_measured_ns": judgement.measured_ns,
-        "perf_tokens_per_s": tokens_per_s(judgement),
-        "perf_expected_ns": judgement.expected_ns,
-        "perf_floor_ns": judgement.floor_ns,
-        "perf_limit_ns": judgement.limit_ns,
-        "perf_baseline_ns": judgement.baseline_ns,
-        "perf_change_ratio": judgement.change_ratio,
-        "perf_lower_ratio": judgement.lower_ratio,
-        "perf_upper_ratio": judgement.upper_ratio,
-        "perf_resolution_ratio": judgement.resolution_ratio,
-        "perf_reason": judgement.reason,
-    }
-    return {name: value for name, value in figures.items() if value is not None}
+    plain = plain_case(judgement)
+    figures = {"case": plain["id"], **{name: plain[name] for name in _FIGURES}}
+    return {f"perf_{name}": value for name, value in figures.items() if value is not None}
 
 
 def run_properties(device: str, workload: str, subjects: Mapping[str, str], origin: RunOrigin) -> Properties:

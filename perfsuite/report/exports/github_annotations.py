@@ -33,7 +33,11 @@ _UNJUDGED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE)
 def annotations_text(runs: Sequence[RunFile]) -> str:
     """Return a notice with each verdict, an error for each failing case and a warning for what was not judged."""
     notices = [_command("notice", run.workload, verdict_sentence(run)) for run in runs]
-    errors = [_error(run, each) for run in runs for each in _failed(run)]
+    errors = [
+        _error(run, each)
+        for run in runs
+        for each in in_order_of_weight(filter(lambda each: each.outcome.fails, run.judgements), run.attribution)
+    ]
     warnings = [warning for run in runs for warning in _warnings(run)]
     lines = [
         *_at_most("notice", notices, "run"),
@@ -41,10 +45,6 @@ def annotations_text(runs: Sequence[RunFile]) -> str:
         *_at_most("warning", warnings, "reason"),
     ]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _failed(run: RunFile) -> tuple[Judgement, ...]:
-    return in_order_of_weight((each for each in run.judgements if each.outcome.fails), run.attribution)
 
 
 def _error(run: RunFile, judgement: Judgement) -> str:
@@ -58,15 +58,12 @@ def _error(run: RunFile, judgement: Judgement) -> str:
 def _warnings(run: RunFile) -> list[str]:
     """Warn once of each reason that cases share; of undecided cases, whose reasons are their own, once for all."""
     found = [each for each in run.judgements if each.outcome in _UNJUDGED]
-    reasons = Counter((each.outcome, _shared_reason(each)) for each in found)
+    noisy = "too noisy to tell"
+    reasons = Counter((each.outcome, noisy if each.outcome is Outcome.INCONCLUSIVE else each.reason) for each in found)
     return [
         _command("warning", f"{format_count(count, 'case')} {outcome.value}", f"{run.workload}: {reason}")
         for (outcome, reason), count in reasons.most_common()
     ]
-
-
-def _shared_reason(judgement: Judgement) -> str:
-    return "too noisy to tell" if judgement.outcome is Outcome.INCONCLUSIVE else judgement.reason
 
 
 def _at_most(level: str, commands: Sequence[str], noun: str) -> Sequence[str]:
@@ -80,12 +77,9 @@ def _at_most(level: str, commands: Sequence[str], noun: str) -> Sequence[str]:
 
 def _command(level: str, title: str, message: str) -> str:
     shown = one_line(message, max_characters=_MAX_MESSAGE_CHARACTERS)
-    return f"::{level} title={_property(one_line(title))}::{_escaped(shown)}"
+    named = _escaped(one_line(title)).replace(":", "%3A").replace(",", "%2C")
+    return f"::{level} title={named}::{_escaped(shown)}"
 
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -43,7 +43,7 @@ def sections(run: RunFile) -> tuple[Section, ...]:
         _unjudged(run),
         _listed(run, Outcome.NEW, "without a baseline", ("case", "now", "forecast"), _new_row),
         _listed(run, Outcome.PASS, "passed", ("case", "now", "before", "forecast", "change", "at"), _passed_row),
-        _machine(run),
+        Section(title="Machine and command", header=("what", "is"), rows=tuple(_machine_rows(run))),
     )
     return tuple(section for section in made if section.rows)
 
@@ -130,10 +130,6 @@ def _passed_row(judgement: Judgement) -> Row:
         format_change(judgement.change_ratio),
         "-" if judgement.resolution_ratio is None else format_limit(judgement.resolution_ratio),
     )
-
-
-def _machine(run: RunFile) -> Section:
-    return Section(title="Machine and command", header=("what", "is"), rows=tuple(_machine_rows(run)))
 
 
 def _machine_rows(run: RunFile) -> Iterator[Row]:

@@ -7,37 +7,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.moments import moment_of
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.report.run_file import RunFile, plain_case
 from perfsuite.units import NS_PER_S
 
 Labels = Mapping[str, str]
 Samples = Iterator[tuple[Labels, float | None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
-    """One metric: its name ends with its unit, where it has one."""
+class _Family(NamedTuple):
+    """One metric; its name ends with its unit, where it has one of these."""
 
     name: str
-    unit: str
     told: str
     samples: Callable[[RunFile], Samples]
+
+    @property
+    def unit(self) -> str:
+        last = self.name.rpartition("_")[2]
+        return last if last in ("seconds", "ratio", "joules") else ""
 
 
 def openmetrics_text(runs: Sequence[RunFile]) -> str:
     """Return the figures of all cases, the outcomes, and when each run was; samples carry no time of their own.
 
-    Raises
-    ------
-    PerfsuiteError
-        Two runs, or two cases of one, would be the same series.
+    Raises PerfsuiteError where two runs, or two cases of one, would be the same series.
     """
     _refuse_doubles(runs)
     lines = [line for family in _FAMILIES for line in _lines(family, runs)]
@@ -65,9 +64,14 @@ def _case_labels(run: RunFile, judgement: Judgement) -> dict[str, str]:
     return {"case": judgement.case_id, "kind": judgement.kind, **_run_labels(run)}
 
 
-def _of_cases(value: Callable[[Judgement], float | None]) -> Callable[[RunFile], Samples]:
+def _of_cases(figure: str) -> Callable[[RunFile], Samples]:
+    """Take a figure of each case by its name in run.json; times in seconds."""
+    factor = NS_PER_S if figure.endswith("_ns") else 1
+
     def samples(run: RunFile) -> Samples:
-        return ((_case_labels(run, judgement), value(judgement)) for judgement in run.judgements)
+        for judgement in run.judgements:
+            value = plain_case(judgement)[figure]
+            yield _case_labels(run, judgement), None if value is None else value / factor
 
     return samples
 
@@ -103,101 +107,33 @@ def _duration_samples(run: RunFile) -> Samples:
     yield _run_labels(run), sum(run.durations_s.values())
 
 
-def _seconds(time_ns: float | None) -> float | None:
-    return None if time_ns is None else time_ns / NS_PER_S
-
+#: Of cases: the name of the metric, the figure, and what it is.
+_OF_CASES = (
+    ("measured_seconds", "measured_ns", "What the case took: the median over fresh processes."),
+    ("tokens_per_second", "tokens_per_s", "The same of a prefill or a decode as a speed."),
+    ("expected_seconds", "expected_ns", "What the forecast says that it takes."),
+    ("floor_seconds", "floor_ns", "The least that physics allows."),
+    ("limit_seconds", "limit_ns", "The most that passes."),
+    ("baseline_seconds", "baseline_ns", "What it took before: the median of the baseline, or of the old side."),
+    ("change_ratio", "change_ratio", "New over old time as it is judged, which is no quotient of medians; 1 is equal."),
+    ("change_lower_ratio", "lower_ratio", "The lower bound of the change."),
+    ("change_upper_ratio", "upper_ratio", "The upper bound of the change."),
+    ("resolution_ratio", "resolution_ratio", "The slowdown that a pass rules out: 0.05 is 5 %."),
+)
 
 _FAMILIES = (
+    *(_Family(f"perfsuite_case_{name}", told, _of_cases(figure)) for name, figure, told in _OF_CASES),
+    _Family("perfsuite_case_outcome", "1 under the outcome that the case has.", _outcome_samples),
     _Family(
-        name="perfsuite_case_measured_seconds",
-        unit="seconds",
-        told="What the case took: the median over fresh processes.",
-        samples=_of_cases(lambda judgement: _seconds(judgement.measured_ns)),
+        "perfsuite_phase_token_joules", "The energy of a token, where the device has a power sensor.", _energy_samples
     ),
     _Family(
-        name="perfsuite_case_tokens_per_second",
-        unit="",
-        told="The same of a prefill or a decode as a speed.",
-        samples=_of_cases(tokens_per_s),
+        "perfsuite_run_info",
+        "1 under the id of the run, the engine, and the commit from which it was run.",
+        _origin_samples,
     ),
-    _Family(
-        name="perfsuite_case_expected_seconds",
-        unit="seconds",
-        told="What the forecast says that it takes.",
-        samples=_of_cases(lambda judgement: _seconds(judgement.expected_ns)),
-    ),
-    _Family(
-        name="perfsuite_case_floor_seconds",
-        unit="seconds",
-        told="The least that physics allows.",
-        samples=_of_cases(lambda judgement: _seconds(judgement.floor_ns)),
-    ),
-    _Family(
-        name="perfsuite_case_limit_seconds",
-        unit="seconds",
-        told="The most that passes.",
-        samples=_of_cases(lambda judgement: _seconds(judgement.limit_ns)),
-    ),
-    _Family(
-        name="perfsuite_case_baseline_seconds",
-        unit="seconds",
-        told="What it took before: the median of the baseline, or of the old side.",
-        samples=_of_cases(lambda judgement: _seconds(judgement.baseline_ns)),
-    ),
-    _Family(
-        name="perfsuite_case_change_ratio",
-        unit="ratio",
-        told="New over old time as it is judged, which is no quotient of medians; 1 is equal.",
-        samples=_of_cases(lambda judgement: judgement.change_ratio),
-    ),
-    _Family(
-        name="perfsuite_case_change_lower_ratio",
-        unit="ratio",
-        told="The lower bound of the change.",
-        samples=_of_cases(lambda judgement: judgement.lower_ratio),
-    ),
-    _Family(
-        name="perfsuite_case_change_upper_ratio",
-        unit="ratio",
-        told="The upper bound of the change.",
-        samples=_of_cases(lambda judgement: judgement.upper_ratio),
-    ),
-    _Family(
-        name="perfsuite_case_resolution_ratio",
-        unit="ratio",
-        told="The slowdown that a pass rules out: 0.05 is 5 %.",
-        samples=_of_cases(lambda judgement: judgement.resolution_ratio),
-    ),
-    _Family(
-        name="perfsuite_case_outcome",
-        unit="",
-        told="1 under the outcome that the case has.",
-        samples=_outcome_samples,
-    ),
-    _Family(
-        name="perfsuite_phase_token_joules",
-        unit="joules",
-        told="The energy of a token, where the device has a power sensor.",
-        samples=_energy_samples,
-    ),
-    _Family(
-        name="perfsuite_run_info",
-        unit="",
-        told="1 under the id of the run, the engine, and the commit from which it was run.",
-        samples=_origin_samples,
-    ),
-    _Family(
-        name="perfsuite_run_started_timestamp_seconds",
-        unit="seconds",
-        told="When the run began, since 1970-01-01 UTC.",
-        samples=_start_samples,
-    ),
-    _Family(
-        name="perfsuite_run_duration_seconds",
-        unit="seconds",
-        told="How long the run took.",
-        samples=_duration_samples,
-    ),
+    _Family("perfsuite_run_started_timestamp_seconds", "When the run began, since 1970-01-01 UTC.", _start_samples),
+    _Family("perfsuite_run_duration_seconds", "How long the run took.", _duration_samples),
 )
 
 

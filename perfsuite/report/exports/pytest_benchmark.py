@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
 from perfsuite.report.engine_words import engine_words
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.report.run_file import RunFile, plain_case
 from perfsuite.units import NS_PER_S
+
+_EXTRA_INFO = (
+    *("outcome", "reason", "tokens_per_s", "floor_ns", "expected_ns", "limit_ns", "baseline_ns"),
+    *("change_ratio", "lower_ratio", "upper_ratio", "resolution_ratio"),
+)
 
 
 def pytest_benchmark_text(run: RunFile) -> str:
@@ -37,7 +40,7 @@ def pytest_benchmark_text(run: RunFile) -> str:
             "workload": run.workload,
             "engine": engine_words(run.subjects),
             "against": run.against,
-            "outcomes": _outcomes(run),
+            "outcomes": Counter(judgement.outcome.value for judgement in run.judgements),
             "n_cases_without_samples": len(run.judgements) - len(measured),
         },
     }
@@ -45,13 +48,14 @@ def pytest_benchmark_text(run: RunFile) -> str:
 
 
 def _benchmark(judgement: Judgement) -> Mapping[str, Any]:
+    plain = plain_case(judgement)
     return {
         "group": judgement.kind,
         "name": judgement.case_id,
         "fullname": judgement.case_id,
         "params": None,
         "param": None,
-        "extra_info": _extra_info(judgement),
+        "extra_info": {name: plain[name] for name in _EXTRA_INFO},
         "options": {},
         "stats": _stats(judgement.samples_ns),
     }
@@ -65,22 +69,6 @@ def _stats(samples_ns: tuple[int, ...]) -> Mapping[str, Any]:
     for sample_ns in samples_ns:
         stats.update(sample_ns / NS_PER_S)  # type: ignore[no-untyped-call]
     return {**stats.as_dict(), "data": stats.data, "iterations": 1}  # type: ignore[no-untyped-call]
-
-
-def _extra_info(judgement: Judgement) -> Mapping[str, Any]:
-    return {
-        "outcome": judgement.outcome.value,
-        "reason": judgement.reason,
-        "tokens_per_s": tokens_per_s(judgement),
-        "floor_ns": judgement.floor_ns,
-        "expected_ns": judgement.expected_ns,
-        "limit_ns": judgement.limit_ns,
-        "baseline_ns": judgement.baseline_ns,
-        "change_ratio": judgement.change_ratio,
-        "lower_ratio": judgement.lower_ratio,
-        "upper_ratio": judgement.upper_ratio,
-        "resolution_ratio": judgement.resolution_ratio,
-    }
 
 
 def _machine_info(run: RunFile) -> Mapping[str, Any]:
@@ -106,8 +94,3 @@ def _commit_info(run: RunFile) -> Mapping[str, Any]:
         "project": run.workload,
         "branch": "(unknown)" if commit is None else commit.branch or "(detached head)",
     }
-
-
-def _outcomes(run: RunFile) -> Mapping[str, int]:
-    counts = Counter(judgement.outcome for judgement in run.judgements)
-    return {outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]}

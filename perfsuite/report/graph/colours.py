@@ -22,10 +22,7 @@ _EXPONENT = 0.5
 def scale_of(views: Sequence[GraphView]) -> Normalize:
     """Return the scale from 0 to the largest value that is drawn.
 
-    Raises
-    ------
-    PerfsuiteError
-        The graphs do not tell the same of their operators.
+    Raises PerfsuiteError where the graphs do not tell the same of their operators.
     """
     metrics = list(dict.fromkeys(view.metric for view in views))
     if len(metrics) != 1:

@@ -23,10 +23,7 @@ from perfsuite.trace.timeline.tracks import printable
 def write_dot(views: Sequence[GraphView], path: Path) -> None:
     """Write graphs side by side as DOT.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     write_whole_bytes(path, dot_text(views).encode("utf-8"), PerfsuiteError)
 

@@ -7,11 +7,17 @@ from typing import Any
 
 from perfsuite.report.graph.roles import role_totals
 from perfsuite.report.graph.view import GraphView, layers_of
-from perfsuite.trace.graph.operators import GraphOperator, OperatorGraph
-from perfsuite.trace.graph.paths import Siblings
+from perfsuite.report.plain_fields import plain_fields
+from perfsuite.trace.graph.operators import OperatorGraph
 
 #: Raised whenever a key of the JSON changes its meaning.
 SCHEMA = 1
+
+_ROLE = ("role", "op", "n", "n_critical", "time_ns", "share_ratio", "bytes_per_s")
+_NODE = (
+    *("name", "role", "op", "type", "shape", "backend"),
+    *("n_evaluations", "start_ns", "time_ns", "bytes_per_s"),
+)
 
 
 def plain_graphs(views: Sequence[GraphView]) -> dict[str, Any]:
@@ -27,14 +33,10 @@ def plain_graph(view: GraphView) -> dict[str, Any]:
     return {
         "title": view.title,
         "graph": graph.number,
-        "n_tokens": graph.n_tokens,
-        "n_evaluations": graph.n_evaluations,
-        "n_of_call": graph.n_of_call,
+        **plain_fields(graph, "n_tokens", "n_evaluations", "n_of_call", "gain_ratio", "wall_ns"),
         "edges_by": "address" if graph.by_address else "name",
         "serial_ns": graph.serial_ns if graph.gain_ratio else None,
         "critical_ns": graph.critical_ns if graph.gain_ratio else None,
-        "gain_ratio": graph.gain_ratio,
-        "wall_ns": graph.wall_ns,
         "constants": {
             "n": constants.n,
             "bytes": constants.n_bytes,
@@ -44,46 +46,18 @@ def plain_graph(view: GraphView) -> dict[str, Any]:
         "nodes": [_node(graph, number, layers[number]) for number in range(len(graph.operators))],
         "edges": [list(edge) for edge in graph.edges],
         "critical_path": list(graph.critical),
-        "siblings": [_siblings(each) for each in graph.siblings],
+        "siblings": [
+            {**plain_fields(each, "shared", "time_ns", "saving_ns"), "members": list(each.members)}
+            for each in graph.siblings
+        ],
         "roles": [
-            {
-                "role": each.role,
-                "op": each.op,
-                "n": each.n,
-                "n_critical": each.n_critical,
-                "time_ns": each.time_ns,
-                "share_ratio": each.share_ratio,
-                "bytes_per_s": each.bytes_per_s,
-                "counters": dict(zip(graph.counter_names, each.counters, strict=True)),
-            }
+            {**plain_fields(each, *_ROLE), "counters": dict(zip(graph.counter_names, each.counters, strict=True))}
             for each in role_totals(graph)
         ],
     }
 
 
 def _node(graph: OperatorGraph, number: int, layer: int | None) -> dict[str, Any]:
-    each: GraphOperator = graph.operators[number]
-    return {
-        "name": each.name,
-        "role": each.role,
-        "layer": layer,
-        "op": each.op,
-        "type": each.type,
-        "shape": each.shape,
-        "backend": each.backend,
-        "n_evaluations": each.n_evaluations,
-        "start_ns": each.start_ns,
-        "time_ns": each.time_ns,
-        "bytes": each.n_bytes,
-        "bytes_per_s": each.bytes_per_s,
-        "counters": dict(zip(graph.counter_names, each.counters, strict=True)),
-    }
-
-
-def _siblings(siblings: Siblings) -> dict[str, Any]:
-    return {
-        "shared": siblings.shared,
-        "members": list(siblings.members),
-        "time_ns": siblings.time_ns,
-        "saving_ns": siblings.saving_ns,
-    }
+    each = graph.operators[number]
+    counters = dict(zip(graph.counter_names, each.counters, strict=True))
+    return {**plain_fields(each, *_NODE), "layer": layer, "bytes": each.n_bytes, "counters": counters}

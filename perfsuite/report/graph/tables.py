@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.markup import escape
 from rich.table import Column, Table
 
-from perfsuite.report.graph.roles import RoleTotals, role_totals, sibling_totals
+from perfsuite.report.graph.roles import role_totals, sibling_totals
 from perfsuite.report.graph.view import GraphView
 from perfsuite.report.graph.words import graph_words
 from perfsuite.trace.timeline.tracks import printable
@@ -45,7 +45,8 @@ def comparison_table(views: Sequence[GraphView], n_top: int = N_TOP) -> Table:
         for number, each in enumerate(totals):
             own = each.get(key)
             cells += [format_ns(own.time_ns if own else None), str(own.n) if own else "-"]
-            cells += [_change(totals[0].get(key), own)] if number else []
+            old_ns, new_ns = (side.time_ns if side else None for side in (totals[0].get(key), own))
+            cells += [_ratio(old_ns, new_ns)] if number else []
         table.add_row(escape(printable(f"{key[0]} {key[1]}")), *cells)
     return table
 
@@ -66,10 +67,6 @@ def _add_wholes(table: Table, views: Sequence[GraphView]) -> None:
     table.add_row("all operators", *serial)
     table.add_row("critical path", *critical)
     table.add_row("weights", *weights, end_section=True)
-
-
-def _change(first: RoleTotals | None, own: RoleTotals | None) -> str:
-    return "-" if first is None or own is None else _ratio(first.time_ns, own.time_ns)
 
 
 def _ratio(old: float | None, new: float | None) -> str:

@@ -75,10 +75,7 @@ def metric_words(metric: str) -> str:
 def graph_view(trace: EngineTrace, options: GraphOptions | None = None) -> GraphView:
     """Look at one graph of a trace.
 
-    Raises
-    ------
-    PerfsuiteError
-        The trace has no such graph, metric or layer, with those that it has.
+    Raises PerfsuiteError where the trace has no such graph, metric or layer, with those that it has.
     """
     options = GraphOptions() if options is None else options
     if options.metric not in (accepted := (TIME, BANDWIDTH, *trace.counter_names)):

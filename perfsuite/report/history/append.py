@@ -29,11 +29,8 @@ def append_run(run: RunFile, history_dir: Path) -> Path:
 
     The same run may be added again: it is the same file, or the same rows, which readers take once.
 
-    Raises
-    ------
-    HistoryError
-        The run was interrupted, holds no case or a negative time, or cannot be written as rows, or the file cannot be
-        written.
+    Raises HistoryError where the run was interrupted, holds no case or a negative time, or cannot be written as rows,
+    or the file cannot be written.
     """
     if run.is_interrupted:
         raise HistoryError("the run was interrupted, and is no run of the history; run again")

@@ -18,9 +18,7 @@ class HistoryColumn:
     meaning: str
 
 
-def _column(name: str, sql_type: str, meaning: str) -> HistoryColumn:
-    return HistoryColumn(name, sql_type, meaning)
-
+_column = HistoryColumn
 
 _OF_RUN = (
     _column("schema_version", "INTEGER", "schema of the row, 1"),
@@ -41,7 +39,7 @@ _OF_RUN = (
     _column("against", "VARCHAR", "what the run was compared with in pairs; then it is no night of change points"),
 )
 
-_OF_CASE = (
+OF_CASE = (
     _column("case_id", "VARCHAR", "what was judged"),
     _column("kind", "VARCHAR", "`phase`, `operator`, `kernel`, ..."),
     _column("outcome", "VARCHAR", "`pass`, `regressed`, ..., as in run.json"),
@@ -80,7 +78,7 @@ _OF_GROUP = (
 )
 
 #: In the order in which files hold them.
-COLUMNS = (*_OF_RUN, *_OF_CASE, *_OF_GROUP)
+COLUMNS = (*_OF_RUN, *OF_CASE, *_OF_GROUP)
 
 _DIGEST = hashlib.sha256(repr([(column.name, column.sql_type) for column in COLUMNS]).encode()).hexdigest()[:8]
 

@@ -48,10 +48,8 @@ class Compaction:
 def compact(history_dir: Path, *, limit_s: float = _LOCK_LIMIT_S) -> Compaction:
     """Merge all files of a folder, but not those of folders below it, into one that is sorted by case and time.
 
-    Raises
-    ------
-    HistoryError
-        Another process is merging for longer than `limit_s`, a file is damaged, or one cannot be written or removed.
+    Raises HistoryError where another process is merging for longer than `limit_s`, a file is damaged, or one cannot be
+    written or removed.
     """
     with _lock(history_dir, limit_s) as is_ours:
         if not is_ours:

@@ -77,10 +77,7 @@ def loose_files(history_dir: Path) -> list[Path]:
 def all_files(history_dir: Path) -> HistoryFiles:
     """List every file of a history in the folder and below; hidden ones are unfinished, and no part of it.
 
-    Raises
-    ------
-    HistoryError
-        The folder is a file, cannot be listed, or is merged again and again meanwhile.
+    Raises HistoryError where the folder is a file, cannot be listed, or is merged again and again meanwhile.
     """
     if re.match(r"[a-z0-9]+:/", str(history_dir)):
         raise HistoryError(f"--history={history_dir}: is an address, expected a folder; mount or copy the object store")

@@ -30,10 +30,7 @@ def interruptible(
 ) -> _Answer:
     """Do the work, and return or raise what it does; whatever ends the wait interrupts the work.
 
-    Raises
-    ------
-    HistoryError
-        The work takes longer than `limit_s`.
+    Raises HistoryError where the work takes longer than `limit_s`.
     """
     answers: list[_Answer] = []
     errors: list[BaseException] = []

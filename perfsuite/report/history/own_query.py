@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_ROWS, LIMIT_S = 100_000, 60.0
 
 #: So often a query is asked anew where files were merged meanwhile.
-_MOST_TRIES = 4
+_MOST_QUERIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,9 @@ class QueryAnswer:
 def ask(history_dir: Path, query: str, *, most_rows: int = MOST_ROWS, limit_s: float = LIMIT_S) -> QueryAnswer:
     """Answer one SELECT over the view ``history``; no other file is read, none is written, and nothing is loaded.
 
-    Raises
-    ------
-    HistoryError
-        The text is no single SELECT, or the query fails or takes longer than `limit_s`.
+    Raises HistoryError where the text is no single SELECT, or the query fails or takes longer than `limit_s`.
     """
-    for n_left in reversed(range(_MOST_TRIES)):
+    for n_left in reversed(range(_MOST_QUERIES)):
         with database_errors("sql: it fails"), database() as connection:
             _require_select(connection, query)
             history = HistoryReader(connection, history_dir)

@@ -24,10 +24,7 @@ _CHUNK_BYTES = 1 << 22
 def write_rows(connection: DuckDBPyConnection, table: str, path: Path) -> None:
     """Write a table or view into a file, sorted by case and time.
 
-    Raises
-    ------
-    HistoryError
-        The file cannot be written; what was there before stays.
+    Raises HistoryError where the file cannot be written; what was there before stays.
     """
     with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as folder:
         made = Path(folder) / "rows.parquet"

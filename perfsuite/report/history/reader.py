@@ -47,10 +47,8 @@ class HistoryReader:
     def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows that a query over ``history`` gives; values come in as parameters, never in its text.
 
-        Raises
-        ------
-        HistoryError
-            The folder cannot be read, or the query failed for another reason than a file that could be left out.
+        Raises HistoryError where the folder cannot be read, or the query failed for another reason than a file that
+        could be left out.
         """
         with database_errors(f"{self._history_dir}: cannot be read"):
             return interruptible(self._connection, lambda: self.table(query, parameters)[1])
@@ -66,10 +64,7 @@ class HistoryReader:
 
         It is asked anew where files went or turned out damaged.
 
-        Raises
-        ------
-        duckdb.Error
-            The query failed for another reason than a file that could be left out.
+        Raises duckdb.Error where the query failed for another reason than a file that could be left out.
         """
         import duckdb  # see `database`
 

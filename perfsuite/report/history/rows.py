@@ -14,19 +14,18 @@ from perfsuite.errors import HistoryError
 from perfsuite.records.case_groups import group_of
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.moments import moment_of
-from perfsuite.report.history.columns import SCHEMA
-from perfsuite.report.run_file import RunFile
+from perfsuite.report.history.columns import OF_CASE, SCHEMA
+from perfsuite.report.run_file import RunFile, plain_case
 
 _BUILD = re.compile(r"\bbuild ([0-9a-f]{7,64})\b")
+
+_COVARIATES = ("load_average", "cpu_mhz", "temperature_celsius", "waiting_ratio", "steal_ratio")
 
 
 def run_rows(run: RunFile) -> list[dict[str, Any]]:
     """Return a JSON-able row for each case of a run.
 
-    Raises
-    ------
-    HistoryError
-        The time at which the run began is none.
+    Raises HistoryError where the time at which the run began is none.
     """
     of_run = _of_run(run)
     groups = {kind: group_of(kind, run.fingerprints) for kind in {each.kind for each in run.judgements}}
@@ -79,29 +78,14 @@ def _of_run(run: RunFile) -> dict[str, Any]:
 
 
 def _of_case(judgement: Judgement) -> dict[str, Any]:
-    samples = judgement.samples_ns
+    plain, samples = plain_case(judgement), judgement.samples_ns
     return {
         "case_id": judgement.case_id,
-        "kind": judgement.kind,
-        "outcome": judgement.outcome.value,
-        "reason": judgement.reason,
-        "measured_ns": judgement.measured_ns,
-        "samples_ns": list(samples),
+        **{column.name: plain[column.name] for column in OF_CASE if column.name in plain},
         "n_samples": len(samples),
         "sample_min_ns": min(samples, default=None),
-        "sample_median_ns": round(median(samples)) if samples else None,
+        "sample_median_ns": _median_ns(samples),
         "sample_max_ns": max(samples, default=None),
-        "floor_ns": judgement.floor_ns,
-        "expected_ns": judgement.expected_ns,
-        "expected_lower_ns": judgement.lower_ns,
-        "expected_upper_ns": judgement.upper_ns,
-        "limit_ns": judgement.limit_ns,
-        "baseline_ns": judgement.baseline_ns,
-        "change_ratio": judgement.change_ratio,
-        "lower_ratio": judgement.lower_ratio,
-        "upper_ratio": judgement.upper_ratio,
-        "resolution_ratio": judgement.resolution_ratio,
-        "n_pairs": judgement.n_pairs,
     }
 
 
@@ -111,8 +95,7 @@ def _of_group(run: RunFile, group: str) -> dict[str, Any]:
     build = _BUILD.search(engine or "")
     return {
         **{f"sentinel_{name}_ns": _median_ns(sentinels.get(name, ())) for name in ("memory", "compute")},
-        **{name: covariates.get(name) for name in ("load_average", "cpu_mhz", "temperature_celsius")},
-        **{name: covariates.get(name) for name in ("waiting_ratio", "steal_ratio")},
+        **{name: covariates.get(name) for name in _COVARIATES},
         "fingerprint_digest": fingerprint_digest(fingerprint) if fingerprint is not None else None,
         "fingerprint": _fingerprint_text(fingerprint) if fingerprint is not None else None,
         "engine": engine,

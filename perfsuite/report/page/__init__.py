@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 def write_page(runs: Sequence[PageRun], path: Path) -> Path:
     """Write the page about the first of the runs, beside which the others are shown; return its path.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     from perfsuite.report.page import render  # brings Jinja2, which only pages need
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import CaseWork
-from perfsuite.report.page.names import outcome_word
+from perfsuite.records.outcome import Outcome
 from perfsuite.report.page.other_runs import OtherRun
 from perfsuite.report.page.words import expected_words, interval_text, old_word, spread_words
-from perfsuite.report.reproduce import Reproduction
 from perfsuite.report.token_rates import timed
 from perfsuite.units import (
     NS_PER_S,
@@ -25,14 +24,6 @@ from perfsuite.units import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """A figure with its name."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherValue:
     """What another run measured of the same case."""
 
@@ -40,41 +31,14 @@ class OtherValue:
     measured: str
     #: This run over that one.
     ratio: str
-    outcome_word: str
-    outcome: str
+    #: None where the case is not in it.
+    outcome: Outcome | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseDetails:
-    """All that is told of one case."""
-
-    case_id: str
-    reason: str
-    facts: tuple[Fact, ...]
-    others: tuple[OtherValue, ...]
-    reproduction: Reproduction
-    #: Of the figure with the case's distribution; None where it has none.
-    figure_key: str | None
-
-
-def case_details(
-    judgement: Judgement,
-    *,
-    work: CaseWork | None,
-    reproduction: Reproduction,
-    figure_key: str | None,
-    others: Sequence[OtherRun],
-) -> CaseDetails:
-    """Return what is told of a case, without the figures that it does not have."""
+def case_facts(judgement: Judgement, work: CaseWork | None) -> dict[str, str]:
+    """Return the figures of a case by name, without those that it does not have."""
     facts = (*_times(judgement), *_pairs(judgement), *_work(judgement, work))
-    return CaseDetails(
-        case_id=judgement.case_id,
-        reason=judgement.reason,
-        facts=tuple(Fact(name=name, value=value) for name, value in facts if value != "-"),
-        others=tuple(_other(judgement, each) for each in others),
-        reproduction=reproduction,
-        figure_key=figure_key,
-    )
+    return {name: value for name, value in facts if value != "-"}
 
 
 def _times(judgement: Judgement) -> Iterator[tuple[str, str]]:
@@ -112,7 +76,8 @@ def _work(judgement: Judgement, work: CaseWork | None) -> Iterator[tuple[str, st
         yield "Moves at", format_bytes_per_s(work.moved_bytes * per_s) if work.moved_bytes else "-"
 
 
-def _other(judgement: Judgement, other: OtherRun) -> OtherValue:
+def other_value(judgement: Judgement, other: OtherRun) -> OtherValue:
+    """Return what another run measured of a case."""
     there = other.cases.get(judgement.case_id)
     measured_ns = there.measured_ns if there else None
     ratio = judgement.measured_ns / measured_ns if judgement.measured_ns and measured_ns else None
@@ -120,6 +85,5 @@ def _other(judgement: Judgement, other: OtherRun) -> OtherValue:
         label=other.label,
         measured=format_ns(measured_ns),
         ratio=format_ratio(ratio),
-        outcome_word=outcome_word(there.outcome) if there else "not in it",
-        outcome=there.outcome.value if there else "none",
+        outcome=there.outcome if there else None,
     )

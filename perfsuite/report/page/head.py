@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
 from perfsuite.report.engine_words import commit_title, engine_words
-from perfsuite.report.page.details import Fact
-from perfsuite.report.page.names import MEANINGS, outcome_word
 from perfsuite.report.page.words import capitalized, commit_words, duration_words, tone_word, when_words
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import change_words, verdict_sentence, verdict_tone
 from perfsuite.report.visible import isolated_name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeCount:
-    """How many cases have an outcome."""
-
-    outcome: Outcome
-    word: str
-    meaning: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +29,18 @@ class Head:
     remarks: tuple[str, ...]
     #: What having the device came to, each in a few words.
     notes: tuple[str, ...]
-    counts: tuple[OutcomeCount, ...]
+    #: What must be acted upon first.
+    counts: Mapping[Outcome, int]
     n_cases: int
     #: Whether any of them was measured and compared.
     is_judged: bool
-    facts: tuple[Fact, ...]
+    facts: Mapping[str, str]
 
 
 def page_head(run: RunFile) -> Head:
     """Return the head of the page about a run."""
     tone = verdict_tone(run)
+    counts = Counter(judgement.outcome for judgement in run.judgements)
     verdict, _, further = capitalized(verdict_sentence(run, named=isolated_name)).partition("; ")
     return Head(
         title=f"{tone_word(tone)}: {run.device}, {run.workload}, {when_words(run.started_at)}",
@@ -60,19 +50,10 @@ def page_head(run: RunFile) -> Head:
         further=f"{capitalized(further)}." if further else "",
         remarks=tuple(_remarks(run)),
         notes=tuple(dict.fromkeys(run.device_notes)),
-        counts=_counts(run),
+        counts={outcome: counts[outcome] for outcome in ORDER_OF_WEIGHT if counts[outcome]},
         n_cases=len(run.judgements),
         is_judged=any(each.outcome.decides for each in run.judgements),
-        facts=tuple(Fact(name=name, value=value) for name, value in _facts(run) if value),
-    )
-
-
-def _counts(run: RunFile) -> tuple[OutcomeCount, ...]:
-    counts = Counter(judgement.outcome for judgement in run.judgements)
-    return tuple(
-        OutcomeCount(outcome=outcome, word=outcome_word(outcome), meaning=MEANINGS[outcome], count=counts[outcome])
-        for outcome in ORDER_OF_WEIGHT
-        if counts[outcome]
+        facts={name: value for name, value in _facts(run) if value},
     )
 
 

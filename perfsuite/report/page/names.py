@@ -23,35 +23,28 @@ _KINDS = {
     "shape-hunt": ("hunt for shapes", "Hunts for shapes"),
 }
 
+#: What each outcome is called, and what it means in a few words.
 _OUTCOMES = {
-    Outcome.INVALID: "Invalid",
-    Outcome.IMPOSSIBLE: "Impossible",
-    Outcome.INCOMPARABLE: "Incomparable",
-    Outcome.REGRESSED: "Regressed",
-    Outcome.SLOW: "Slow",
-    Outcome.INCONCLUSIVE: "Inconclusive",
-    Outcome.NEW: "New",
-    Outcome.IMPROVED: "Improved",
-    Outcome.PASS: "Pass",
-}
-
-#: What each outcome means, in a few words.
-MEANINGS = {
-    Outcome.INVALID: "measured in a way that does not count, or not at all",
-    Outcome.IMPOSSIBLE: "faster than physics allows: the measurement is wrong",
-    Outcome.INCOMPARABLE: "the baseline was made on another setup",
-    Outcome.REGRESSED: "slower than before, for sure and by more than the margin",
-    Outcome.SLOW: "beyond the limit that the forecast sets",
-    Outcome.INCONCLUSIVE: "too noisy to tell",
-    Outcome.NEW: "nothing to compare with yet",
-    Outcome.IMPROVED: "faster than before, for sure and by more than the margin",
-    Outcome.PASS: "surely no slower than by what it states",
+    Outcome.INVALID: ("Invalid", "measured in a way that does not count, or not at all"),
+    Outcome.IMPOSSIBLE: ("Impossible", "faster than physics allows: the measurement is wrong"),
+    Outcome.INCOMPARABLE: ("Incomparable", "the baseline was made on another setup"),
+    Outcome.REGRESSED: ("Regressed", "slower than before, for sure and by more than the margin"),
+    Outcome.SLOW: ("Slow", "beyond the limit that the forecast sets"),
+    Outcome.INCONCLUSIVE: ("Inconclusive", "too noisy to tell"),
+    Outcome.NEW: ("New", "nothing to compare with yet"),
+    Outcome.IMPROVED: ("Improved", "faster than before, for sure and by more than the margin"),
+    Outcome.PASS: ("Pass", "surely no slower than by what it states"),
 }
 
 
 def outcome_word(outcome: Outcome) -> str:
     """Return the word that stands for an outcome."""
-    return _OUTCOMES[outcome]
+    return _OUTCOMES[outcome][0]
+
+
+def meaning(outcome: Outcome) -> str:
+    """Return what an outcome means, in a few words."""
+    return _OUTCOMES[outcome][1]
 
 
 def kind_word(kind: str) -> str:

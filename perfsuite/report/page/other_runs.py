@@ -21,18 +21,8 @@ class RunLine:
 
     #: As the tables call it.
     label: str
-    path: str
-    when: str
-    device: str
-    workload: str
-    engine: str
-    #: What the commit is of, and the commit.
-    commit_title: str
-    commit: str
-    counts: str
     verdict: str
-    #: In what it differs from the run that is reported, beyond its times.
-    differences: tuple[str, ...]
+    facts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +58,20 @@ def run_lines(runs: Sequence[PageRun]) -> tuple[RunLine, ...]:
 
 def _line(label: str, page_run: PageRun, reported: RunFile) -> RunLine:
     run, board = page_run.run, page_run.run.origin.board
-    return RunLine(
-        label=label,
-        path=str(page_run.path),
-        when=when_words(run.started_at),
-        device=f"{run.device}, board {board.text}" if board and board.is_linked else run.device,
-        workload=run.workload,
-        engine=engine_words(run.subjects),
-        commit_title=commit_title(run.origin),
-        commit=commit_words(run),
-        counts=counts_words(run.judgements) or "nothing was measured",
-        verdict=capitalized(verdict_sentence(run, named=isolated_name)),
-        differences=tuple(_differences(run, reported)),
-    )
+    facts = {
+        "Measured": when_words(run.started_at),
+        "Device": f"{run.device}, board {board.text}" if board and board.is_linked else run.device,
+        "Workload": run.workload,
+        "Engine": engine_words(run.subjects),
+        commit_title(run.origin): commit_words(run),
+        "Outcomes": counts_words(run.judgements) or "nothing was measured",
+        "Differs in": ", ".join(_differences(run, reported)) or "nothing but its times",
+        "File": str(page_run.path),
+    }
+    if run is reported:
+        del facts["Differs in"]
+    verdict = capitalized(verdict_sentence(run, named=isolated_name))
+    return RunLine(label=label, verdict=verdict, facts=facts)
 
 
 def _differences(run: RunFile, reported: RunFile) -> Iterator[str]:

@@ -26,10 +26,7 @@ class PageRun:
 def read_page_run(named: Path) -> PageRun:
     """Read a run, named by its folder or its ``run.json``, with what lies beside it.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no run, or it cannot be used; of a folder of runs the message names the newest.
+    Raises PerfsuiteError where there is no run, or it cannot be used; of a folder of runs the message names the newest.
     """
     _refuse_folder_of_runs(named)
     path = run_path(named)

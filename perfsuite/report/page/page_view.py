@@ -50,6 +50,7 @@ class PageView:
     #: Why no case can be measured again by a command; empty where each can.
     lacks_commands: str
     suite_version: str
+    workload: str
 
     @property
     def kinds(self) -> tuple[tuple[str, str], ...]:
@@ -88,6 +89,7 @@ def page_view(runs: Sequence[PageRun]) -> PageView:
         case_specs=of_cases.plain,
         lacks_commands=next((each.note for each in commands if each.command is None), ""),
         suite_version=run.suite_version,
+        workload=run.workload,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -15,9 +15,16 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.page.charts import PageScript, page_scripts
 from perfsuite.report.page.markup import as_command, as_name, as_sentence
+from perfsuite.report.page.names import case_anchor, kind_word, meaning, outcome_word, short_name
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.page_view import page_view
+from perfsuite.report.page.rows import outcome_order
+from perfsuite.report.page.undecided import MAX_NAMED
+from perfsuite.report.page.words import basis_words, expected_words, headline_change, old_word, reason_beside
+from perfsuite.report.resolution_words import outcome_words
+from perfsuite.report.token_rates import timed
 from perfsuite.report.visible import visible
+from perfsuite.units import format_count, format_ratio, format_signed_ns
 
 #: What the page is called where nobody names it.
 PAGE_NAME = "report.html"
@@ -27,14 +34,17 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src {}"
 )
 
+#: What the templates say of records, under the names of the functions.
+_WORDS: tuple[Callable[..., Any], ...] = (
+    *(basis_words, case_anchor, expected_words, format_count, format_ratio, format_signed_ns, headline_change),
+    *(kind_word, meaning, old_word, outcome_order, outcome_word, outcome_words, reason_beside, short_name, timed),
+)
+
 
 def write_page(runs: Sequence[PageRun], path: Path) -> Path:
     """Write the page about the first of the runs, beside which the others are shown; return its path.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     write_whole_bytes(path, render_page(runs).encode("utf-8"), PerfsuiteError)
     return path
@@ -64,6 +74,8 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.filters |= {"sentence": as_sentence, "name": as_name, "command": as_command}
+    environment.filters |= {each.__name__: each for each in _WORDS}
+    environment.globals["most_named"] = MAX_NAMED
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "sort_keys": False}
     return environment
 

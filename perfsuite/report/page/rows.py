@@ -10,11 +10,10 @@ from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import CaseWork, Observation
 from perfsuite.records.outcome import Outcome
 from perfsuite.report.page.columns import Cell, Column, columns_for
-from perfsuite.report.page.details import CaseDetails, case_details
-from perfsuite.report.page.names import case_anchor, kind_place, kind_title, outcome_word, short_name
+from perfsuite.report.page.details import OtherValue, case_facts, other_value
+from perfsuite.report.page.names import kind_place, kind_title
 from perfsuite.report.page.other_runs import OtherRun
 from perfsuite.report.reproduce import Reproduction
-from perfsuite.report.resolution_words import outcome_words
 from perfsuite.report.run_file import RunFile
 
 
@@ -22,16 +21,14 @@ from perfsuite.report.run_file import RunFile
 class CaseRow:
     """One case in its table."""
 
-    anchor: str
-    name: str
+    judgement: Judgement
     #: One for each of the table's columns.
     cells: tuple[Cell, ...]
-    outcome: Outcome
-    outcome_word: str
-    #: Of the outcome, as it is sorted: what fails first.
-    outcome_order: int
-    reason: str
-    details: CaseDetails
+    facts: Mapping[str, str]
+    others: tuple[OtherValue, ...]
+    reproduction: Reproduction
+    #: Of the figure with the case's distribution; None where it has none.
+    figure_key: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,24 +79,16 @@ def _table(kind: str, places: Sequence[int], run: RunFile, sources: CaseSources)
 def _row(place: int, columns: Sequence[Column], run: RunFile, sources: CaseSources) -> CaseRow:
     judgement = run.judgements[place]
     return CaseRow(
-        anchor=case_anchor(judgement.case_id),
-        name=short_name(judgement.case_id, run.workload),
+        judgement=judgement,
         cells=tuple(column.cell(judgement) for column in columns),
-        outcome=judgement.outcome,
-        outcome_word=outcome_words(judgement, outcome_word(judgement.outcome)),
-        outcome_order=_outcome_order(judgement),
-        reason=judgement.reason,
-        details=case_details(
-            judgement,
-            work=sources.works.get(judgement.case_id),
-            reproduction=sources.reproductions[place],
-            figure_key=sources.figure_keys[place],
-            others=sources.others,
-        ),
+        facts=case_facts(judgement, sources.works.get(judgement.case_id)),
+        others=tuple(other_value(judgement, each) for each in sources.others),
+        reproduction=sources.reproductions[place],
+        figure_key=sources.figure_keys[place],
     )
 
 
-def _outcome_order(judgement: Judgement) -> int:
+def outcome_order(judgement: Judgement) -> int:
     """Sort what fails before what was not decided, and that before what passed."""
     order = list(Outcome).index(judgement.outcome)
     return order if judgement.outcome.fails else order + len(Outcome)

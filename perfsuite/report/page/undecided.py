@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.names import MEANINGS, case_anchor, outcome_word, short_name
 from perfsuite.report.reproduce import is_unclaimed
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.same_again import command_again
-from perfsuite.units import format_count
 
 #: In the order of the page.
 _UNDECIDED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
@@ -40,30 +38,19 @@ _UNKNOWN = "Nothing says what it should cost, so it has no test: add the operato
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UndecidedCase:
-    """A case of a group, as a link."""
-
-    anchor: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class UndecidedGroup:
-    """Cases that could not be judged for one reason."""
+    """Cases that could not be judged for one reason, which may differ in its figures from case to case."""
 
-    outcome: Outcome
-    outcome_word: str
-    meaning: str
-    count: str
-    #: That of the first case; the others differ from it in their figures.
-    reason: str
+    judgements: tuple[Judgement, ...]
     is_example: bool
     advice: str
     #: What to type for it; None where the advice is no command, or the run's own is not known.
     command: str | None
-    cases: tuple[UndecidedCase, ...]
-    #: Cases of the group beyond those.
-    n_unnamed: int
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return what all of them came to."""
+        return self.judgements[0].outcome
 
 
 def undecided_groups(run: RunFile) -> tuple[UndecidedGroup, ...]:
@@ -71,37 +58,22 @@ def undecided_groups(run: RunFile) -> tuple[UndecidedGroup, ...]:
     groups: dict[tuple[Outcome, str], list[Judgement]] = defaultdict(list)
     for judgement in run.judgements:
         if judgement.outcome in _UNDECIDED:
-            groups[judgement.outcome, _likeness(judgement.reason)].append(judgement)
+            groups[judgement.outcome, _FIGURE.sub("#", judgement.reason)].append(judgement)
     order = sorted(groups, key=lambda key: (_UNDECIDED.index(key[0]), -len(groups[key])))
     return tuple(_group(groups[key], run) for key in order)
-
-
-def _likeness(reason: str) -> str:
-    """Return what reasons of one kind have in common."""
-    return _FIGURE.sub("#", reason)
 
 
 def _group(judgements: Sequence[Judgement], run: RunFile) -> UndecidedGroup:
     first = judgements[0]
     return UndecidedGroup(
-        outcome=first.outcome,
-        outcome_word=outcome_word(first.outcome),
-        meaning=MEANINGS[first.outcome],
-        count=format_count(len(judgements), "case"),
-        reason=first.reason,
+        judgements=tuple(judgements),
         is_example=any(each.reason != first.reason for each in judgements),
         advice=_advice(judgements),
         command=_command(first.outcome, run),
-        cases=tuple(
-            UndecidedCase(anchor=case_anchor(each.case_id), name=short_name(each.case_id, run.workload))
-            for each in judgements[:MAX_NAMED]
-        ),
-        n_unnamed=max(0, len(judgements) - MAX_NAMED),
     )
 
 
-def _advice(judgements: Iterable[Judgement]) -> str:
-    found = tuple(judgements)
+def _advice(found: Sequence[Judgement]) -> str:
     outcome = found[0].outcome
     if outcome is Outcome.INCONCLUSIVE and any(each.n_pairs is not None for each in found):
         return _MORE_PAIRS

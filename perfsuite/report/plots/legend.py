@@ -1,11 +1,19 @@
-"""One legend for all panels of a picture."""
+"""One legend, and one scale of colours, for all panels of a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
+
+from perfsuite.records.chart import Axis
+from perfsuite.report.plots.style import plain_numbers
+
+#: Where each decade of an axis or of the colours has ticks.
+TICKS = (1.0, 2.0, 5.0)
 
 #: Characters of all labels of a line, and what the sign before each takes.
 _LINE_WIDTH = 125
@@ -18,3 +26,9 @@ def add_legend(figure: Figure, grid: Sequence[Axes]) -> None:
     longest = max(map(len, by_label)) + _SIGN_WIDTH
     n_columns = max(1, min(len(by_label), _LINE_WIDTH // longest))
     figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=n_columns, handlelength=3.2)
+
+
+def add_colour_bar(figure: Figure, grid: Sequence[Axes], colours: ScalarMappable, axis: Axis) -> None:
+    """Explain the colours, which are logarithmic, beside the panels."""
+    bar = figure.colorbar(colours, ax=grid, label=axis.caption, shrink=0.8)
+    bar.ax.yaxis.set(major_locator=LogLocator(subs=TICKS), minor_locator=NullLocator(), major_formatter=plain_numbers())

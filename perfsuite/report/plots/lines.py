@@ -25,21 +25,21 @@ def draw_lines(chart: LineChart) -> Figure:
     figure, grid = sheet(chart)
     looks = numbered(line.label for panel in chart.panels for line in panel.lines if not line.is_reference)
     for axes, panel in zip(grid, chart.panels, strict=True):
-        _draw_panel(axes, panel, looks)
+        _draw_lines_of(axes, panel, looks)
     add_legend(figure, grid)
     return figure
 
 
-def _draw_panel(axes: Axes, panel: LinePanel, looks: dict[str, int]) -> None:
+def _draw_lines_of(axes: Axes, panel: LinePanel, looks: dict[str, int]) -> None:
     for line in panel.lines:
-        (drawn,) = axes.plot(line.x, line.y, label=line.label, **_look(line, looks))
+        (drawn,) = axes.plot(line.x, line.y, label=line.label, **_line_look(line, looks))
         if line.low_y is not None:
             axes.fill_between(line.x, line.low_y, line.y, color=drawn.get_color(), alpha=_BAND_ALPHA, linewidth=0.0)
     axes.set_title(panel.title)
     scale_axes(axes, panel.x_axis, panel.y_axis)
 
 
-def _look(line: Line, looks: dict[str, int]) -> dict[str, Any]:
+def _line_look(line: Line, looks: dict[str, int]) -> dict[str, Any]:
     if line.is_reference:
         return {"color": REFERENCE_COLOUR, "linestyle": "--", "linewidth": 1.4}
     place = looks[line.label]

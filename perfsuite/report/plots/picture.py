@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from matplotlib import style
 from matplotlib.figure import Figure
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.chart import Chart, HeatMap, LineChart, RooflineChart, ScatterChart
+from perfsuite.records.chart import Chart, HeatMap, LineChart, RooflineChart, ScatterChart, StackedBars
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.plots.formats import format_of
 from perfsuite.report.plots.heat_map import draw_heat_map
@@ -25,32 +27,36 @@ _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Creator": "perfsuite", "Date": None},
 }
 
+_DRAWN_BY: dict[type[Any], Callable[[Any], Figure]] = {
+    HeatMap: draw_heat_map,
+    LineChart: draw_lines,
+    RooflineChart: draw_roofline,
+    ScatterChart: draw_scatter,
+    StackedBars: draw_stacked_bars,
+}
+
 
 def write_picture(chart: Chart, path: Path) -> None:
     """Draw a chart into a file, in the format of its suffix.
 
-    Raises
-    ------
-    PerfsuiteError
-        The suffix is of no known format, or the file cannot be written.
+    Raises PerfsuiteError where the suffix is of no known format, or the file cannot be written.
     """
     write_whole_bytes(path, picture_bytes(chart, format_of(path)), PerfsuiteError)
 
 
 def picture_bytes(chart: Chart, file_format: str) -> bytes:
     """Draw a chart as PNG or SVG; the same chart gives the same SVG."""
-    out = io.BytesIO()
     with style.context(["default", SETTINGS]):
-        draw(chart).savefig(out, format=file_format, metadata=_METADATA[file_format])
+        return figure_bytes(draw(chart), file_format)
+
+
+def figure_bytes(figure: Figure, file_format: str) -> bytes:
+    """Return a figure as a file that tells nothing of the day or the machine."""
+    out = io.BytesIO()
+    figure.savefig(out, format=file_format, metadata=_METADATA[file_format])
     return out.getvalue()
 
 
 def draw(chart: Chart) -> Figure:
     """Draw a chart as its kind is drawn."""
-    if isinstance(chart, LineChart):
-        return draw_lines(chart)
-    if isinstance(chart, RooflineChart):
-        return draw_roofline(chart)
-    if isinstance(chart, ScatterChart):
-        return draw_scatter(chart)
-    return draw_heat_map(chart) if isinstance(chart, HeatMap) else draw_stacked_bars(chart)
+    return _DRAWN_BY[type(chart)](chart)

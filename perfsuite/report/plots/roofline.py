@@ -14,8 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from perfsuite.records.chart import (
-    Area,
-    Axis,
     PointGroup,
     PotentialRegion,
     RoofLine,
@@ -24,10 +22,10 @@ from perfsuite.records.chart import (
     RoofRole,
 )
 from perfsuite.report.plots.labels import write_words
-from perfsuite.report.plots.legend import add_legend
+from perfsuite.report.plots.legend import TICKS, add_colour_bar, add_legend
 from perfsuite.report.plots.panels import sheet
 from perfsuite.report.plots.roofline_words import divider, marks, roofline_words, strokes
-from perfsuite.report.plots.style import COLOURS, DASHES, MARKERS, numbered, plain_numbers, scale_axes
+from perfsuite.report.plots.style import COLOURS, DASHES, MARKERS, numbered, scale_axes
 
 #: With grey for yellow, which is faint on white and on the region.
 _COLOURS = (*COLOURS[:-1], "#777777")
@@ -36,7 +34,6 @@ _FILLS = ("full", "none", "left", "top")
 _MARK_SIZE = 7.0
 #: Told apart by people of any colour vision, and in grey the larger is the darker.
 _SHADES = "cividis_r"
-_TICKS = (1.0, 2.0, 5.0)
 #: The two parts of the region; the right one is the darker in grey as well.
 _MEMORY_COLOUR, _COMPUTE_COLOUR = "#EAF3FB", "#EEE0C9"
 _SIDE_COLOUR = "#777777"
@@ -78,23 +75,16 @@ def draw_roofline(chart: RooflineChart) -> Figure:
         _draw_panel(axes, panel, looks)
         scale_axes(axes, chart.x_axis, chart.y_axis)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set(major_locator=LogLocator(subs=_TICKS), minor_locator=NullLocator())
+            axis.set(major_locator=LogLocator(subs=TICKS), minor_locator=NullLocator())
     add_legend(figure, grid)
     if looks.shades is not None and chart.shade_axis is not None:
-        _add_bar(figure, grid, looks.shades, chart.shade_axis)
+        colours = ScalarMappable(looks.shades, matplotlib.colormaps[_SHADES])
+        add_colour_bar(figure, grid, colours, chart.shade_axis)
     figure.draw_without_rendering()
     for axes, panel in zip(grid, chart.panels, strict=True):
         words = roofline_words(panel, names_roofs=looks.has_many_roofs)
         write_words(figure, axes, list(words), list(marks(panel)), list(strokes(panel)))
     return figure
-
-
-def _add_bar(figure: Figure, grid: Sequence[Axes], norm: LogNorm, axis: Axis) -> None:
-    mappable = ScalarMappable(norm, matplotlib.colormaps[_SHADES])
-    bar = figure.colorbar(mappable, ax=grid, label=axis.caption, shrink=0.8)
-    bar.ax.yaxis.set(
-        major_locator=LogLocator(subs=_TICKS), minor_locator=NullLocator(), major_formatter=plain_numbers()
-    )
 
 
 def _looks(chart: RooflineChart) -> _Looks:
@@ -136,14 +126,10 @@ def _draw_panel(axes: Axes, panel: RooflinePanel, looks: _Looks) -> None:
 
 def _draw_region(axes: Axes, region: PotentialRegion) -> None:
     for area, colour in ((region.memory, _MEMORY_COLOUR), (region.compute, _COMPUTE_COLOUR)):
-        _fill(axes, area, colour)
+        axes.fill_between(area.x, area.low_y, area.high_y, color=colour, linewidth=0.0, label=area.label, zorder=0.5)
     axes.plot(*divider(region), color="black", linewidth=0.8, linestyle="--")
     for contour in region.contours:
         axes.plot(contour.x, contour.y, color=_CONTOUR_COLOUR, linewidth=0.8, linestyle=":")
-
-
-def _fill(axes: Axes, area: Area, colour: str) -> None:
-    axes.fill_between(area.x, area.low_y, area.high_y, color=colour, linewidth=0.0, label=area.label, zorder=0.5)
 
 
 def _roof_look(roof: RoofLine, looks: _Looks) -> dict[str, Any]:

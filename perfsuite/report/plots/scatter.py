@@ -7,14 +7,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from perfsuite.records.chart import PointGroup, ScatterChart, ScatterPanel
+from perfsuite.records.chart import ScatterChart, ScatterPanel
 from perfsuite.report.plots.labels import Word, write_words
 from perfsuite.report.plots.legend import add_legend
 from perfsuite.report.plots.panels import sheet
 from perfsuite.report.plots.style import COLOURS, MARKERS, REFERENCE_COLOUR, numbered, scale_axes
 
 #: Grey for yellow, which is faint on white.
-_COLOURS = (*COLOURS[:-1], "#777777")
+_POINT_COLOURS = (*COLOURS[:-1], "#777777")
 _MARK_SIZE, _RING_SIZE = 6.5, 14.0
 
 
@@ -28,8 +28,9 @@ def draw_scatter(chart: ScatterChart) -> Figure:
         for line in panel.lines:
             axes.plot(line.x, line.y, label=line.label, color=REFERENCE_COLOUR, linestyle="--", linewidth=1.4)
         for group in panel.groups:
-            look = _look(looks[group.label], kinds[group.kind])
-            axes.plot(group.x, group.y, linestyle="none", label=_name(group), zorder=3.0, **look)
+            look = _point_look(looks[group.label], kinds[group.kind])
+            label = f"{group.label}, {group.kind}" if group.kind else group.label
+            axes.plot(group.x, group.y, linestyle="none", label=label, zorder=3.0, **look)
         if panel.ringed is not None:
             axes.plot(panel.ringed.x, panel.ringed.y, label=panel.ringed.label, **_RING)
         axes.set_title(panel.title)
@@ -52,13 +53,9 @@ _RING: dict[str, Any] = {
 }
 
 
-def _name(group: PointGroup) -> str:
-    return f"{group.label}, {group.kind}" if group.kind else group.label
-
-
-def _look(place: int, kind: int) -> dict[str, Any]:
+def _point_look(place: int, kind: int) -> dict[str, Any]:
     """Give a label its colour and mark; of kinds the first is filled, the others are white with a coloured edge."""
-    colour = _COLOURS[place % len(_COLOURS)]
+    colour = _POINT_COLOURS[place % len(_POINT_COLOURS)]
     look = {"color": colour, "marker": MARKERS[place % len(MARKERS)], "markersize": _MARK_SIZE}
     return look if kind == 0 else {**look, "markerfacecolor": "white", "markeredgewidth": 1.4}
 

@@ -19,14 +19,14 @@ def draw_stacked_bars(chart: StackedBars) -> Figure:
     figure, grid = sheet(chart)
     looks = numbered(layer.label for panel in chart.panels for layer in panel.layers)
     for axes, panel in zip(grid, chart.panels, strict=True):
-        _draw_panel(axes, panel, looks)
+        _draw_bars(axes, panel, looks)
         axes.set_xticks(range(len(chart.categories)), chart.categories, rotation=90)
         axes.set(xlabel=chart.x_axis.caption, ylabel=f"share of {chart.height_axis.label} (%)")
     add_legend(figure, grid)
     return figure
 
 
-def _draw_panel(axes: Axes, panel: BarPanel, looks: dict[str, int]) -> None:
+def _draw_bars(axes: Axes, panel: BarPanel, looks: dict[str, int]) -> None:
     totals = panel.totals
     bottoms = [0.0] * len(totals)
     for layer in panel.layers:

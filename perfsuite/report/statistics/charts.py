@@ -28,10 +28,7 @@ _LINE_POINTS = 32
 def statistics_chart(statistics: TraceStatistics, *, name: str) -> ScatterChart:
     """Return a panel for the steps of decoding over the context, and one for each type of operator with a line.
 
-    Raises
-    ------
-    PerfsuiteError
-        The trace has neither.
+    Raises PerfsuiteError where the trace has neither.
     """
     types = sorted((each for each in statistics.operators if each.fit is not None), key=lambda each: -each.total_ns)
     panels = (*_token_panels(statistics.tokens), *(_type_panel(each) for each in types[:_MOST_PANELS]))
@@ -48,10 +45,7 @@ def statistics_chart(statistics: TraceStatistics, *, name: str) -> ScatterChart:
 def crossover_chart(found: Sequence[Crossover], *, name: str) -> ScatterChart:
     """Return a panel for each type of operator that both sides have in several sizes.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is none.
+    Raises PerfsuiteError where there is none.
     """
     drawn = [each for each in found if len(each.sides) > 1]
     if not drawn:

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
 from perfsuite.trace.experts.cache import CacheHits
-from perfsuite.trace.experts.faults import FaultRelation, RankCorrelation
+from perfsuite.trace.experts.faults import FaultRelation
 from perfsuite.trace.experts.reuse import LayerReuse
 from perfsuite.units import format_count, format_ns
 
@@ -46,7 +46,9 @@ def expert_lines(report: ExpertReport) -> Iterator[str]:
         ("reuse distance and major faults", faults.distance_to_faults),
         ("major faults and time", faults.faults_to_time),
     )
-    yield from (f"{what}: rank correlation {_words(found)}" for what, found in pairs if found is not None)
+    for what, found in pairs:
+        if found is not None:
+            yield f"{what}: rank correlation {found.rho:+.2f} (p {found.p:.2g})"
 
 
 def layer_table(layers: Sequence[LayerReuse]) -> Table:
@@ -88,10 +90,7 @@ def fault_table(faults: FaultRelation) -> Table:
 def expert_chart(report: ExpertReport) -> LineChart:
     """Return the hit rate over the size of the cache, and time over reuse distance where that was measured.
 
-    Raises
-    ------
-    PerfsuiteError
-        There are no experts.
+    Raises PerfsuiteError where there are no experts.
     """
     if not report.sizes:
         raise PerfsuiteError(f"{report.name}: no choices of experts to draw")
@@ -128,10 +127,6 @@ def _time_panels(faults: FaultRelation) -> Iterator[LinePanel]:
             y_axis=Axis(label="products with experts of a layer", unit="µs", least=0.0),
             lines=(Line(label="mean time", x=middle, y=tuple(each.mean_time_ns / 1e3 for each in bins)),),
         )
-
-
-def _words(found: RankCorrelation) -> str:
-    return f"{found.rho:+.2f} (p {found.p:.2g})"
 
 
 def _decimal(value: float | None) -> str:

@@ -30,10 +30,7 @@ _ARROW_PHASES = {Arrow.BEGINS: b"s", Arrow.PASSES: b"t", Arrow.ENDS: b"f"}
 def write_chrome_trace(trace: EngineTrace, path: Path) -> None:
     """Write a trace as a timeline in Chrome's JSON.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     write_whole_chunks(path, chrome_trace(build_timeline(trace)), PerfsuiteError)
 
@@ -42,17 +39,13 @@ def chrome_trace(timeline: Timeline) -> Iterator[bytes]:
     """Yield the pieces of a file."""
     notes = json.dumps(dict(timeline.notes))
     yield b'{"displayTimeUnit":"ns","otherData":%s,"traceEvents":[\n' % notes.encode("ascii")
-    yield b",\n".join(_plain(each) for each in _metadata(timeline))
+    yield b",\n".join(json.dumps(each, separators=(",", ":")).encode("ascii") for each in _metadata(timeline))
     labels = _Labels(timeline)
     for first in range(0, len(timeline.slices), _CHUNK):
         yield from labels.slices(timeline.slices[first : first + _CHUNK])
     for first in range(0, len(timeline.points), _CHUNK):
         yield labels.points(timeline.points[first : first + _CHUNK])
     yield b"\n]}\n"
-
-
-def _plain(event: dict[str, Any]) -> bytes:
-    return json.dumps(event, separators=(",", ":")).encode("ascii")
 
 
 def _pid(timeline: Timeline) -> int:

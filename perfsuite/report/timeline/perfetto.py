@@ -38,10 +38,7 @@ _ANNOTATIONS = ("about", "cpu", "iteration", "evaluation")
 def write_perfetto(trace: EngineTrace, path: Path) -> None:
     """Write a trace as a timeline in Perfetto's protobuf.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be written; what was there before stays.
+    Raises PerfsuiteError where the file cannot be written; what was there before stays.
     """
     write_whole_chunks(path, perfetto_trace(build_timeline(trace)), PerfsuiteError)
 

@@ -10,12 +10,12 @@ from perfsuite.records.run_origin import NO_ORIGIN, Commit
 from perfsuite.report.exports.case_properties import case_properties, run_properties
 from perfsuite.testing.run_files import synthetic_run
 
-RUN = synthetic_run(n_cases=30)
+SMALL_RUN = synthetic_run(n_cases=30)
 
 
 def test_a_case_has_all_its_figures() -> None:
     """A regressed case has every property, under its name with its unit."""
-    judgement = next(each for each in RUN.judgements if each.outcome is Outcome.REGRESSED)
+    judgement = next(each for each in SMALL_RUN.judgements if each.outcome is Outcome.REGRESSED)
     properties = case_properties(judgement)
     assert properties["perf_case"] == judgement.case_id
     assert properties["perf_outcome"] == "regressed"
@@ -35,7 +35,7 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_a_commit_with_changes_says_so() -> None:
     """The commit's property tells whether files differed from it."""
-    origin = replace(RUN.origin, commit=Commit(sha="ab12", is_dirty=True))
+    origin = replace(SMALL_RUN.origin, commit=Commit(sha="ab12", is_dirty=True))
     properties = run_properties("host", "a/b", {"llama": "llama b7, ggml 1 f00d"}, origin)
-    assert (properties["perf_commit"], properties["perf_run_id"]) == ("ab12-dirty", RUN.origin.run_id)
+    assert (properties["perf_commit"], properties["perf_run_id"]) == ("ab12-dirty", SMALL_RUN.origin.run_id)
     assert properties["perf_engine"] == "llama.cpp b7 (f00d)"

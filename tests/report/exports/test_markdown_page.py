@@ -14,7 +14,7 @@ from perfsuite.units import format_count
 from .conftest import HARMLESS, WORDS, run_of
 from .markdown_reader import rendered
 
-RUN = synthetic_run()
+PAGED_RUN = synthetic_run()
 _LEFT_OUT = re.compile(r"Left out for lack of room: (\d+) row")
 
 
@@ -26,7 +26,7 @@ def _n_rows(text: str) -> int:
 
 def test_the_verdict_is_the_first_line() -> None:
     """A mark, the sentence with its names as code, and where and when it was."""
-    first, _, second, *_ = page([RUN], limit=10**6).splitlines()
+    first, _, second, *_ = page([PAGED_RUN], limit=10**6).splitlines()
     assert first.startswith("❌ **perfsuite**: 5 cases regressed: `decode` is ")
     assert second.startswith("`smollm2-135m-q8_0/siso` on `host`, `llama: llama.cpp 0.5.0; kernels: AMD EPYC ")
     assert ", run from commit `" in second
@@ -36,7 +36,7 @@ def test_the_verdict_is_the_first_line() -> None:
 @pytest.mark.parametrize("limit", [13_200, 20_000, 40_000])
 def test_a_limit_is_kept_and_what_was_left_out_is_counted(limit: int) -> None:
     """Shown rows and those that are told to be left out are all rows, and the failing ones are the last to go."""
-    whole, cut = page([RUN], limit=10**6), page([RUN], limit=limit)
+    whole, cut = page([PAGED_RUN], limit=10**6), page([PAGED_RUN], limit=limit)
     left_out = _LEFT_OUT.search(cut)
     assert len(cut) <= limit
     assert left_out is not None

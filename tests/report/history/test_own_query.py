@@ -15,15 +15,15 @@ from perfsuite.testing.run_files import synthetic_run
 
 
 @pytest.fixture
-def history_dir(tmp_path: Path) -> Path:
+def odd_dir(tmp_path: Path) -> Path:
     """A history of one run, in a folder whose name means something to SQL and to patterns."""
     append_run(synthetic_run(n_cases=12), tmp_path / "it's [a]")
     return tmp_path / "it's [a]"
 
 
-def test_a_select_is_answered(history_dir: Path) -> None:
+def test_a_select_is_answered(odd_dir: Path) -> None:
     """Names of columns and rows come back."""
-    answer = ask(history_dir, "SELECT count(*) AS n, 'x' AS text FROM history")
+    answer = ask(odd_dir, "SELECT count(*) AS n, 'x' AS text FROM history")
     assert (answer.columns, answer.rows) == (("n", "text"), ((12, "x"),))
 
 
@@ -39,35 +39,35 @@ def test_a_select_is_answered(history_dir: Path) -> None:
         "",
     ],
 )
-def test_what_is_no_single_select_is_refused(history_dir: Path, query: str) -> None:
+def test_what_is_no_single_select_is_refused(odd_dir: Path, query: str) -> None:
     """Nothing is written, attached, installed or set."""
     with pytest.raises(HistoryError, match="expected a single SELECT"):
-        ask(history_dir, query)
+        ask(odd_dir, query)
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "https://example.invalid/x.csv"])
-def test_other_files_and_addresses_are_out_of_reach(history_dir: Path, path: str) -> None:
+def test_other_files_and_addresses_are_out_of_reach(odd_dir: Path, path: str) -> None:
     """A query reads the history's folders alone."""
     with pytest.raises(HistoryError, match="sql: "):
-        ask(history_dir, f"SELECT * FROM read_csv('{path}')")
+        ask(odd_dir, f"SELECT * FROM read_csv('{path}')")
 
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM history"])
-def test_a_mistake_is_one_line(history_dir: Path, query: str) -> None:
+def test_a_mistake_is_one_line(odd_dir: Path, query: str) -> None:
     """What DuckDB says of a mistake is told in one line."""
     with pytest.raises(HistoryError, match=r"^sql: [^\n]+$"):
-        ask(history_dir, query)
+        ask(odd_dir, query)
 
 
 @pytest.mark.parametrize("column", ["measured_ns", "reason", "samples_ns", "fingerprint"])
-def test_a_file_that_is_damaged_where_the_query_reads_is_left_out(history_dir: Path, column: str) -> None:
+def test_a_file_that_is_damaged_where_the_query_reads_is_left_out(odd_dir: Path, column: str) -> None:
     """Whatever the column, the file is named and the others answer."""
-    damaged = append_run(synthetic_run(n_cases=12, seed=5), history_dir)
+    damaged = append_run(synthetic_run(n_cases=12, seed=5), odd_dir)
     content = bytearray(damaged.read_bytes())
     first, last = column_place(damaged, column)
     content[first:last] = bytes(last - first)
     damaged.write_bytes(content)
-    answer = ask(history_dir, f"SELECT count(*), max(hash({column})) FROM history")
+    answer = ask(odd_dir, f"SELECT count(*), max(hash({column})) FROM history")
     assert answer.rows[0][0] == 12
     assert [each.path for each in answer.skipped] == [damaged]
 
@@ -89,32 +89,32 @@ def test_an_empty_history_has_its_columns(tmp_path: Path) -> None:
     assert ask(tmp_path, "SELECT case_id, measured_ns FROM history").columns == ("case_id", "measured_ns")
 
 
-def test_a_file_beside_those_of_the_history_is_out_of_reach(history_dir: Path) -> None:
+def test_a_file_beside_those_of_the_history_is_out_of_reach(odd_dir: Path) -> None:
     """Files are named to DuckDB, and not their folders."""
-    beside = history_dir / "runs" / "notes.txt"
+    beside = odd_dir / "runs" / "notes.txt"
     beside.write_text("secret")
     name = str(beside).replace("'", "''")
     with pytest.raises(HistoryError, match="sql: "):
-        ask(history_dir, f"SELECT * FROM read_text('{name}')")
+        ask(odd_dir, f"SELECT * FROM read_text('{name}')")
 
 
-def test_rows_are_bounded(history_dir: Path) -> None:
+def test_rows_are_bounded(odd_dir: Path) -> None:
     """Of more rows than asked for the first come, and that is said; of as many, all."""
-    answer = ask(history_dir, "SELECT * FROM range(100000000000)", most_rows=3)
+    answer = ask(odd_dir, "SELECT * FROM range(100000000000)", most_rows=3)
     assert (len(answer.rows), answer.is_cut) == (3, True)
-    answer = ask(history_dir, "SELECT * FROM range(3)", most_rows=3)
+    answer = ask(odd_dir, "SELECT * FROM range(3)", most_rows=3)
     assert (len(answer.rows), answer.is_cut) == (3, False)
 
 
-def test_a_query_without_end_is_ended(history_dir: Path) -> None:
+def test_a_query_without_end_is_ended(odd_dir: Path) -> None:
     """After the limit, in one line."""
     query = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range % 7 = 3"
     with pytest.raises(HistoryError, match=r"^sql: takes longer than 0.2 s, and was ended$"):
-        ask(history_dir, query, limit_s=0.2)
+        ask(odd_dir, query, limit_s=0.2)
 
 
-def test_a_time_with_a_zone_is_told_how_to_write(history_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_with_a_zone_is_told_how_to_write(odd_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the package is missing that DuckDB needs for it."""
     monkeypatch.setitem(sys.modules, "pytz", None)
     with pytest.raises(HistoryError, match=r"has a time zone .*; write ::VARCHAR"):
-        ask(history_dir, "SELECT timestamptz '2020-01-01 00:00:00+00'")
+        ask(odd_dir, "SELECT timestamptz '2020-01-01 00:00:00+00'")

@@ -10,8 +10,10 @@ from perfsuite.report.page.columns import columns_for
 from perfsuite.report.page.other_runs import OtherRun
 from perfsuite.testing.run_files import synthetic_run
 
-RUN = synthetic_run(n_cases=20)
-CASE = replace(RUN.judgements[0], measured_ns=1_500, expected_ns=1_000, lower_ns=800, upper_ns=1_300, floor_ns=None)
+SMALL_RUN = synthetic_run(n_cases=20)
+CASE = replace(
+    SMALL_RUN.judgements[0], measured_ns=1_500, expected_ns=1_000, lower_ns=800, upper_ns=1_300, floor_ns=None
+)
 TOLD = told_judgement("trace/a/b/balance", "trace", Outcome.PASS, "balanced")
 
 
@@ -41,7 +43,7 @@ def test_a_cell_is_sorted_by_its_value() -> None:
 def test_other_runs_have_columns_up_to_three() -> None:
     """What each of the first other runs measured of the same case stands beside it."""
     others = [
-        OtherRun(label=f"run {number}", run=RUN, cases={CASE.case_id: replace(CASE, measured_ns=number)})
+        OtherRun(label=f"run {number}", run=SMALL_RUN, cases={CASE.case_id: replace(CASE, measured_ns=number)})
         for number in range(2, 7)
     ]
     found = columns_for([CASE], others)

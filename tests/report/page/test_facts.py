@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.page.facts import fact_tables
-from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
+
+from .conftest import page_run
 
 RUN = synthetic_run(n_cases=20)
 
 
 def told(run: RunFile) -> dict[str, dict[str, tuple[str, ...]]]:
     """The rows by table and name."""
-    tables = fact_tables(PageRun(run=run, observation=NO_OBSERVATION, path=Path("night/run.json")))
+    tables = fact_tables(page_run(run))
     return {table.title: {row.name: row.cells for row in table.rows} for table in tables}
 
 

@@ -23,14 +23,14 @@ def failed(run: RunFile) -> tuple[Finding, ...]:
 def with_tree(tree: PhaseAttribution) -> Finding:
     """The finding on a phase, with another tree."""
     run = replace(RUN, attribution=Attribution(phases=(tree,)))
-    return next(each for each in failed(run) if each.case_id == tree.case_id)
+    return next(each for each in failed(run) if each.judgement.case_id == tree.case_id)
 
 
 def test_every_failure_is_told_once() -> None:
     """Each failing case has a finding or a branch in the tree of one, and nothing else has."""
     found = failed(RUN)
-    assert {each.outcome.fails for each in found} == {True}
-    named = [each.case_id for each in found]
+    assert {each.judgement.outcome.fails for each in found} == {True}
+    named = [each.judgement.case_id for each in found]
     carried = [carrier.case_id for tree in RUN.attribution.phases for carrier in tree.carriers]
     expected = sorted(each.case_id for each in RUN.judgements if each.outcome.fails)
     assert sorted([*named, *carried]) == expected
@@ -38,12 +38,13 @@ def test_every_failure_is_told_once() -> None:
 
 def test_a_phase_has_its_tree() -> None:
     """A branch tells what its operator lost, its share of the loss, and its own change; then what is left."""
-    found = next(each for each in failed(RUN) if each.case_id == TREE.case_id)
+    found = next(each for each in failed(RUN) if each.judgement.case_id == TREE.case_id)
     assert found.carried.endswith("lost, carried by")
     assert [branch.role for branch in found.branches] == [*(each.role for each in TREE.carriers), "unexplained"]
-    assert found.branches[0].outcome_word == "Regressed"
-    assert found.branches[0].share == f"{TREE.carriers[0].share_ratio * 100:.0f} %"
-    assert found.branches[-1].anchor is None
+    first, *_, left = found.branches
+    assert first.judgement is not None
+    assert (first.judgement.outcome, first.share_ratio) == (Outcome.REGRESSED, TREE.carriers[0].share_ratio)
+    assert (left.judgement, left.lost_ns) == (None, TREE.unexplained_ns)
 
 
 def test_a_tree_without_a_culprit_says_so() -> None:
@@ -54,14 +55,13 @@ def test_a_tree_without_a_culprit_says_so() -> None:
     )
     bare = with_tree(replace(TREE, carriers=(), unexplained_ns=TREE.lost_ns))
     assert bare.carried.endswith("no few operators carry the most")
-    assert [branch.share for branch in bare.branches] == ["100 %"]
+    assert [branch.share_ratio for branch in bare.branches] == [1.0]
 
 
 def test_a_carrier_without_a_case_has_no_link() -> None:
     """A part that was not judged by itself is named without a link."""
     unknown = Carrier(case_id="operator/none", role="rest", lost_ns=1, share_ratio=0.1, is_significant=True)
-    branch = with_tree(replace(TREE, carriers=(unknown,))).branches[0]
-    assert (branch.anchor, branch.outcome_word, branch.change) == (None, "", "")
+    assert with_tree(replace(TREE, carriers=(unknown,))).branches[0].judgement is None
 
 
 def test_where_everything_moved_no_operator_is_blamed() -> None:
@@ -75,6 +75,6 @@ def test_where_everything_moved_no_operator_is_blamed() -> None:
 def test_improvements_are_told_too() -> None:
     """What got faster has its findings, apart from the failures."""
     found = improvements(RUN, reproductions(RUN))
-    assert {each.outcome for each in found} == {Outcome.IMPROVED}
+    assert {each.judgement.outcome for each in found} == {Outcome.IMPROVED}
     assert len(found) == sum(each.outcome is Outcome.IMPROVED for each in RUN.judgements)
-    assert all(each.change_of == "faster" for each in found)
+    assert all((each.judgement.change_ratio or 1.0) < 1.0 for each in found)

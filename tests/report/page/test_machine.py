@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.report.page.fact_table import FactTable
 from perfsuite.report.page.machine import machine_tables
-from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
-RUN = replace(
+from .conftest import page_run
+
+LOADED_RUN = replace(
     synthetic_run(n_cases=20),
     covariates={"llama": {"cpu_mhz": 2596.1, "waiting_ratio": 0.0023, "temperature_celsius": None, "odd": 1.5}},
     sentinels_ns={"llama": {"memory": (100, 110, 120), "compute": ()}},
@@ -21,13 +20,13 @@ RUN = replace(
 
 def tables(*runs: RunFile) -> dict[str, FactTable]:
     """The tables by their titles."""
-    found = machine_tables([PageRun(run=run, observation=NO_OBSERVATION, path=Path("run.json")) for run in runs])
+    found = machine_tables(list(map(page_run, runs)))
     return {table.title: table for table in found}
 
 
 def test_covariates_have_their_units() -> None:
     """Each figure has its unit, what was not measured is a dash, and one of another version keeps its name."""
-    rows = {row.name: row.cells for row in tables(RUN)["State of the machine"].rows}
+    rows = {row.name: row.cells for row in tables(LOADED_RUN)["State of the machine"].rows}
     assert rows["Clock before"] == ("2596 MHz",)
     assert rows["Time spent waiting for a processor"] == ("0.23 %",)
     assert rows["Temperature before"] == ("-",)
@@ -37,7 +36,9 @@ def test_covariates_have_their_units() -> None:
 def test_what_boards_tell_is_shown() -> None:
     """Battery, power and throttling have their words."""
     fields = {"battery_ratio": 0.8, "power_watts": 6.5, "throttled": 1.0}
-    run = replace(RUN, covariates={"llama": fields, "kernels": {**fields, "throttled": 0.0, "power_watts": None}})
+    run = replace(
+        LOADED_RUN, covariates={"llama": fields, "kernels": {**fields, "throttled": 0.0, "power_watts": None}}
+    )
     rows = {row.name: row.cells for row in tables(run)["State of the machine"].rows}
     assert rows["Battery before"] == ("80 %", "80 %")
     assert rows["Power before"] == ("6.50 W", "-")
@@ -46,24 +47,24 @@ def test_what_boards_tell_is_shown() -> None:
 
 def test_the_energy_of_a_token_is_shown() -> None:
     """Each phase has its own, and one that was too short a dash; without a sensor there is no table."""
-    run = replace(RUN, joules_per_token={"prefill": None, "decode": 0.8213})
+    run = replace(LOADED_RUN, joules_per_token={"prefill": None, "decode": 0.8213})
     assert [(row.name, row.cells) for row in tables(run)["Energy of a token"].rows] == [
         ("prefill", ("-",)),
         ("decode", ("0.821 J",)),
     ]
-    assert "Energy of a token" not in tables(RUN)
+    assert "Energy of a token" not in tables(LOADED_RUN)
 
 
 def test_sentinels_tell_their_drift() -> None:
     """A sentinel has its median, its extremes and their ratio; one without times is left out."""
-    (row,) = tables(RUN)["Sentinels"].rows
+    (row,) = tables(LOADED_RUN)["Sentinels"].rows
     assert (row.name, row.cells) == ("llama: memory", ("110 ns", "100 ns", "120 ns", "1.200", "3"))
 
 
 def test_fingerprints_of_runs_are_compared() -> None:
     """Each group has a table with a column for each run, in which fields that differ are marked."""
-    changed = replace(RUN, fingerprints={"llama": {**RUN.fingerprints["llama"], "threads": "4"}})
-    table = tables(RUN, changed)["Fingerprint: llama"]
+    changed = replace(LOADED_RUN, fingerprints={"llama": {**LOADED_RUN.fingerprints["llama"], "threads": "4"}})
+    table = tables(LOADED_RUN, changed)["Fingerprint: llama"]
     assert table.headings == ("", "This run", "Run 2")
     assert [(row.name, row.cells) for row in table.rows if row.differs] == [("threads", ("2", "4"))]
 
@@ -71,6 +72,6 @@ def test_fingerprints_of_runs_are_compared() -> None:
 def test_a_run_without_a_state_has_no_tables_of_it() -> None:
     """What a run does not tell has no table."""
     bare = replace(
-        RUN, covariates={"llama": {}}, sentinels_ns={"llama": {}}, n_discarded_replicates={}, fingerprints={}
+        LOADED_RUN, covariates={"llama": {}}, sentinels_ns={"llama": {}}, n_discarded_replicates={}, fingerprints={}
     )
     assert tables(bare) == {}

@@ -12,7 +12,7 @@ from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES
 
 
-def text_of(markup: str) -> str:
+def text_within(markup: str) -> str:
     """What is read of a piece of markup, before its entities are."""
     return re.sub(r"<[^>]+>", "", markup)
 
@@ -36,7 +36,7 @@ def test_an_option_stays_in_one_piece() -> None:
     told = "pytest --device=host -k 'a-b' --perf-budget 60s"
     for shown in (as_sentence(told), as_command(told)):
         assert re.findall(r'<span class="whole">([^<]*)</span>', shown) == ["--device", "-k", "--perf-budget"]
-    assert text_of(as_command(told)) == told.replace("'", "&#39;")
+    assert text_within(as_command(told)) == told.replace("'", "&#39;")
 
 
 def test_a_name_may_be_broken_at_its_joints() -> None:
@@ -50,4 +50,4 @@ def test_names_stay_text(name: str) -> None:
     """Nothing but the suite's own elements is in the markup, whatever the name holds."""
     for shown in (as_name(name), as_command(name), as_sentence(name)):
         assert set(re.findall(r"<[^>]*>", shown)) <= {"<wbr>", '<span class="whole">', "</span>"}
-    assert text_of(as_name(name)) == str(escape(visible(name)))
+    assert text_within(as_name(name)) == str(escape(visible(name)))

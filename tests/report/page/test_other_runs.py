@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from perfsuite.records.observation import NO_OBSERVATION
 from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.other_runs import other_runs, run_lines
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
+from .conftest import page_run
+
 RUN = synthetic_run(n_cases=60)
 
 
 def page_runs(*runs: RunFile) -> list[PageRun]:
     """Runs as the page takes them."""
-    return [PageRun(run=run, observation=NO_OBSERVATION, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
+    return [page_run(run, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
 
 
 def test_a_run_alone_has_no_lines() -> None:
@@ -30,9 +31,9 @@ def test_each_run_has_a_line() -> None:
     """The reported run comes first, then the others in the order in which they were named."""
     lines = run_lines(page_runs(RUN, synthetic_run(n_cases=60, seed=1), RUN))
     assert [line.label for line in lines] == ["this run", "run 2", "run 3"]
-    assert [line.path for line in lines] == ["0/run.json", "1/run.json", "2/run.json"]
+    assert [line.facts["File"] for line in lines] == ["0/run.json", "1/run.json", "2/run.json"]
     assert lines[0].verdict.startswith("5 cases regressed")
-    assert lines[0].differences == ()
+    assert "Differs in" not in lines[0].facts
 
 
 def test_what_makes_runs_incomparable_is_named() -> None:
@@ -44,12 +45,8 @@ def test_what_makes_runs_incomparable_is_named() -> None:
         fingerprints={"llama": {**RUN.fingerprints["llama"], "threads": "4"}},
         judgements=RUN.judgements[:-2],
     )
-    assert run_lines(page_runs(RUN, other))[1].differences == (
-        "device",
-        "workload",
-        "llama threads",
-        "lacks 2 of the cases",
-    )
+    found = run_lines(page_runs(RUN, other))[1].facts["Differs in"]
+    assert found == "device, workload, llama threads, lacks 2 of the cases"
 
 
 def test_cases_of_other_runs_are_found_by_id() -> None:
@@ -65,9 +62,9 @@ def test_another_board_of_the_kind_is_named() -> None:
         for name in ("a", "b")
     ]
     first, second = run_lines(page_runs(*boards))
-    assert (first.device, second.device) == ("host, board a (shelf)", "host, board b (shelf)")
-    assert second.differences == ("board",)
+    assert (first.facts["Device"], second.facts["Device"]) == ("host, board a (shelf)", "host, board b (shelf)")
+    assert second.facts["Differs in"] == "board"
     machines = [
         replace(RUN, origin=replace(RUN.origin, board=BoardName(identity=name, hostname="ci"))) for name in "ab"
     ]
-    assert run_lines(page_runs(*machines))[1].differences == ()
+    assert run_lines(page_runs(*machines))[1].facts["Differs in"] == "nothing but its times"

@@ -18,11 +18,13 @@ from perfsuite.records.judgement import told_judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName
 from perfsuite.report.page.names import case_anchor
-from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.render import render_page, write_page
+from perfsuite.report.page.undecided import MAX_NAMED
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import visible
-from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
+from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
+
+from .conftest import observed_run
 
 #: Elements that have no end tag.
 VOID = {"meta", "link", "input", "br", "img", "wbr"}
@@ -87,14 +89,9 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def page_run(run: RunFile) -> PageRun:
-    """A run with what it saw."""
-    return PageRun(run=run, observation=synthetic_observation(run), path=Path("night/run.json"))
-
-
 def page(*runs: RunFile) -> Page:
     """The page about runs, read again."""
-    return Page(render_page([page_run(run) for run in runs]))
+    return Page(render_page([observed_run(run) for run in runs]))
 
 
 RUN = synthetic_run(n_cases=120)
@@ -202,6 +199,16 @@ def test_every_run_has_a_page(judgements: Sequence[object], expected: str) -> No
     assert expected in text_of(page(bare))
 
 
+def test_a_large_group_names_some() -> None:
+    """Beyond a few dozen, undecided cases are counted and not named."""
+    new = [
+        told_judgement(f"trace/x/{number}", "trace", Outcome.NEW, "no baseline yet") for number in range(MAX_NAMED + 7)
+    ]
+    found = page(replace(RUN, judgements=tuple(new), attribution=replace(RUN.attribution, phases=())))
+    assert len(found.of("a")) - len(page(replace(RUN, judgements=())).of("a")) == MAX_NAMED
+    assert "and 7 more: filter the cases by outcome" in text_of(found)
+
+
 def test_other_runs_are_beside_it() -> None:
     """Several runs have a section of their own, and each case its time in the other ones."""
     text = text_of(page(RUN, synthetic_run(n_cases=120, seed=1)))
@@ -213,19 +220,19 @@ def test_other_runs_are_beside_it() -> None:
 def test_half_a_character_can_be_written(tmp_path: Path) -> None:
     """A name that UTF-8 cannot hold is written out."""
     odd = replace(RUN, judgements=(replace(RUN.judgements[0], case_id="phase/a\ud800"), *RUN.judgements[1:]))
-    path = write_page([page_run(odd)], tmp_path / "new" / "report.html")
+    path = write_page([observed_run(odd)], tmp_path / "new" / "report.html")
     assert r"a\ud800" in path.read_text("utf-8")
 
 
 def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """A folder in the place of the file is told by its path."""
     with pytest.raises(PerfsuiteError, match=rf"^{re.escape(str(tmp_path))}: cannot be written"):
-        write_page([page_run(RUN)], tmp_path)
+        write_page([observed_run(RUN)], tmp_path)
 
 
 def test_500_cases_are_small() -> None:
     """A page of 500 cases is less than 3 MB, with all that draws its charts."""
-    text = render_page([page_run(synthetic_run(n_cases=500))])
+    text = render_page([observed_run(synthetic_run(n_cases=500))])
     assert len(text.encode()) < 3_000_000
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from perfsuite.records.judgement import Judgement, told_judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import NO_ORIGIN
-from perfsuite.report.page.undecided import MAX_NAMED, UndecidedGroup, undecided_groups
+from perfsuite.report.page.undecided import UndecidedGroup, undecided_groups
 from perfsuite.report.reproduce import run_command
 from perfsuite.testing.run_files import synthetic_run
 
@@ -29,7 +29,7 @@ def test_every_undecided_case_is_in_one_group() -> None:
     found = undecided_groups(RUN)
     order = [Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW]
     assert [order.index(group.outcome) for group in found] == sorted(order.index(group.outcome) for group in found)
-    n_cases = sum(len(group.cases) + group.n_unnamed for group in found)
+    n_cases = sum(len(group.judgements) for group in found)
     assert n_cases == sum(each.outcome in order for each in RUN.judgements)
 
 
@@ -38,9 +38,9 @@ def test_reasons_that_differ_in_figures_are_one() -> None:
     (group,) = groups_of(
         *told(Outcome.INVALID, "waited 21 % of the time (limit 2 %)", "waited 7.5 % of the time (limit 2 %)")
     )
-    assert (group.count, group.is_example) == ("2 cases", True)
+    assert (len(group.judgements), group.is_example) == (2, True)
     apart = groups_of(*told(Outcome.INVALID, "threads 4, now 2", "governor x, now y", "governor x, now y"))
-    assert [(group.count, group.is_example) for group in apart] == [("2 cases", False), ("1 case", False)]
+    assert [(len(group.judgements), group.is_example) for group in apart] == [(2, False), (1, False)]
 
 
 def test_advice_fits_the_case() -> None:
@@ -68,9 +68,3 @@ def test_an_invalid_group_is_measured_again_as_a_whole() -> None:
     assert groups_of(*invalid)[0].command == run_command(RUN.origin)
     bare = replace(RUN, origin=NO_ORIGIN, judgements=tuple(invalid))
     assert undecided_groups(bare)[0].command is None
-
-
-def test_a_large_group_names_some() -> None:
-    """Beyond a few dozen, cases are counted and not named."""
-    (group,) = groups_of(*told(Outcome.NEW, *["no baseline yet"] * (MAX_NAMED + 7)))
-    assert (len(group.cases), group.n_unnamed) == (MAX_NAMED, 7)

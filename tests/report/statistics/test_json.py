@@ -14,13 +14,13 @@ from perfsuite.trace.statistics.statistics_view import trace_statistics
 from ...synthetic_statistics import attention, experts_of, law_trace, product
 
 SIZES = (64, 128, 256)
-GRAPH = (*(product(f"ffn_{size}", 64, size) for size in SIZES), attention(256))
+JSON_GRAPH = (*(product(f"ffn_{size}", 64, size) for size in SIZES), attention(256))
 
 
 def test_statistics_are_json() -> None:
     """Everything is told in values that JSON has, units in the keys."""
     experts = experts_of((step, 0, [[step % 3, 4]]) for step in range(20))
-    trace = law_trace(GRAPH, 20, lambda step, at, _: 1_000 * (at + 1) + 10 * step, experts=experts, n_experts=8)
+    trace = law_trace(JSON_GRAPH, 20, lambda step, at, _: 1_000 * (at + 1) + 10 * step, experts=experts, n_experts=8)
     plain = json.loads(json.dumps(plain_statistics(trace_statistics(trace)), allow_nan=False))
     assert plain["schema"] == 1
     assert plain["tokens"]["context"] == list(range(1, 21))
@@ -41,7 +41,7 @@ def test_nothing_is_none_and_not_zero() -> None:
 
 def test_a_crossover_is_json() -> None:
     """Both sides' times and lines are told by dimension."""
-    trace = law_trace(GRAPH, 5, lambda _step, at, _thread: 1_000 * (at + 1))
+    trace = law_trace(JSON_GRAPH, 5, lambda _step, at, _thread: 1_000 * (at + 1))
     plain = json.loads(json.dumps(plain_crossover(crossover(trace, trace)), allow_nan=False))
     products = next(each for each in plain["operators"] if each["op"] == "MUL_MAT")
     assert products["winner"] == "cpu"

@@ -8,14 +8,18 @@ from perfsuite.records.attribution import PhaseAttribution
 from perfsuite.report.page.charts.axes import NUMBERS, TimeScale, looks, row_axis, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names, some_of, wide_names
-from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION
+from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION, Look
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_signed_ns
 
 _MOST_ROWS, _MOST_TOLD, _STEP = 12, 3, 24
 _WHOLE, _SURE, _UNSURE, _LEFT = "the phase", "changed", "not sure", "left over"
-_KINDS = {_WHOLE: BLUE, _SURE: VERMILLION, _UNSURE: GREY, _LEFT: GREY}
-_SHAPES = {_WHOLE: "square", _SURE: "square", _UNSURE: "circle", _LEFT: "circle"}
+_KINDS = {
+    _WHOLE: Look(colour=BLUE, shape="square"),
+    _SURE: Look(colour=VERMILLION, shape="square"),
+    _UNSURE: Look(colour=GREY, shape="circle"),
+    _LEFT: Look(colour=GREY, shape="circle"),
+}
 
 
 def attribution_figures(run: RunFile) -> Iterator[Figure]:
@@ -56,8 +60,7 @@ def _spec(name: str, phase: PhaseAttribution) -> Spec:
         {"row": label, "what": kind, "lost": scale(loss), "tip": f"{whole}: {format_signed_ns(loss)}"}
         for label, whole, kind, loss in zip(labels, names, kinds, losses, strict=True)
     ]
-    shown = [kind for kind in _KINDS if kind in kinds]
-    look = looks("what", shown, [_KINDS[kind] for kind in shown], [_SHAPES[kind] for kind in shown])
+    look = looks("what", {kind: each for kind, each in _KINDS.items() if kind in kinds})
     time = {"type": "quantitative", "axis": {"title": scale.title("time lost"), "format": NUMBERS, "tickCount": 6}}
     bars = {"x": {"field": "lost", **time}, "color": look["color"], "tooltip": tip()}
     zero = {"x": {"datum": 0, **time}, "y": {"value": 0}, "y2": {"value": "height"}}

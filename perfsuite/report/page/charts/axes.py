@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfsuite.report.page.charts.figure import Spec
+from perfsuite.report.page.charts.palette import Look
 from perfsuite.units import common_time_unit, to_time_unit
 
 #: Plain numbers: 0.001, 10, 1,000.
@@ -119,22 +120,19 @@ def row_axis(labels: Sequence[str]) -> Spec:
     }
 
 
-def looks(field: str, domain: Sequence[str], colours: Sequence[str], shapes: Sequence[str]) -> Spec:
+def looks(field: str, kinds: Mapping[str, Look], *, has_legend: bool = True) -> Spec:
     """Return the encoding of a kind by colour and shape together, under one legend."""
-    legend = {"title": None}
+    channels = {"color": [look.colour for look in kinds.values()], "shape": [look.shape for look in kinds.values()]}
+    nominal = {"field": field, "type": "nominal", "legend": {"title": None} if has_legend else None}
     return {
-        "color": {"field": field, "type": "nominal", "scale": _named(domain, colours), "legend": legend},
-        "shape": {"field": field, "type": "nominal", "scale": _named(domain, shapes), "legend": legend},
+        channel: {**nominal, "scale": {"domain": list(kinds), "range": of_kinds}}
+        for channel, of_kinds in channels.items()
     }
 
 
 def tip() -> Spec:
     """Return the encoding of what is told of a mark when it is pointed at; ``tip`` is the field."""
     return {"field": "tip", "type": "nominal"}
-
-
-def _named(domain: Sequence[str], looks: Sequence[str]) -> Spec:
-    return {"domain": list(domain), "range": list(looks)}
 
 
 def _log_domain(values: Sequence[float]) -> tuple[float, float]:

@@ -11,7 +11,8 @@ from perfsuite.records.judgement import Judgement
 from perfsuite.report.page.charts.axes import TimeScale
 from perfsuite.report.page.charts.case_template import BASELINE, BEFORE, BOUNDS, OTHERS, THIS, case_template
 from perfsuite.report.page.charts.figure import Spec
-from perfsuite.report.page.charts.shown_run import ShownRun, run_label
+from perfsuite.report.page.charts.shown_run import run_label
+from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_ns
 
@@ -32,7 +33,7 @@ class CaseFigures:
     plain: dict[str, Any]
 
 
-def case_figures(run: RunFile, others: Sequence[ShownRun] = ()) -> CaseFigures:
+def case_figures(run: RunFile, others: Sequence[PageRun] = ()) -> CaseFigures:
     """Return the figures of all cases that have samples, beside the same cases of other runs."""
     elsewhere = [{each.case_id: each.measured_ns for each in other.run.judgements} for other in others]
     keys = tuple(f"case-{place}" if each.samples_ns else None for place, each in enumerate(run.judgements))

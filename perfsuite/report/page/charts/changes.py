@@ -23,7 +23,11 @@ _WORDS_RIGHT = 0.66
 
 def changes_figure(run: RunFile) -> Iterator[Figure]:
     """Show the compared cases: those that fail first, then by the size of the change."""
-    compared = sorted((each for each in run.judgements if _is_compared(each)), key=_order)
+    compared = [
+        each
+        for each in sorted(run.judgements, key=_order)
+        if None not in (each.measured_ns, each.baseline_ns, each.change_ratio)
+    ]
     if not compared:
         return
     drawn = compared[:_MOST_ROWS]
@@ -34,10 +38,6 @@ def changes_figure(run: RunFile) -> Iterator[Figure]:
         summary=_summary(compared, drawn),
         spec=_spec(drawn),
     )
-
-
-def _is_compared(judgement: Judgement) -> bool:
-    return None not in (judgement.measured_ns, judgement.baseline_ns, judgement.change_ratio)
 
 
 def _order(judgement: Judgement) -> tuple[int, float]:
@@ -107,10 +107,8 @@ def _row(judgement: Judgement, name: str, label: str, least: float, most: float)
 
 
 def _kinds(rows: Sequence[Spec]) -> Spec:
-    outcomes = [outcome for outcome in Outcome if any(each["outcome"] == outcome.value for each in rows)]
-    chosen = [OUTCOME_LOOKS[outcome] for outcome in outcomes]
-    names = [outcome.value for outcome in outcomes]
-    return looks("outcome", names, [look.colour for look in chosen], [look.shape for look in chosen])
+    seen = {each["outcome"] for each in rows}
+    return looks("outcome", {each.value: OUTCOME_LOOKS[each] for each in Outcome if each.value in seen})
 
 
 def _zero_layer(change: Spec) -> Spec:

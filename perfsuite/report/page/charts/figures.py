@@ -12,14 +12,14 @@ from perfsuite.report.page.charts.folded_graph import graph_figures
 from perfsuite.report.page.charts.machine import machine_figures
 from perfsuite.report.page.charts.roofline import roofline_figure
 from perfsuite.report.page.charts.runs import runs_figure
-from perfsuite.report.page.charts.shown_run import ShownRun
 from perfsuite.report.page.charts.timeline import timeline_figures
 from perfsuite.report.page.charts.times import kernels_figures, operators_figures, phases_figure
 from perfsuite.report.page.charts.tokens import tokens_figure
+from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 
 
-def figures(run: RunFile, observation: Observation, others: Sequence[ShownRun] = ()) -> tuple[Figure, ...]:
+def figures(run: RunFile, observation: Observation, others: Sequence[PageRun] = ()) -> tuple[Figure, ...]:
     """Return every figure for which the records of the run have something to show."""
     return (
         *changes_figure(run),

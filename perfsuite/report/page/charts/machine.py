@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from perfsuite.records.observation import MachineState, Observation
-from perfsuite.report.page.charts.axes import level_axis, linear_axis, log_axis, shown, tip
+from perfsuite.report.page.charts.axes import level_axis, linear_axis, log_axis, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import readable, short_names
 from perfsuite.report.page.charts.palette import look_of
@@ -20,77 +20,50 @@ _THROTTLED = "throttled"
 _CROSS = "M-1,-1L1,1M1,-1L-1,1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Quantity:
+class _Quantity(NamedTuple):
     """Something that was read around each replicate."""
 
     figure_id: str
     title: str
-    axis: str
+    label: str
     unit: str
-    #: By the name of what is told apart within a group, if anything.
-    values: dict[str, Callable[[MachineState], float | None]]
+    #: Fields of the machine's state by what is told apart within a group, if anything; ratios are shown as percents.
+    fields: dict[str, str]
     #: Whether replicates in which the device held its clocks back are marked: for what has to do with heat.
     marks_throttling: bool = False
 
-
-def _share(ratio: float | None) -> float | None:
-    return None if ratio is None else to_percent(ratio)
+    @property
+    def axis(self) -> str:
+        return f"{self.label} ({self.unit})" if self.unit else self.label
 
 
 _QUANTITIES = (
     _Quantity(
-        figure_id="machine-clock",
-        title="Clock of the processor",
-        axis="clock (MHz)",
-        unit="MHz",
-        values={
-            "": lambda state: state.cpu_mhz,
-            "least": lambda state: state.least_cpu_mhz,
-            "most": lambda state: state.most_cpu_mhz,
-        },
+        "machine-clock",
+        "Clock of the processor",
+        "clock",
+        "MHz",
+        {"": "cpu_mhz", "least": "least_cpu_mhz", "most": "most_cpu_mhz"},
         marks_throttling=True,
     ),
     _Quantity(
-        figure_id="machine-temperature",
-        title="Temperature",
-        axis="temperature (°C)",
-        unit="°C",
-        values={"": lambda state: state.temperature_celsius, "most": lambda state: state.most_celsius},
+        "machine-temperature",
+        "Temperature",
+        "temperature",
+        "°C",
+        {"": "temperature_celsius", "most": "most_celsius"},
         marks_throttling=True,
     ),
+    _Quantity("machine-power", "Power of the device", "power", "W", {"": "power_watts"}, marks_throttling=True),
+    _Quantity("machine-battery", "Charge of the battery", "charge", "%", {"": "battery_ratio"}),
     _Quantity(
-        figure_id="machine-power",
-        title="Power of the device",
-        axis="power (W)",
-        unit="W",
-        values={"": lambda state: state.power_watts},
-        marks_throttling=True,
+        "machine-waiting",
+        "Time lost to others",
+        "share of the time",
+        "%",
+        {"waiting": "waiting_ratio", "stolen": "steal_ratio"},
     ),
-    _Quantity(
-        figure_id="machine-battery",
-        title="Charge of the battery",
-        axis="charge (%)",
-        unit="%",
-        values={"": lambda state: _share(state.battery_ratio)},
-    ),
-    _Quantity(
-        figure_id="machine-waiting",
-        title="Time lost to others",
-        axis="share of the time (%)",
-        unit="%",
-        values={
-            "waiting": lambda state: _share(state.waiting_ratio),
-            "stolen": lambda state: _share(state.steal_ratio),
-        },
-    ),
-    _Quantity(
-        figure_id="machine-load",
-        title="Load before each replicate",
-        axis="load average",
-        unit="",
-        values={"": lambda state: state.load_average},
-    ),
+    _Quantity("machine-load", "Load before each replicate", "load average", "", {"": "load_average"}),
 )
 
 
@@ -137,10 +110,11 @@ def _figure_words(value: float) -> str:
 
 def _read(quantity: _Quantity, states: Sequence[MachineState]) -> Iterator[tuple[MachineState, str, float]]:
     for state in states:
-        for name, read in quantity.values.items():
-            value = read(state)
+        for name, field in quantity.fields.items():
+            value = getattr(state, field)
             if value is not None:
-                yield state, readable(f"{state.group} {name}"), shown(value)
+                told = to_percent(value) if field.endswith("_ratio") else value
+                yield state, readable(f"{state.group} {name}"), shown(told)
 
 
 def _state_point(quantity: _Quantity, state: MachineState, series: str, value: float) -> Spec:
@@ -183,8 +157,6 @@ def _sentinel_points(series: str, times_ns: Sequence[int]) -> Iterator[Spec]:
 def _lines(points: Sequence[Spec], x_axis: Spec, y_axis: Spec) -> Spec:
     names = list(dict.fromkeys(each["series"] for each in points))
     labels = dict(zip(names, short_names(names), strict=True))
-    chosen = [look_of(place) for place in range(len(names))]
-    domain = [labels[name] for name in names]
     rows = [{**each, "series": labels[each["series"]]} for each in points]
     for each in rows:
         each.pop("marks")
@@ -192,10 +164,8 @@ def _lines(points: Sequence[Spec], x_axis: Spec, y_axis: Spec) -> Spec:
         what: [row for row, each in zip(rows, points, strict=True) if what in each["marks"]]
         for what in (_THROTTLED, _LEFT_OUT)
     }
-    legend = {"title": None} if len(names) > 1 else None
-    kinds = {"field": "series", "type": "nominal", "legend": legend}
-    colour = {**kinds, "scale": {"domain": domain, "range": [look.colour for look in chosen]}}
-    shape = {**kinds, "scale": {"domain": domain, "range": [look.shape for look in chosen]}}
+    kinds = {labels[name]: look_of(place) for place, name in enumerate(names)}
+    look = looks("series", kinds, has_legend=len(names) > 1)
     line = {"type": "line", "strokeWidth": 1.2, "opacity": 0.7}
     point = {"type": "point", "filled": True, "size": 42, "opacity": 1}
     return {
@@ -203,8 +173,8 @@ def _lines(points: Sequence[Spec], x_axis: Spec, y_axis: Spec) -> Spec:
         "data": {"values": rows},
         "encoding": {"x": {"field": "at", **x_axis}, "y": {"field": "value", **y_axis}},
         "layer": [
-            {"mark": line, "encoding": {"color": colour}},
-            {"mark": point, "encoding": {"color": colour, "shape": shape, "tooltip": tip()}},
+            {"mark": line, "encoding": {"color": look["color"]}},
+            {"mark": point, "encoding": {**look, "tooltip": tip()}},
             *_mark_layer(marked[_THROTTLED], "circle"),
             *_mark_layer(marked[_LEFT_OUT], _CROSS),
         ],

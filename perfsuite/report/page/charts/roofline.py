@@ -193,10 +193,9 @@ def _place(point: _Point) -> Spec:
 
 
 def _point_layer(points: Sequence[_Point]) -> Spec:
-    kinds = [kind for kind in _KINDS if any(each.kind == kind for each in points)]
-    chosen = [_KINDS[kind] for kind in kinds]
+    seen = {each.kind for each in points}
     encoding = {
-        **looks("kind", kinds, [each.colour for each in chosen], [each.shape for each in chosen]),
+        **looks("kind", {kind: look for kind, look in _KINDS.items() if kind in seen}),
         "size": {"field": "size", "type": "quantitative", "scale": None, "legend": None},
         "tooltip": tip(),
     }

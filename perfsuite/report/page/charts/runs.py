@@ -9,7 +9,8 @@ from perfsuite.report.page.charts.axes import change_axis, linear_axis, looks, s
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, short_names
 from perfsuite.report.page.charts.palette import look_of
-from perfsuite.report.page.charts.shown_run import ShownRun, in_order_of_time, run_label
+from perfsuite.report.page.charts.shown_run import in_order_of_time, run_label
+from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio, to_change_percent
 
@@ -17,13 +18,14 @@ _HEIGHT, _MOST_PHASES, _MOST_RUNS = 240, 6, 60
 _THIS = "this run"
 
 
-def runs_figure(run: RunFile, others: Sequence[ShownRun]) -> Iterator[Figure]:
+def runs_figure(run: RunFile, others: Sequence[PageRun]) -> Iterator[Figure]:
     """Show the medians of the longest phases that at least two runs have, against the oldest of the runs."""
     shown_runs = in_order_of_time([run, *(each.run for each in others)])[-_MOST_RUNS:]
     series = [each for each in _series(run, shown_runs) if len(each) > 1]
     if not series:
         return
-    labels = dict(zip(map(id, shown_runs), short_names(_names(run, shown_runs)), strict=True))
+    names = short_names(_THIS if each is run else run_label(each) for each in shown_runs)
+    labels = dict(zip(map(id, shown_runs), names, strict=True))
     yield Figure(
         figure_id="runs",
         subject="runs",
@@ -32,11 +34,6 @@ def runs_figure(run: RunFile, others: Sequence[ShownRun]) -> Iterator[Figure]:
         f"{'; '.join(map(_told, series))}.",
         spec=_spec(series, labels, [labels[id(each)] for each in shown_runs]),
     )
-
-
-def _names(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[str]:
-    for each in shown_runs:
-        yield _THIS if each is run else run_label(each)
 
 
 def _series(run: RunFile, shown_runs: Sequence[RunFile]) -> Iterator[list[tuple[RunFile, Judgement]]]:
@@ -56,8 +53,7 @@ def _told(series: Sequence[tuple[RunFile, Judgement]]) -> str:
 def _spec(series: Sequence[Sequence[tuple[RunFile, Judgement]]], labels: dict[int, str], order: Sequence[str]) -> Spec:
     names = short_names(case_name(each[0][1]) for each in series)
     values = [point for name, each in zip(names, series, strict=True) for point in _points(name, each, labels)]
-    chosen = [look_of(place) for place in range(len(names))]
-    kinds = looks("phase", names, [look.colour for look in chosen], [look.shape for look in chosen])
+    kinds = looks("phase", {name: look_of(place) for place, name in enumerate(names)})
     line = {"type": "line", "strokeWidth": 1.5, "opacity": 0.8}
     point = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     axis = {"title": None, "labelAngle": -35, "grid": False}

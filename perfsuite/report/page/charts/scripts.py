@@ -53,10 +53,7 @@ def _licensed(name: str, script: str) -> str:
 def _classic(module: str) -> str:
     """Return the interpreter as a script that leaves ``vegaInterpreter`` behind.
 
-    Raises
-    ------
-    PerfsuiteError
-        The module imports or exports other names than this knows.
+    Raises PerfsuiteError where the module imports or exports other names than this knows.
     """
     if module.count(_IMPORTED) != 1 or module.count(_EXPORTED) != 1:
         raise PerfsuiteError("vega-interpreter.js: imports or exports other names; adapt perfsuite.report.page.charts")

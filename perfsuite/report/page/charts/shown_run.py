@@ -1,27 +1,13 @@
-"""What a figure needs to know of a run beside the one that is reported."""
+"""Runs beside each other: their order and their names."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Protocol
 
 from perfsuite.records.moments import moment_of
-from perfsuite.records.observation import Observation
 from perfsuite.report.run_file import RunFile
 
 _NEVER = datetime.max.replace(tzinfo=timezone.utc)
-
-
-class ShownRun(Protocol):
-    """A run with what was observed in it, such as the page's own record of one."""
-
-    @property
-    def run(self) -> RunFile:
-        """What was measured and concluded."""
-
-    @property
-    def observation(self) -> Observation:
-        """What was seen beside it."""
 
 
 def in_order_of_time(runs: list[RunFile]) -> list[RunFile]:

@@ -75,39 +75,23 @@ def _bar_layer(medians: Sequence[Spec], time: Spec) -> Spec:
 def _range_layer(ranges: Sequence[Spec], time: Spec) -> list[Spec]:
     if not ranges:
         return []
-    mark = {
-        "type": "bar",
-        "height": 10,
-        "opacity": 0.28,
-        "color": TIME_LOOKS["expected"].colour,
-        "cornerRadius": 5,
-        "clip": True,
-    }
+    look = {"height": 10, "opacity": 0.28, "color": TIME_LOOKS["expected"].colour, "cornerRadius": 5}
+    mark = {"type": "bar", "clip": True, **look}
     encoding = {"x": {"field": "low", **time}, "x2": {"field": "high"}, "tooltip": tip()}
     return [{"data": {"values": list(ranges)}, "mark": mark, "encoding": encoding}]
 
 
 def _sample_layer(samples: Sequence[Spec], time: Spec) -> Spec:
-    mark = {
-        "type": "circle",
-        "size": 14,
-        "opacity": 0.45,
-        "yOffset": _BELOW,
-        "clip": True,
-        "color": TIME_LOOKS["measured"].colour,
-    }
+    look = {"size": 14, "opacity": 0.45, "yOffset": _BELOW, "color": TIME_LOOKS["measured"].colour}
+    mark = {"type": "circle", "clip": True, **look}
     encoding = {"x": {"field": "time", **time}, "tooltip": tip()}
     return {"data": {"values": list(samples)}, "mark": mark, "encoding": encoding}
 
 
 def _median_layer(medians: Sequence[Spec], time: Spec) -> Spec:
-    kinds = [kind for kind in TIME_LOOKS if any(each["what"] == kind for each in medians)]
-    chosen = [TIME_LOOKS[kind] for kind in kinds]
-    encoding = {
-        "x": {"field": "time", **time},
-        **looks("what", kinds, [each.colour for each in chosen], [each.shape for each in chosen]),
-        "tooltip": tip(),
-    }
+    seen = {each["what"] for each in medians}
+    look = looks("what", {kind: each for kind, each in TIME_LOOKS.items() if kind in seen})
+    encoding = {"x": {"field": "time", **time}, **look, "tooltip": tip()}
     return {
         "data": {"values": list(medians)},
         "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},

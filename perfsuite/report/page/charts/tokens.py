@@ -8,8 +8,9 @@ from statistics import median, quantiles
 from perfsuite.records.observation import Observation, TokenLatency
 from perfsuite.report.page.charts.axes import NUMBERS, TimeScale, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
-from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION
-from perfsuite.report.page.charts.shown_run import ShownRun, run_label
+from perfsuite.report.page.charts.palette import BLUE, GREY, VERMILLION, Look
+from perfsuite.report.page.charts.shown_run import run_label
+from perfsuite.report.page.page_run import PageRun
 from perfsuite.units import format_count, format_ns, format_ratio
 
 _HEIGHT = 220
@@ -18,7 +19,7 @@ _FAR = 1.6
 _MOST_OTHERS = 5
 
 
-def tokens_figure(observation: Observation, others: Sequence[ShownRun] = ()) -> Iterator[Figure]:
+def tokens_figure(observation: Observation, others: Sequence[PageRun] = ()) -> Iterator[Figure]:
     """Show the median of each step with the band of its replicates."""
     tokens = [each for each in observation.tokens if each.samples_ns]
     if len(tokens) < 2:
@@ -35,8 +36,9 @@ def tokens_figure(observation: Observation, others: Sequence[ShownRun] = ()) -> 
     )
 
 
-def _summary(tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside: Sequence[ShownRun]) -> str:
-    first, last = (median(each.samples_ns) for each in _ends([each for each in tokens if each not in far] or tokens))
+def _summary(tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside: Sequence[PageRun]) -> str:
+    near = [each for each in tokens if each not in far] or tokens
+    first, last = (median(each.samples_ns) for each in (near[0], near[-1]))
     told = (
         f"{format_count(len(tokens), 'step')}, from {format_ns(first)} to {format_ns(last)} "
         f"({format_ratio(last / first)}) while the context grows from {tokens[0].n_context} to {tokens[-1].n_context} "
@@ -48,12 +50,8 @@ def _summary(tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside
     return told + (f" Thin lines are the medians of {format_count(len(beside), 'other run')}." if beside else "")
 
 
-def _ends(tokens: Sequence[TokenLatency]) -> tuple[TokenLatency, TokenLatency]:
-    return tokens[0], tokens[-1]
-
-
 def _spec(
-    tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside: Sequence[ShownRun], usual_ns: float
+    tokens: Sequence[TokenLatency], far: Sequence[TokenLatency], beside: Sequence[PageRun], usual_ns: float
 ) -> Spec:
     near = [each for each in tokens if each not in far] or list(tokens)
     scale = TimeScale.of([usual_ns])
@@ -106,11 +104,8 @@ def _band(samples_ns: Sequence[int]) -> tuple[float, float]:
 
 def _band_layer(steps: Sequence[Spec], time: Spec) -> Spec:
     mark = {"type": "area", "opacity": 0.28, "color": BLUE, "clip": True}
-    return {
-        "data": {"values": list(steps)},
-        "mark": mark,
-        "encoding": {"y": {"field": "low", **time}, "y2": {"field": "high"}},
-    }
+    encoding = {"y": {"field": "low", **time}, "y2": {"field": "high"}}
+    return {"data": {"values": list(steps)}, "mark": mark, "encoding": encoding}
 
 
 def _other_layers(lines: Sequence[Spec], time: Spec) -> Iterator[Spec]:
@@ -143,7 +138,7 @@ def _far_layers(far: Sequence[TokenLatency], top: float, time: Spec) -> Iterator
         for each in far
     ]
     y = {"field": "time", **time}
-    look = looks("what", ["beyond the axis"], [VERMILLION], ["triangle-up"])
+    look = looks("what", {"beyond the axis": Look(colour=VERMILLION, shape="triangle-up")})
     mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": 5}
     yield {"data": {"values": values}, "mark": mark, "encoding": {"y": y, **look, "tooltip": tip()}}
     words = {"type": "text", "align": "left", "dx": 9, "dy": 7}

@@ -14,6 +14,7 @@ from perfsuite.report.page.charts.axes import (
     shown,
     zero_axis,
 )
+from perfsuite.report.page.charts.palette import Look
 
 
 def test_one_unit_serves_all_times_of_a_figure() -> None:
@@ -58,7 +59,7 @@ def test_an_axis_from_zero_has_room_for_the_highest() -> None:
 
 def test_colour_and_shape_are_told_under_one_legend() -> None:
     """Both have the same field and the same words."""
-    both = looks("what", ["a", "b"], ["#111111", "#222222"], ["circle", "square"])
+    both = looks("what", {"a": Look(colour="#111111", shape="circle"), "b": Look(colour="#222222", shape="square")})
     assert both["color"]["scale"]["domain"] == both["shape"]["scale"]["domain"] == ["a", "b"]
     assert both["color"]["legend"] == both["shape"]["legend"]
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfsuite.records.observation import NO_OBSERVATION, Observation
 from perfsuite.report.page.charts import case_figures
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
-
-@dataclass(frozen=True)
-class Shown:
-    """A run beside the one that is reported."""
-
-    run: RunFile
-    observation: Observation = NO_OBSERVATION
+from ..conftest import page_run
 
 
 def test_every_case_with_samples_has_a_figure_of_its_own() -> None:
@@ -41,7 +33,7 @@ def test_a_case_names_a_template_of_its_unit_and_bounds() -> None:
 def test_both_sides_and_the_other_runs_are_shown() -> None:
     """Times are in the unit of the case, those of other runs by the place of the run."""
     run, other = synthetic_run(n_cases=7), synthetic_run(n_cases=7, seed=1, started_at="2026-02-01T02:00:00+00:00")
-    made = case_figures(run, [Shown(run=other)])
+    made = case_figures(run, [page_run(other)])
     first, judgement = made.plain["cases"][made.keys[0]], run.judgements[0]
     assert first["template"].startswith("ms")
     assert len(first["times"]["this run"]) == len(judgement.samples_ns)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfsuite.report.page.charts.figure import Figure, packed, specs_by_id
+from perfsuite.report.page.charts import Figure, specs_by_id
+from perfsuite.report.page.charts.figure import packed
 
 
 def unpacked(data: dict[str, Any]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,26 +12,19 @@ import pytest
 from perfsuite.records.observation import NO_OBSERVATION, Observation
 from perfsuite.report.page.charts import Figure, figures, specs_by_id
 from perfsuite.report.page.charts.axes import UNSIGNED_ZERO
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
+
+from ..conftest import observed_run
 
 #: Keys of Vega-Lite under which there are expressions.
 EXPRESSIONS = {"expr", "signal", "calculate", "filter", "transform", "test", "labelExpr", "params", "href", "url"}
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A run beside the one that is reported."""
-
-    run: RunFile
-    observation: Observation
 
 
 def all_figures(*names: str) -> tuple[Figure, ...]:
     """The figures of a run in which everything is there, beside two others."""
     run = synthetic_run(n_cases=200, names=names)
     others = [synthetic_run(n_cases=200, seed=seed, started_at=f"2026-02-0{seed}T02:00:00+00:00") for seed in (1, 2)]
-    shown = [Shown(run=each, observation=synthetic_observation(each)) for each in others]
+    shown = [observed_run(each) for each in others]
     return figures(run, hostile(synthetic_observation(run)) if names else synthetic_observation(run), shown)
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from perfsuite.records.observation import NO_OBSERVATION, Observation
 from perfsuite.report.page.charts.runs import runs_figure
 from perfsuite.report.page.charts.shown_run import in_order_of_time, run_label
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
-
-@dataclass(frozen=True)
-class Shown:
-    """A run beside the one that is reported."""
-
-    run: RunFile
-    observation: Observation = NO_OBSERVATION
+from ..conftest import page_run
 
 
 def at(day: int, ratio: float) -> RunFile:
@@ -28,7 +21,7 @@ def at(day: int, ratio: float) -> RunFile:
 
 def test_runs_are_in_the_order_of_time() -> None:
     """Changes are against the oldest one, whichever is reported."""
-    (figure,) = runs_figure(at(3, 1.1), [Shown(at(5, 1.2)), Shown(at(1, 1.0))])
+    (figure,) = runs_figure(at(3, 1.1), [page_run(at(5, 1.2)), page_run(at(1, 1.0))])
     changes = [each["change"] for each in figure.spec["data"]["values"] if each["phase"] == "prefill"]
     assert [round(each) for each in changes] == [0, 10, 20]
     assert figure.spec["encoding"]["x"]["scale"]["domain"] == ["02-01 02:00", "this run", "02-05 02:00"]
@@ -37,14 +30,14 @@ def test_runs_are_in_the_order_of_time() -> None:
 
 def test_runs_of_one_minute_are_told_apart() -> None:
     """Their labels are numbered."""
-    (figure,) = runs_figure(at(3, 1.0), [Shown(at(1, 1.0)), Shown(at(1, 1.1))])
+    (figure,) = runs_figure(at(3, 1.0), [page_run(at(1, 1.0)), page_run(at(1, 1.1))])
     assert figure.spec["encoding"]["x"]["scale"]["domain"] == ["02-01 02:00", "02-01 02:00 (2)", "this run"]
 
 
 def test_a_run_alone_has_no_course() -> None:
     """Nor has one whose phases no other run measured."""
     assert not list(runs_figure(at(1, 1.0), []))
-    assert not list(runs_figure(at(1, 1.0), [Shown(synthetic_run(n_cases=0))]))
+    assert not list(runs_figure(at(1, 1.0), [page_run(synthetic_run(n_cases=0))]))
 
 
 def test_a_run_is_labelled_by_its_time() -> None:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from perfsuite.records.observation import Observation, TokenLatency
 from perfsuite.report.page.charts.tokens import tokens_figure
-from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
-
-@dataclass(frozen=True)
-class Shown:
-    """A run beside the one that is reported."""
-
-    run: RunFile
-    observation: Observation
+from ..conftest import page_run
 
 
 def observation(*times_ns: int) -> Observation:
@@ -50,7 +41,7 @@ def test_a_slow_first_step_does_not_press_the_others_flat() -> None:
 def test_other_runs_are_thin_lines() -> None:
     """Of their medians, one for each run that recorded them."""
     other = synthetic_run(n_cases=1)
-    beside = [Shown(other, observation(2_050_000, 2_060_000)), Shown(other, Observation())]
+    beside = [page_run(other, observation(2_050_000, 2_060_000)), page_run(other, Observation())]
     (figure,) = tokens_figure(observation(2_000_000, 2_100_000), beside)
     assert [each["time"] for each in figure.spec["layer"][1]["data"]["values"]] == [2.05, 2.06]
     assert "1 other run" in figure.summary
