@@ -48,10 +48,7 @@ def survey_cpu(library: ctypes.CDLL, *, n_threads: int, thread_counts: Sequence[
     budget_ms
         Time for all rounds; first use of memory may overrun it by a few seconds.
 
-    Raises
-    ------
-    MeasurementError
-        A probe could not get its memory or threads.
+    Raises `MeasurementError` where a probe could not get its memory or threads.
     """
     slots = [*_slots(n_threads, _MAIN_STEP)]
     for other in thread_counts:

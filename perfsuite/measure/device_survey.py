@@ -50,10 +50,8 @@ class SurveyRequest:
 def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Survey:
     """Measure every ceiling; what cannot be measured is a ceiling that says why.
 
-    Raises
-    ------
-    MeasurementError
-        The processor's probes failed, or an OpenCL platform was asked for and cannot be used.
+    Raises `MeasurementError` where the processor's probes failed, or an OpenCL platform was asked for and cannot be
+    used.
     """
     if request.opencl_platform:
         _check_platform(request)

@@ -75,11 +75,8 @@ class _Map(ctypes.Structure):
 def engine_memory(plan: LlamaPlan) -> EngineMemory:
     """Open a plan's model and context in a fresh process and return what the engine reserved for them.
 
-    Raises
-    ------
-    MeasurementError
-        The plan's engine is not the one that llama-cpp-python brings, whose structs alone are known; the engine has no
-        such function; or it cannot make the context.
+    Raises `MeasurementError` where the plan's engine is not the one that llama-cpp-python brings, whose structs alone
+    are known; the engine has no such function; or it cannot make the context.
     """
     packaged = find_engine()
     if plan.engine_build_id != packaged.build_id:

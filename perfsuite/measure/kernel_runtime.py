@@ -39,10 +39,7 @@ def opencl_environment(
     runtime
         ``libintelocl.so``, looked for among the installed distributions when left out.
 
-    Raises
-    ------
-    OpenClError
-        The vendors directory cannot be written.
+    Raises `OpenClError` where the vendors directory cannot be written.
     """
     environment = {"PYOPENCL_NO_CACHE": "1"}  # kernels are built from their source, never from last week's binary
     library = find_runtime() if runtime is None else runtime

@@ -49,11 +49,8 @@ def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
     limit_s
         Longest to wait for the socket, and then for each record.
 
-    Raises
-    ------
-    MeasurementError
-        The path is no socket; there was none or no record for `limit_s`, or no end record: the run was killed, or had
-        to wait for this subscriber at its end.
+    Raises `MeasurementError` where the path is no socket; there was none or no record for `limit_s`, or no end record:
+    the run was killed, or had to wait for this subscriber at its end.
     """
     return (delivery.record for delivery in deliveries(socket_path, limit_s=limit_s))
 
@@ -120,10 +117,7 @@ def run_live(
 
     `consume` is called in a thread of its own; what it raises ends the run and is raised again.
 
-    Raises
-    ------
-    MeasurementError
-        As `run_worker` and `subscribe` do.
+    Raises `MeasurementError` as `run_worker` and `subscribe` do.
     """
     with work_folder() as folder:
         path = folder / _SOCKET_NAME
@@ -174,10 +168,7 @@ def kept_subscribed(path: Path, consume: Callable[[Delivery], None], *, limit_s:
     What `consume` raises ends the subscription, and is raised again at the end of the context. A run that was cut off
     is passed over, for it has its own error.
 
-    Raises
-    ------
-    MeasurementError
-        No record ever came, and why.
+    Raises `MeasurementError` where no record ever came, and why.
     """
     is_over, is_heard = threading.Event(), threading.Event()
     raised: list[BaseException] = []

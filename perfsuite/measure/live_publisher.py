@@ -174,10 +174,7 @@ def published(
     processors
         Where the publishing thread may run; empty leaves it to the scheduler.
 
-    Raises
-    ------
-    MeasurementError
-        Nothing can listen there.
+    Raises `MeasurementError` where nothing can listen there.
     """
     if socket_path is None:
         yield nullcontext

@@ -59,10 +59,7 @@ class LiveQueue:
 def open_queue(library: ctypes.CDLL) -> Iterator[LiveQueue]:
     """Open the process's queue; its consumer must have ended before this does.
 
-    Raises
-    ------
-    MeasurementError
-        The process has a queue already, or no memory for one.
+    Raises `MeasurementError` where the process has a queue already, or no memory for one.
     """
     library.ps_live_take.restype = ctypes.c_uint64
     library.ps_live_dropped.restype = ctypes.c_uint64

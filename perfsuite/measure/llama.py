@@ -89,10 +89,7 @@ def open_engine(library: ctypes.CDLL, plan: LlamaPlan) -> Iterator[LlamaEngine]:
 
     A plan that draws where buffers lie draws where the engine's code lies, too.
 
-    Raises
-    ------
-    EngineError
-        llama.cpp cannot load the file or make the context; the message carries its own words.
+    Raises `EngineError` where llama.cpp cannot load the file or make the context; the message carries its own words.
     """
     declare(library)
     handle = ctypes.c_void_p()

@@ -64,10 +64,8 @@ def limited_memory(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
     What it holds already stays with its old group, so this is for a process that has not read its weights yet. At the
     end the process goes back, where it still lives, and the group is removed.
 
-    Raises
-    ------
-    MeasurementError
-        Control groups are missing or may not be made, the process is gone, or the limit is below `LEAST_LIMIT_BYTES`.
+    Raises `MeasurementError` where control groups are missing or may not be made, the process is gone, or the limit is
+    below `LEAST_LIMIT_BYTES`.
     """
     if limit_bytes < LEAST_LIMIT_BYTES:
         raise MeasurementError(f"memory limit: {limit_bytes} bytes, expected {LEAST_LIMIT_BYTES} and more")
@@ -85,10 +83,7 @@ def limited_memory(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
 def drop_file_pages(path: Path) -> None:
     """Take a file out of the page cache, so that it is read, and counted, anew.
 
-    Raises
-    ------
-    MeasurementError
-        The file cannot be opened.
+    Raises `MeasurementError` where the file cannot be opened.
     """
     try:
         handle = os.open(path, os.O_RDONLY)

@@ -63,10 +63,7 @@ def build_probe_library(cache_dir: Path) -> Path:
 def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
     """Load the engine library of exactly this build of llama.cpp, building it first where the cache has none.
 
-    Raises
-    ------
-    EngineError
-        Another build of llama.cpp is already mapped into this process.
+    Raises `EngineError` where another build of llama.cpp is already mapped into this process.
     """
     library = _load(build_engine_library(engine, cache_dir), mode=ctypes.RTLD_GLOBAL)
     refuse_other_engine(engine, Path("/proc/self/maps").read_text())
@@ -119,10 +116,7 @@ def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
 def find_opencl_layer(name: str, cache_dir: Path) -> Path:
     """Find one of the layers for OpenCL's loader among the native files, or build it from its source into the cache.
 
-    Raises
-    ------
-    NativeBuildError
-        It does not build; the text says where OpenCL's headers are missing.
+    Raises `NativeBuildError` where it does not build; the text says where OpenCL's headers are missing.
     """
     for place in native_dirs():
         if (place / name).exists():
@@ -167,13 +161,7 @@ def build_program(
 
 
 def source_root(needed: str) -> Path:
-    """Return the folder of native files that holds one of the sources.
-
-    Raises
-    ------
-    NativeBuildError
-        None does.
-    """
+    """Return the folder of native files that holds one of the sources; `NativeBuildError` where none does."""
     for place in native_dirs():
         if (place / needed).exists():
             return place
@@ -223,10 +211,7 @@ def make_whole(target: Path, make: Callable[[Path, Path], None]) -> None:
 
     `make` gets that folder, in which it leaves a file of the target's name, and the log of what it runs.
 
-    Raises
-    ------
-    NativeBuildError
-        There is no room for it, or `make` failed.
+    Raises `NativeBuildError` where there is no room for it, or `make` failed.
     """
     log = target.parent.parent / f"{target.parent.name}.log"
     try:
@@ -253,10 +238,7 @@ def _compiler(*names: str) -> str:
 def run_step(command: Sequence[str], log: Path) -> None:
     """Run one command of a build, with what it says in the log.
 
-    Raises
-    ------
-    NativeBuildError
-        It fails, or does not end within five minutes.
+    Raises `NativeBuildError` where it fails, or does not end within five minutes.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S)
@@ -282,10 +264,7 @@ def load_problem(path: Path) -> str | None:
 def loaded_library(path: Path) -> ctypes.CDLL:
     """Return a library that somebody else has brought into this process, such as a layer that OpenCL's loader took in.
 
-    Raises
-    ------
-    NativeBuildError
-        It is not in this process.
+    Raises `NativeBuildError` where it is not in this process.
     """
     return _load(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
 

@@ -79,10 +79,7 @@ def find_opencl_backend(
     cache_dir
         Where ``tools/opencl_backend.sh`` puts what it makes, and where compiled kernels are kept.
 
-    Raises
-    ------
-    EngineError
-        There is no OpenCL backend for this engine.
+    Raises `EngineError` where there is no OpenCL backend for this engine.
     """
     library = backend_library(engine, cache_dir)
     layer = compatibility_layer if device.is_cpu else None

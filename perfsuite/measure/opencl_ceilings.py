@@ -70,10 +70,7 @@ def measure_opencl_ceilings(
     kernels_dir
         The directory of ``ceilings.cl``.
 
-    Raises
-    ------
-    OpenClError
-        There is no such platform, or its device cannot be opened.
+    Raises `OpenClError` where there is no such platform, or its device cannot be opened.
     """
     began_ns = time.monotonic_ns()
     device = choose_device(platform)

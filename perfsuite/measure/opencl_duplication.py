@@ -53,10 +53,7 @@ def duplicate_kernels(
     log_dir
         Where the log of a failed build goes.
 
-    Raises
-    ------
-    OpenClError
-        There is no such platform, a kernel does not build, or the device refuses a launch.
+    Raises `OpenClError` where there is no such platform, a kernel does not build, or the device refuses a launch.
     """
     bench = KernelBench(choose_device(platform), log_dir=log_dir)
     open_cases = []

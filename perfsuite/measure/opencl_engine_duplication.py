@@ -52,12 +52,8 @@ def duplicate_engine_kernels(
 ) -> tuple[KernelDuplication, ...]:
     """Measure the longest kernels of each phase within an evaluation of it; one that cannot be measured says why.
 
-    Raises
-    ------
-    EngineError
-        A phase is neither prefill nor decode, or the engine fails.
-    MeasurementError
-        The layer has not written its log, or lost commands.
+    Raises `EngineError` where a phase is neither prefill nor decode, or the engine fails; `MeasurementError` where the
+    layer has not written its log, or lost commands.
     """
     _declare(layer)
     chosen = [kernel for phase in plan.phases for kernel in _chosen(engine, layer, plan, phase)]

@@ -21,10 +21,7 @@ class OpenClLayers:
 def find_opencl_layers(cache_dir: Path) -> OpenClLayers:
     """Find the layers of the wheel, or build them from source into the cache; neither is loaded.
 
-    Raises
-    ------
-    NativeBuildError
-        A layer does not build, or OpenCL's headers are not installed.
+    Raises `NativeBuildError` where a layer does not build, or OpenCL's headers are not installed.
     """
     return OpenClLayers(
         tracing=find_opencl_layer(TRACING_LAYER_LIBRARY, cache_dir),

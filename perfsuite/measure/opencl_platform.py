@@ -94,10 +94,7 @@ def choose_device(platform: str | None, devices: Sequence[OpenClDevice] | None =
     devices
         The devices to choose from; those of `list_devices` when left out.
 
-    Raises
-    ------
-    OpenClError
-        No device is left; the message lists those that there are.
+    Raises `OpenClError` where no device is left; the message lists those that there are.
     """
     known = list_devices() if devices is None else devices
     if platform is None:

@@ -42,10 +42,7 @@ def operator_time_ns(
     spread_bytes
         Parameters that are read before one of them is read again: more than the caches hold, as in a whole model.
 
-    Raises
-    ------
-    EngineError
-        ggml has no such operator or type, or no memory for it.
+    Raises `EngineError` where ggml has no such operator or type, or no memory for it.
     """
     counts = {name: getattr(shape, name) for name in _COUNTS}
     spread = spread_bytes if shape.n_tokens < _MANY_TOKENS else spread_bytes // _FEWER

@@ -78,10 +78,7 @@ def measure_ceilings(
         threads as processors: a scheduler that leaves two spinning threads on one of them would halve the ceilings.
         With fewer threads it chooses better than we: which processors are the fast ones.
 
-    Raises
-    ------
-    MeasurementError
-        A probe refused its arguments or could not get its memory or threads.
+    Raises `MeasurementError` where a probe refused its arguments or could not get its memory or threads.
     """
     probes = Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=pinned)
     sets = tuple(working_sets_bytes or standard_working_sets(n_threads))

@@ -59,10 +59,7 @@ def run_in_turns(
     extra_environment, own_environments
         Variables of both processes, and of each.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, was killed, or the pair ran past `limit_s`.
+    Raises `MeasurementError` where a worker failed, was killed, or the pair ran past `limit_s`.
     """
     deadline_s = time.monotonic() + limit_s
     with work_folder() as folder, contextlib.ExitStack() as stack:

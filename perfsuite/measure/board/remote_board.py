@@ -46,14 +46,8 @@ class RemoteBoard:
     def open(self) -> None:
         """Reach the board, and take it.
 
-        Raises
-        ------
-        LinkError
-            It cannot be reached.
-        DeviceError
-            The suite is not there, or another version of it.
-        LockedError
-            Somebody else has it.
+        Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
+        it; `LockedError` where somebody else has it.
         """
         if not self._link.is_open:
             self._link.opened()
@@ -137,10 +131,7 @@ class RemoteBoard:
     def close(self) -> None:
         """Let the agent restore the board and end.
 
-        Raises
-        ------
-        PerfsuiteError
-            Something could not be restored, or nobody knows: the link was lost.
+        Raises `PerfsuiteError` where something could not be restored, or nobody knows: the link was lost.
         """
         is_own = self._link.is_open
         try:

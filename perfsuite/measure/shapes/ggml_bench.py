@@ -64,10 +64,7 @@ class GgmlBench:
         fingerprint
             What else must be equal for two runs to be comparable, such as `OpenClBackend.fingerprint` has it.
 
-        Raises
-        ------
-        EngineError
-            ggml has no such backend, or it takes none of the devices here.
+        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
         """
         self._backend = backend
         self._device = GgmlDevice(library, _REGISTRIES[backend], n_threads=n_threads, backend_library=backend_library)
@@ -94,10 +91,7 @@ class GgmlBench:
     def bound(self, case: ShapeCase, *, seed: int) -> GgmlOperation:
         """Draw a case's inputs and place them; `ShapeError` where there is a problem with it.
 
-        Raises
-        ------
-        EngineError
-            There is no memory for it.
+        Raises `EngineError` where there is no memory for it.
         """
         if problem := self.problem(case):
             raise ShapeError(f"{case.case_id}: {problem}")

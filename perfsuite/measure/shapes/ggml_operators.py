@@ -37,10 +37,7 @@ class GgmlDevice:
     ) -> None:
         """Open the backend of a registry, ``CPU`` or ``OpenCL``, of a library of its own where there is one.
 
-        Raises
-        ------
-        EngineError
-            ggml has no such backend, or it takes none of the devices here.
+        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
         """
         _declare(library)
         self._library, self._handle = library, ctypes.c_void_p()

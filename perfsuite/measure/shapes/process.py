@@ -60,13 +60,8 @@ class ShapeProcess:
     ) -> ShapeAnswer:
         """Return the answer to a request; whatever is raised, the process has ended then, but for a failure at a case.
 
-        Raises
-        ------
-        ShapeCrashError
-            The process died or hung at a case.
-        MeasurementError
-            The process ended for a reason that it knows, or answered something else; or there is a reason why the
-            request has no answer.
+        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where the process ended
+        for a reason that it knows, or answered something else; or there is a reason why the request has no answer.
         """
         self._n_requests += 1
         request = ShapeRequest(
