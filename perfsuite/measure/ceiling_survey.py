@@ -37,16 +37,8 @@ class _Slot:
 def survey_cpu(library: ctypes.CDLL, *, n_threads: int, thread_counts: Sequence[int], budget_ms: int) -> list[Ceiling]:
     """Measure the ceilings of this machine's processor in about `budget_ms`.
 
-    Parameters
-    ----------
-    library
-        ``libperfsuite_probe``, as ``perfsuite.measure.native`` loads it.
-    n_threads
-        The number of threads whose ladder of working sets is fine.
-    thread_counts
-        Other numbers of threads, each with a coarse ladder.
-    budget_ms
-        Time for all rounds; first use of memory may overrun it by a few seconds.
+    The ladder of working sets is fine for `n_threads`, and coarse for the other `thread_counts`. First use of memory
+    may overrun the budget by a few seconds.
 
     Raises `MeasurementError` where a probe could not get its memory or threads.
     """

@@ -52,12 +52,7 @@ def missing_library(pid: int) -> str | None:
 def await_engine(pid: int, *, limit_s: float | None = None) -> bool:
     """Wait until a process has mapped llama.cpp; return whether it has, and not ended before.
 
-    Parameters
-    ----------
-    pid
-        The process.
-    limit_s
-        Longest wait; without any it is as long as the process lives.
+    It waits for `limit_s` at the longest, or for as long as the process lives.
 
     Raises `MeasurementError` where the limit is over, or this user may not look into the process.
     """

@@ -44,10 +44,7 @@ def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
 
     What was sent before the subscription comes first, as far as the publisher still has it.
 
-    Parameters
-    ----------
-    limit_s
-        Longest to wait for the socket, and then for each record.
+    `limit_s` is the longest wait for the socket, and then for each record.
 
     Raises `MeasurementError` where the path is no socket; there was none or no record for `limit_s`, or no end record:
     the run was killed, or had to wait for this subscriber at its end.

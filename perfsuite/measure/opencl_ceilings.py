@@ -57,18 +57,8 @@ def measure_opencl_ceilings(
     Every kernel must compute exactly the numbers that are expected before it is timed. Rates are those of the fastest
     of vectors of 4, 8 and 16 values, by the time between START and END of a launch's event.
 
-    Parameters
-    ----------
-    platform
-        The OpenCL platform, as `choose_device` takes it.
-    budget_ms
-        Time for all, builds included; five rounds are measured however short it is.
-    log_dir
-        Where the log of a failed build goes.
-    working_sets_bytes
-        Where to measure bandwidth; those of `standard_working_sets` when left out.
-    kernels_dir
-        The directory of ``ceilings.cl``.
+    `platform` is as `choose_device` takes it. `budget_ms` is for all, builds included; five rounds are measured however
+    short it is. Bandwidth is measured at `working_sets_bytes`, or those of `standard_working_sets`.
 
     Raises `OpenClError` where there is no such platform, or its device cannot be opened.
     """

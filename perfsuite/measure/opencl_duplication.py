@@ -38,20 +38,8 @@ def duplicate_kernels(
 ) -> tuple[KernelDuplication, ...]:
     """Measure kernels alone and duplicated, in this process, in rounds that go through all of them.
 
-    Parameters
-    ----------
-    cases
-        What to measure.
-    platform
-        The OpenCL platform, as `choose_device` takes it.
-    n_rounds
-        Pairs of a base run and a duplicated run of each kernel.
-    budget_ns
-        Time for the rounds of one kernel; fewer duplicates are run where it would be passed.
-    seed
-        Draws the inputs, of each case independently of the others.
-    log_dir
-        Where the log of a failed build goes.
+    `platform` is as `choose_device` takes it. `budget_ns` is for the rounds of one kernel: fewer duplicates are run
+    where it would be passed. The seed draws the inputs of each case independently of the others.
 
     Raises `OpenClError` where there is no such platform, a kernel does not build, or the device refuses a launch.
     """

@@ -34,16 +34,8 @@ def layer_environment(
 ) -> dict[str, str]:
     """Return the variables of a process that is to run under the tracing layer.
 
-    Parameters
-    ----------
-    layer
-        The tracing layer.
-    log_dir
-        An existing directory; each process that uses OpenCL writes a log of its own there.
-    inherited
-        ``OPENCL_LAYERS`` as it was: the layers in it stay, above ours.
-    profile_only
-        Only switch profiling on; nothing is recorded.
+    Each process that uses OpenCL writes a log of its own to `log_dir`, which exists. `inherited` is ``OPENCL_LAYERS``
+    as it was: the layers in it stay, above ours. With `profile_only` profiling is switched on, and nothing is recorded.
     """
     return {
         "OPENCL_LAYERS": ":".join(part for part in (inherited, str(layer)) if part),

@@ -33,14 +33,8 @@ def operator_time_ns(
 ) -> float:
     """Return the median time of an operator within a graph of its like, ns, its dispatch included.
 
-    Parameters
-    ----------
-    library
-        The engine library, as ``perfsuite.measure.native`` loads it.
-    budget_ns
-        Time for the repetitions; at least two are made.
-    spread_bytes
-        Parameters that are read before one of them is read again: more than the caches hold, as in a whole model.
+    At least two repetitions are made, whatever `budget_ns`. `spread_bytes` of parameters are read before one of them is
+    read again: more than the caches hold, as in a whole model.
 
     Raises `EngineError` where ggml has no such operator or type, or no memory for it.
     """

@@ -63,20 +63,11 @@ def measure_ceilings(
 ) -> Ceilings:
     """Measure the standard set of ceilings in about ``budget_ms``.
 
-    Parameters
-    ----------
-    library
-        ``libperfsuite_probe``, as ``perfsuite.measure.native`` loads it.
-    n_threads
-        Threads that work together.
-    budget_ms
-        Time for all probes; 2500 gives repetitions enough on a laptop.
-    working_sets_bytes
-        Where to measure bandwidth, ascending; by default one for each cache level and one for memory.
-    pinned
-        Give each thread one processor of those that this process may use.  By default so when there are as many
-        threads as processors: a scheduler that leaves two spinning threads on one of them would halve the ceilings.
-        With fewer threads it chooses better than we: which processors are the fast ones.
+    A budget of 2500 ms gives repetitions enough on a laptop. Bandwidth is measured at `working_sets_bytes`, ascending:
+    by default one for each cache level and one for memory. `pinned` gives each thread one processor of those that this
+    process may use, by default where there are as many threads as processors: a scheduler that leaves two spinning
+    threads on one of them would halve the ceilings. With fewer threads it chooses better than we: which processors are
+    the fast ones.
 
     Raises `MeasurementError` where a probe refused its arguments or could not get its memory or threads.
     """

@@ -73,13 +73,9 @@ def throttling_complaint(
 ) -> str | None:
     """Say in one line why the cases of a run cannot be used; None where it kept its speed, or cannot be told.
 
-    Parameters
-    ----------
-    sentinels_ns
-        By sentinel: its time in each replicate, ns, in the order of time.
-    ends_ns
-        The same work at the ceilings before the first and after the last replicate; counts where these are few. Only
-        the two are compared, for a ceiling is the best of many repetitions, and a sentinel their median.
+    `sentinels_ns` has by sentinel its time in each replicate, in the order of time; `ends_ns` the same work at the
+    ceilings before the first and after the last replicate, which counts where these are few. Only the two are compared,
+    for a ceiling is the best of many repetitions, and a sentinel their median.
     """
     times_ns = sentinels_ns.get(COMPUTE, ())
     slow = _slowest_stretch(times_ns)
@@ -99,12 +95,7 @@ def _throttled(slower_ratio: float, where: str) -> str:
 def memory_complaint(sentinels_ns: Mapping[str, Sequence[int]], samples_ns: Sequence[int]) -> str | None:
     """Say in one line why a case that waits for memory cannot be used; None where it can, or cannot be told.
 
-    Parameters
-    ----------
-    sentinels_ns
-        As those of `throttling_complaint`.
-    samples_ns
-        The case's time in each replicate; it is told where each replicate has both, and from six of them on.
+    `samples_ns` is the case's time in each replicate; judged is where each replicate has both, and from six of them on.
     """
     times_ns = sentinels_ns.get(MEMORY, ())
     if len(times_ns) != len(samples_ns):

@@ -48,16 +48,8 @@ def run_in_turns(
     The leader is started first, too: of two processes of one build the later one seems to be a few percent slower in
     what lies between operators (docs/results.md, 'The main road').
 
-    Parameters
-    ----------
-    plans
-        What the two processes run; both load their models before the first turn, and each turn begins with a warm-up.
-    n_turns
-        Turns of each; an even number leads equally often.
-    leader
-        0 or 1: which of the two is started first and has the first turn.
-    extra_environment, own_environments
-        Variables of both processes, and of each.
+    Both load their models before the first turn, and each turn begins with a warm-up. An even number of turns leads
+    equally often; `leader`, 0 or 1, says which of the two has the first turn.
 
     Raises `MeasurementError` where a worker failed, was killed, or the pair ran past `limit_s`.
     """

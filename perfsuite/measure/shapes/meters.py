@@ -36,26 +36,10 @@ def open_meters(
 ) -> Iterator[ShapeMeters]:
     """Yield the meters of a subject; nothing is started before the first call, and nothing is left running.
 
-    Parameters
-    ----------
-    subject
-        Who computes.
-    cache_dir
-        Where compiled libraries are kept.
-    log_dir
-        Where the logs of kernel builds go.
-    n_threads
-        Threads of ggml's operators on the processor.
-    platform
-        A part of the OpenCL platform's name, as `choose_device` takes it.
-    kernels_dir
-        Where the suite's own kernels are read, if not from the package.
-    engine
-        The engine whose operators are measured; that of the environment when left out.
-    seed
-        Draws the inputs, the same ones in each process.
-    limit_s
-        Longest that a process may be silent at one step: to start, to bind, to take a sample.
+    `platform` is a part of the OpenCL platform's name, as `choose_device` takes it; `kernels_dir` has the suite's own
+    kernels, if not the package; `engine` is that of the environment when left out; `seed` draws the inputs, the same
+    ones in each process. No process may be silent for more than `limit_s` at one step: to start, to bind, to take a
+    sample.
     """
     set_up = partial(
         set_up_shapes,
