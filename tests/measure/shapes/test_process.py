@@ -158,7 +158,7 @@ def test_an_interrupt_ends_the_process(setup: ShapeSetup, monkeypatch: pytest.Mo
         def interrupt(deadline_s: float) -> str:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(process._lines, "next_line", interrupt)
+        monkeypatch.setattr(process._worker._lines, "next_line", interrupt)
         with pytest.raises(KeyboardInterrupt):
             process.ask(RequestKind.VERIFY, (gemv(1).case_id,))
         assert has_ended(process.pid)
