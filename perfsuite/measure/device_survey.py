@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,7 +54,9 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
     used.
     """
     if request.opencl_platform:
-        _check_platform(request)
+        run_worker(  # raises before minutes are spent
+            DevicesPlan(platform=request.opencl_platform), extra_environment=_environment(request)
+        )
     progress("ceilings of the processor")
     plan = SurveyPlan(
         cache_dir=str(request.cache_dir),
@@ -85,10 +87,9 @@ def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> t
 
 
 def _bounds_on_device(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
-    platform = request.opencl_platform or request.profile.opencl_platform
     try:
-        environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-        chosen = run_worker(DevicesPlan(platform=platform), extra_environment=environment)["chosen"]
+        environment = _environment(request)
+        chosen = run_worker(DevicesPlan(platform=_platform(request)), extra_environment=environment)["chosen"]
     except (MeasurementError, OpenClError):
         return ()
     return attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), progress)
@@ -122,18 +123,20 @@ def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceilin
     return peak.kind == Resource.BANDWIDTH.value and ceiling.working_set_bytes == largest
 
 
-def _check_platform(request: SurveyRequest) -> None:
-    """Raise MeasurementError where the OpenCL platform that was asked for is not there, before minutes are spent."""
-    environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-    run_worker(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)
+def _platform(request: SurveyRequest) -> str | None:
+    return request.opencl_platform or request.profile.opencl_platform
+
+
+def _environment(request: SurveyRequest) -> Mapping[str, str]:
+    return opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
 
 
 def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:
-    platform = request.opencl_platform or request.profile.opencl_platform
-    plan = OpenClCeilingsPlan(platform=platform, budget_ms=request.opencl_budget_ms, log_dir=str(request.log_dir))
+    plan = OpenClCeilingsPlan(
+        platform=_platform(request), budget_ms=request.opencl_budget_ms, log_dir=str(request.log_dir)
+    )
     try:
-        environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-        payload = run_worker(plan, extra_environment=environment)
+        payload = run_worker(plan, extra_environment=_environment(request))
     except (MeasurementError, OpenClError) as error:
         if request.opencl_platform:
             raise

@@ -16,6 +16,7 @@ import pyopencl as cl
 from perfsuite.errors import OpenClError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Rate, Resource
 from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.kernel_programs import first_line
 from perfsuite.measure.opencl_ceiling_kernels import ARITHMETIC, WIDTHS, CeilingKernels
 from perfsuite.measure.opencl_ceiling_rounds import Way, rates_in_rounds
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
@@ -110,7 +111,7 @@ def _able(preparations: Sequence[Callable[[], Way]]) -> tuple[list[Way], str]:
         try:
             ways.append(prepare())
         except (OpenClError, cl.Error) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
     return ways, reason
 
 
