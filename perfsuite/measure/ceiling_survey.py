@@ -86,7 +86,9 @@ def _measure(library: ctypes.CDLL, slot: _Slot, budget_ms: float) -> dict[str, f
 def _ceilings(slot: _Slot, rounds: Sequence[dict[str, float]]) -> Iterator[Ceiling]:
     for kind in BANDWIDTH_KINDS if slot.compute is None else (slot.compute,):
         bests = [each[kind] for each in rounds if kind in each]
-        rate = _rate(bests) if bests else None
+        rate = None
+        if bests:
+            rate = Rate(best_per_s=max(bests), median_per_s=statistics.median(bests), n_rounds=len(bests))
         yield Ceiling(
             processor=CPU,
             resource=Resource.BANDWIDTH if slot.compute is None else Resource.COMPUTE,
@@ -96,7 +98,3 @@ def _ceilings(slot: _Slot, rounds: Sequence[dict[str, float]]) -> Iterator[Ceili
             rate=rate,
             missing="" if rate else _UNSUPPORTED.format(kind),
         )
-
-
-def _rate(bests: Sequence[float]) -> Rate:
-    return Rate(best_per_s=max(bests), median_per_s=statistics.median(bests), n_rounds=len(bests))

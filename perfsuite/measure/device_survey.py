@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
@@ -102,12 +103,9 @@ def with_theoretical(ceilings: Sequence[Ceiling], peaks: Iterable[TheoreticalPea
     """
     found = list(ceilings)
     for peak in peaks:
-        found = [_with_peak(each, peak) if _is_meant(each, peak, found) else each for each in found]
+        promised: Any = {"theoretical_per_s": peak.per_s, "theoretical_source": peak.source}
+        found = [replace(each, **promised) if _is_meant(each, peak, found) else each for each in found]
     return found
-
-
-def _with_peak(ceiling: Ceiling, peak: TheoreticalPeak) -> Ceiling:
-    return replace(ceiling, theoretical_per_s=peak.per_s, theoretical_source=peak.source)
 
 
 def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceiling]) -> bool:

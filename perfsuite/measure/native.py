@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
@@ -57,7 +58,7 @@ def build_probe_library(cache_dir: Path) -> Path:
     """Compile the probe library from ``native/src`` into the cache."""
     root = source_root("src/threads.c")
     sources = sorted((root / "src").glob("*.c"))
-    return _build(PROBE_LIBRARY, sources, root / "include", cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
+    return _build(PROBE_LIBRARY, sources, root, cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
 
 
 def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
@@ -96,7 +97,7 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
     ]
     identity = f"{engine.build_id} {engine.library_dir}"
     flags = engine.include_flags
-    return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=flags, links=links, identity=identity)
+    return _build(ENGINE_LIBRARY, sources, root, cache_dir, extra=flags, links=links, identity=identity)
 
 
 def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
@@ -105,7 +106,7 @@ def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
     return _build(
         PHASE_TRACER_LIBRARY,
         [root / "src" / "tracer" / "phase_tracer.c"],
-        root / "include",
+        root,
         cache_dir,
         extra=engine.include_flags,
         links=("-ldl",),
@@ -132,7 +133,7 @@ def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
     extra = ("-fvisibility=hidden", "-DCL_TARGET_OPENCL_VERSION=300")
     links = ("-Wl,-Bsymbolic,-z,nodelete,--build-id,--as-needed", "-ldl")
     try:
-        return _build(name, sources, root / "include", cache_dir, extra=extra, links=links, identity=name)
+        return _build(name, sources, root, cache_dir, extra=extra, links=links, identity=name)
     except NativeBuildError:
         if has_header("CL/cl_layer.h"):
             raise
@@ -146,18 +147,9 @@ def has_header(header: str) -> bool:
     return subprocess.run(command, input=text, text=True, capture_output=True, timeout=60).returncode == 0
 
 
-def build_program(
-    name: str,
-    sources: Sequence[Path],
-    include: Path,
-    cache_dir: Path,
-    *,
-    extra: Sequence[str],
-    links: Sequence[str],
-    identity: str,
-) -> Path:
-    """Compile a program into the cache, and return its path; one with the same sources and identity is kept."""
-    return _build(name, sources, include, cache_dir, extra=extra, links=links, identity=identity, is_program=True)
+def _build(name: str, sources: Sequence[Path], root: Path, cache_dir: Path, **how: Any) -> Path:
+    """Compile a library from a folder of native files."""
+    return build_program(name, sources, root / "include", cache_dir, is_library=True, **how)
 
 
 def source_root(needed: str) -> Path:
@@ -168,7 +160,7 @@ def source_root(needed: str) -> Path:
     raise NativeBuildError(f"native source {needed} is not installed with perfsuite; reinstall the package")
 
 
-def _build(
+def build_program(
     name: str,
     sources: Sequence[Path],
     include: Path,
@@ -177,15 +169,16 @@ def _build(
     extra: Sequence[str],
     links: Sequence[str],
     identity: str,
-    is_program: bool = False,
+    is_library: bool = False,
 ) -> Path:
+    """Compile a program, or a library, into the cache; one with the same sources and identity is kept."""
     headers = sorted({*include.rglob("*.h"), *(header for source in sources for header in source.parent.glob("*.h"))})
     digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
     for source in (*sources, *headers):
         digest.update(source.read_bytes())
     target = cache_dir / "native" / f"{Path(name).stem}-{digest.hexdigest()[:16]}" / name
     if not target.exists():
-        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), () if is_program else ("-shared",), links)
+        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), ("-shared",) if is_library else (), links)
     return target
 
 

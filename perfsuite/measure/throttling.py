@@ -78,7 +78,7 @@ def throttling_complaint(
     for a ceiling is the best of many repetitions, and a sentinel their median.
     """
     times_ns = sentinels_ns.get(COMPUTE, ())
-    slow = _slowest_stretch(times_ns)
+    slow = max(_slow_stretches(times_ns), key=lambda each: each.slower_ratio, default=None)
     if slow is not None:
         where = f"in replicates {slow.text} of {len(times_ns)} than in the first {slow.n_first}"
         return _throttled(slow.slower_ratio, where)
@@ -128,10 +128,6 @@ def pairs_note(old_ns: Sequence[int]) -> str | None:
         f"{told} than in the first {slow[0].n_first} ({_LIMIT}): the device was throttled or shared; "
         "ratios hold, for both sides take turns, and times are those of two speeds"
     )
-
-
-def _slowest_stretch(times_ns: Sequence[int]) -> Stretch | None:
-    return max(_slow_stretches(times_ns), key=lambda each: each.slower_ratio, default=None)
 
 
 def _slow_stretches(times_ns: Sequence[int]) -> list[Stretch]:

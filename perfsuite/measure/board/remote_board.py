@@ -126,7 +126,7 @@ class RemoteBoard:
 
     def kept_folder(self, engine_id: str) -> Path | None:
         """Return where it lies there; None where it is not kept."""
-        return self._understood("kept_folder", _path_or_none, {"engine_id": engine_id})
+        return self._understood("kept_folder", lambda plain: plain and Path(plain), {"engine_id": engine_id})
 
     def close(self) -> None:
         """Let the agent restore the board and end.
@@ -200,10 +200,6 @@ def _joined(said: Iterable[Held]) -> Held:
 def _pair(plain: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     first, second = plain
     return dict(first), dict(second)
-
-
-def _path_or_none(plain: Any) -> Path | None:
-    return None if plain is None else Path(plain)
 
 
 def _placed(plain: Any) -> tuple[str, bool]:

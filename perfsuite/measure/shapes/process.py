@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import replace
+from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, ShapeCrashError
@@ -39,29 +40,16 @@ class ShapeProcess:
         """The worker's process id, which is that of its group."""
         return self._worker.process.pid
 
-    def ask(
-        self,
-        kind: RequestKind,
-        case_ids: tuple[str, ...],
-        *,
-        n_samples: int = 1,
-        order_seed: int = 0,
-        n_launches: int | None = None,
-    ) -> ShapeAnswer:
-        """Return the answer to a request; whatever is raised, the process has ended then, but for a failure at a case.
+    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
+        """Return the answer to a request, whose other fields are `asked`.
+
+        Whatever is raised, the process has ended then, but for a failure at a case.
 
         Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where the process ended
         for a reason that it knows, or answered something else; or there is a reason why the request has no answer.
         """
         self._n_requests += 1
-        request = ShapeRequest(
-            number=self._n_requests,
-            kind=kind,
-            case_ids=case_ids,
-            n_samples=n_samples,
-            order_seed=order_seed,
-            n_launches=n_launches,
-        )
+        request = ShapeRequest(number=self._n_requests, kind=kind, case_ids=case_ids, **asked)
         try:
             answer = self._exchange(request)
         except BaseException:
