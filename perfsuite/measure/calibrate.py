@@ -49,12 +49,8 @@ class CalibrationRun:
 def calibrate(run: CalibrationRun, progress: Progress) -> Calibration:
     """Measure every operator of the plan in each round, and every composition once a round.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, ran past its limit, or was disturbed each time that it was tried.
-    EngineError
-        The engine cannot compute one of the operators.
+    Raises `MeasurementError` where a worker failed, ran past its limit, or was disturbed each time that it was tried;
+    `EngineError` where the engine cannot compute one of the operators.
     """
     plan = run.plan
     order = random.Random(run.seed)

@@ -37,21 +37,10 @@ class _Slot:
 def survey_cpu(library: ctypes.CDLL, *, n_threads: int, thread_counts: Sequence[int], budget_ms: int) -> list[Ceiling]:
     """Measure the ceilings of this machine's processor in about `budget_ms`.
 
-    Parameters
-    ----------
-    library
-        ``libperfsuite_probe``, as ``perfsuite.measure.native`` loads it.
-    n_threads
-        The number of threads whose ladder of working sets is fine.
-    thread_counts
-        Other numbers of threads, each with a coarse ladder.
-    budget_ms
-        Time for all rounds; first use of memory may overrun it by a few seconds.
+    The ladder of working sets is fine for `n_threads`, and coarse for the other `thread_counts`. First use of memory
+    may overrun the budget by a few seconds.
 
-    Raises
-    ------
-    MeasurementError
-        A probe could not get its memory or threads.
+    Raises `MeasurementError` where a probe could not get its memory or threads.
     """
     slots = [*_slots(n_threads, _MAIN_STEP)]
     for other in thread_counts:
@@ -97,7 +86,9 @@ def _measure(library: ctypes.CDLL, slot: _Slot, budget_ms: float) -> dict[str, f
 def _ceilings(slot: _Slot, rounds: Sequence[dict[str, float]]) -> Iterator[Ceiling]:
     for kind in BANDWIDTH_KINDS if slot.compute is None else (slot.compute,):
         bests = [each[kind] for each in rounds if kind in each]
-        rate = _rate(bests) if bests else None
+        rate = None
+        if bests:
+            rate = Rate(best_per_s=max(bests), median_per_s=statistics.median(bests), n_rounds=len(bests))
         yield Ceiling(
             processor=CPU,
             resource=Resource.BANDWIDTH if slot.compute is None else Resource.COMPUTE,
@@ -107,7 +98,3 @@ def _ceilings(slot: _Slot, rounds: Sequence[dict[str, float]]) -> Iterator[Ceili
             rate=rate,
             missing="" if rate else _UNSUPPORTED.format(kind),
         )
-
-
-def _rate(bests: Sequence[float]) -> Rate:
-    return Rate(best_per_s=max(bests), median_per_s=statistics.median(bests), n_rounds=len(bests))

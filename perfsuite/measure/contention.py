@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +54,21 @@ class Contention:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the fields by name."""
-        return {
-            "wall_ns": self.wall_ns,
-            "running_ns": self.running_ns,
-            "waiting_ns": self.waiting_ns,
-            "steal_ratio": self.steal_ratio,
-            "others_ratio": self.others_ratio,
-        }
+        return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Contention:
         """Rebuild from `to_plain`."""
         return cls(**plain)
+
+
+@contextmanager
+def contended() -> Iterator[dict[str, Any]]:
+    """Yield what becomes, at the end of the context, a payload's entry with its contention."""
+    found: dict[str, Any] = {}
+    before = ContentionMark.take()
+    yield found
+    found["contention"] = before.until(ContentionMark.take()).to_plain()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,8 @@ class ContentionMark:
     own_ns: int
     running_ns: int | None
     waiting_ns: int | None
-    processors: Processors | None
+    #: Clock ticks of the processors since boot: on work, taken by the hypervisor, and in all.
+    ticks: tuple[int, int, int] | None
 
     @classmethod
     def take(cls, proc: Path = Path("/proc")) -> ContentionMark:
@@ -87,41 +92,23 @@ class ContentionMark:
             own_ns=time.process_time_ns(),
             running_ns=running,
             waiting_ns=waiting,
-            processors=_processors(proc / "stat", USABLE_PROCESSORS),
+            ticks=_ticks(proc / "stat", USABLE_PROCESSORS),
         )
 
     def until(self, later: ContentionMark) -> Contention:
         """Take the difference between this mark and a later one."""
         steal_ratio = others_ratio = None
-        if self.processors is not None and later.processors is not None:
-            spent = later.processors.minus(self.processors)
-            if spent.total_ticks > 0:
-                own_ticks = (later.own_ns - self.own_ns) / _TICK_NS
-                steal_ratio = spent.steal_ticks / spent.total_ticks
-                others_ratio = max(0.0, spent.busy_ticks - own_ticks) / spent.total_ticks
+        if self.ticks is not None and later.ticks is not None:
+            busy, steal, total = (last - first for first, last in zip(self.ticks, later.ticks, strict=True))
+            if total > 0:
+                steal_ratio = steal / total
+                others_ratio = max(0.0, busy - (later.own_ns - self.own_ns) / _TICK_NS) / total
         return Contention(
             wall_ns=later.now_ns - self.now_ns,
             running_ns=_difference(self.running_ns, later.running_ns),
             waiting_ns=_difference(self.waiting_ns, later.waiting_ns),
             steal_ratio=steal_ratio,
             others_ratio=others_ratio,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Processors:
-    """Clock ticks of a set of processors since boot: on work, taken by the hypervisor, and in all."""
-
-    busy_ticks: int
-    steal_ticks: int
-    total_ticks: int
-
-    def minus(self, earlier: Processors) -> Processors:
-        """Take the difference."""
-        return Processors(
-            busy_ticks=self.busy_ticks - earlier.busy_ticks,
-            steal_ticks=self.steal_ticks - earlier.steal_ticks,
-            total_ticks=self.total_ticks - earlier.total_ticks,
         )
 
 
@@ -150,7 +137,7 @@ def _thread_times(tasks: Path) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _processors(stat: Path, usable: Set[int]) -> Processors | None:
+def _ticks(stat: Path, usable: Set[int]) -> tuple[int, int, int] | None:
     """Sum the lines ``cpuN user nice system idle iowait irq softirq steal ...`` of the usable processors."""
     try:
         rows = [line.split() for line in stat.read_text().splitlines() if line.startswith("cpu")]
@@ -162,4 +149,4 @@ def _processors(stat: Path, usable: Set[int]) -> Processors | None:
     except (OSError, ValueError, IndexError):
         return None
     busy = user + nice + system + irq + softirq
-    return Processors(busy_ticks=busy, steal_ticks=steal, total_ticks=busy + idle + iowait + steal)
+    return busy, steal, busy + idle + iowait + steal

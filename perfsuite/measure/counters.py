@@ -89,10 +89,7 @@ def usual_counters(machine: str | None = None) -> tuple[str, ...]:
 def find_counters(names: Sequence[str], machine: str | None = None) -> tuple[CounterDefinition, ...]:
     """Return counters by their names.
 
-    Raises
-    ------
-    MeasurementError
-        A name is not known on this machine; the text lists those that are.
+    Raises `MeasurementError` where a name is not known on this machine; the text lists those that are.
     """
     known = {counter.name: counter for counter in known_counters(machine)}
     for name in names:

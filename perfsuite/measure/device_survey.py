@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from perfsuite.device.profile import Profile, TheoreticalPeak
 from perfsuite.errors import MeasurementError, OpenClError
@@ -50,13 +51,13 @@ class SurveyRequest:
 def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Survey:
     """Measure every ceiling; what cannot be measured is a ceiling that says why.
 
-    Raises
-    ------
-    MeasurementError
-        The processor's probes failed, or an OpenCL platform was asked for and cannot be used.
+    Raises `MeasurementError` where the processor's probes failed, or an OpenCL platform was asked for and cannot be
+    used.
     """
     if request.opencl_platform:
-        _check_platform(request)
+        run_worker(  # raises before minutes are spent
+            DevicesPlan(platform=request.opencl_platform), extra_environment=_environment(request)
+        )
     progress("ceilings of the processor")
     plan = SurveyPlan(
         cache_dir=str(request.cache_dir),
@@ -87,10 +88,9 @@ def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> t
 
 
 def _bounds_on_device(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
-    platform = request.opencl_platform or request.profile.opencl_platform
     try:
-        environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-        chosen = run_worker(DevicesPlan(platform=platform), extra_environment=environment)["chosen"]
+        environment = _environment(request)
+        chosen = run_worker(DevicesPlan(platform=_platform(request)), extra_environment=environment)["chosen"]
     except (MeasurementError, OpenClError):
         return ()
     return attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), progress)
@@ -103,12 +103,9 @@ def with_theoretical(ceilings: Sequence[Ceiling], peaks: Iterable[TheoreticalPea
     """
     found = list(ceilings)
     for peak in peaks:
-        found = [_with_peak(each, peak) if _is_meant(each, peak, found) else each for each in found]
+        promised: Any = {"theoretical_per_s": peak.per_s, "theoretical_source": peak.source}
+        found = [replace(each, **promised) if _is_meant(each, peak, found) else each for each in found]
     return found
-
-
-def _with_peak(ceiling: Ceiling, peak: TheoreticalPeak) -> Ceiling:
-    return replace(ceiling, theoretical_per_s=peak.per_s, theoretical_source=peak.source)
 
 
 def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceiling]) -> bool:
@@ -124,18 +121,20 @@ def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceilin
     return peak.kind == Resource.BANDWIDTH.value and ceiling.working_set_bytes == largest
 
 
-def _check_platform(request: SurveyRequest) -> None:
-    """Raise MeasurementError where the OpenCL platform that was asked for is not there, before minutes are spent."""
-    environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-    run_worker(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)
+def _platform(request: SurveyRequest) -> str | None:
+    return request.opencl_platform or request.profile.opencl_platform
+
+
+def _environment(request: SurveyRequest) -> Mapping[str, str]:
+    return opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
 
 
 def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:
-    platform = request.opencl_platform or request.profile.opencl_platform
-    plan = OpenClCeilingsPlan(platform=platform, budget_ms=request.opencl_budget_ms, log_dir=str(request.log_dir))
+    plan = OpenClCeilingsPlan(
+        platform=_platform(request), budget_ms=request.opencl_budget_ms, log_dir=str(request.log_dir)
+    )
     try:
-        environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-        payload = run_worker(plan, extra_environment=environment)
+        payload = run_worker(plan, extra_environment=_environment(request))
     except (MeasurementError, OpenClError) as error:
         if request.opencl_platform:
             raise

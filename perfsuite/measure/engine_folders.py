@@ -36,10 +36,7 @@ _BUILD = "cmake -B build -DBUILD_SHARED_LIBS=ON && cmake --build build"
 def library_folder(named: Path) -> Path:
     """Return the folder of shared libraries that is meant by a checkout, a build, a prefix, or the folder itself.
 
-    Raises
-    ------
-    EngineError
-        There is none, or a checkout has several builds.
+    Raises `EngineError` where there is none, or a checkout has several builds.
     """
     folder = Path(os.path.expanduser(named)).resolve()  # no shell expands the ~ of --against=~/llama.cpp
     if not folder.is_dir():
@@ -58,10 +55,7 @@ def library_folder(named: Path) -> Path:
 def include_folders(library_dir: Path) -> tuple[Path, ...]:
     """Return the folders that hold the headers of the llama.cpp whose libraries lie in `library_dir`.
 
-    Raises
-    ------
-    EngineError
-        None near it do, nor the checkout that the build's ``CMakeCache.txt`` names.
+    Raises `EngineError` where none near it do, nor the checkout that the build's ``CMakeCache.txt`` names.
     """
     near = (library_dir, *library_dir.parents[:_N_ABOVE])
     looked = tuple(dict.fromkeys((*_checkouts(near), *near)))

@@ -23,6 +23,7 @@ from perfsuite.errors import EngineError, MeasurementError, PerfsuiteError
 from perfsuite.expectation.memory.repack import CPU_FEATURES
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.native import load_engine_library
+from perfsuite.measure.native_calls import native_fields
 from perfsuite.measure.plan import LlamaPlan, dump_plan, load_plan
 
 #: ``llama_get_memory_breakdown(const llama_context *)`` as C++ names it.
@@ -47,39 +48,29 @@ class EngineMemory:
 
 
 class _Data(ctypes.Structure):
-    _fields_ = (("model", ctypes.c_size_t), ("context", ctypes.c_size_t), ("compute", ctypes.c_size_t))
+    _fields_ = native_fields((ctypes.c_size_t, "model context compute"))
 
 
 class _TreeNode(ctypes.Structure):
-    _fields_ = (
-        ("colour", ctypes.c_int),
-        ("parent", ctypes.c_void_p),
-        ("left", ctypes.c_void_p),
-        ("right", ctypes.c_void_p),
-        ("buffer_type", ctypes.c_void_p),
-        ("sizes", _Data),
+    _fields_ = native_fields(
+        (ctypes.c_int, "colour"), (ctypes.c_void_p, "parent left right buffer_type"), (_Data, "sizes")
     )
 
 
 class _Map(ctypes.Structure):
-    _fields_ = (
-        ("compare", ctypes.c_void_p),
-        ("colour", ctypes.c_int),
-        ("root", ctypes.c_void_p),
-        ("leftmost", ctypes.c_void_p),
-        ("rightmost", ctypes.c_void_p),
-        ("count", ctypes.c_size_t),
+    _fields_ = native_fields(
+        (ctypes.c_void_p, "compare"),
+        (ctypes.c_int, "colour"),
+        (ctypes.c_void_p, "root leftmost rightmost"),
+        (ctypes.c_size_t, "count"),
     )
 
 
 def engine_memory(plan: LlamaPlan) -> EngineMemory:
     """Open a plan's model and context in a fresh process and return what the engine reserved for them.
 
-    Raises
-    ------
-    MeasurementError
-        The plan's engine is not the one that llama-cpp-python brings, whose structs alone are known; the engine has no
-        such function; or it cannot make the context.
+    Raises `MeasurementError` where the plan's engine is not the one that llama-cpp-python brings, whose structs alone
+    are known; the engine has no such function; or it cannot make the context.
     """
     packaged = find_engine()
     if plan.engine_build_id != packaged.build_id:

@@ -17,10 +17,7 @@ _POLL_S = 0.005
 def mapped_files(pid: int) -> tuple[Path, ...]:
     """Return the files that a process maps, each once, in the order of addresses.
 
-    Raises
-    ------
-    MeasurementError
-        There is no such process, or this user may not look into it.
+    Raises `MeasurementError` where there is no such process, or this user may not look into it.
     """
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines()
@@ -35,10 +32,7 @@ def mapped_files(pid: int) -> tuple[Path, ...]:
 def refuse_other_user(pid: int) -> None:
     """Raise unless a process is this user's own, whatever else this user may do.
 
-    Raises
-    ------
-    MeasurementError
-        There is no such process, or one of its user ids is another's.
+    Raises `MeasurementError` where there is no such process, or one of its user ids is another's.
     """
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
@@ -58,17 +52,9 @@ def missing_library(pid: int) -> str | None:
 def await_engine(pid: int, *, limit_s: float | None = None) -> bool:
     """Wait until a process has mapped llama.cpp; return whether it has, and not ended before.
 
-    Parameters
-    ----------
-    pid
-        The process.
-    limit_s
-        Longest wait; without any it is as long as the process lives.
+    It waits for `limit_s` at the longest, or for as long as the process lives.
 
-    Raises
-    ------
-    MeasurementError
-        The limit is over, or this user may not look into the process.
+    Raises `MeasurementError` where the limit is over, or this user may not look into the process.
     """
     began_s = time.monotonic()
     while is_alive(pid):

@@ -92,13 +92,7 @@ class EngineStore:
         return tuple(sorted(each.name for each in self.folder.glob("[0-9a-f]*") if each.name not in known))
 
     def find(self, start: str) -> StoredEngine:
-        """Return the entry whose id begins so.
-
-        Raises
-        ------
-        EngineError
-            None does, or more than one.
-        """
+        """Return the entry whose id begins so; `EngineError` where none does, or more than one."""
         found = [each for each in self.entries() if start and each.engine_id.startswith(start)]
         if len(found) != 1:
             seen = ", ".join(each.engine_id for each in found or self.entries()) or "nothing"
@@ -108,10 +102,7 @@ class EngineStore:
     def folder_of(self, engine_id: str) -> Path | None:
         """Return where an entry lies; None where it is not kept.
 
-        Raises
-        ------
-        EngineError
-            It is there, and is not what its hash says.
+        Raises `EngineError` where it is there, and is not what its hash says.
         """
         path = self.folder / engine_id
         if not _ID.fullmatch(engine_id) or not (path / _MANIFEST).is_file():
@@ -126,10 +117,7 @@ class EngineStore:
     def keep_engine(self, engine: Engine, version: str = "") -> StoredEngine:
         """Keep a build of llama.cpp: its shared libraries and headers.
 
-        Raises
-        ------
-        EngineError
-            It is too large, or the store is full or cannot be written.
+        Raises `EngineError` where it is too large, or the store is full or cannot be written.
         """
         libraries = _named(engine.library_dir, _LIBRARIES)
         headers = {name: path for each in engine.include_dirs for name, path in _named(each, _HEADERS).items()}
@@ -147,10 +135,7 @@ class EngineStore:
     def write_archive(self, engine_id: str, path: Path) -> None:
         """Write an entry as one file, whole or not at all.
 
-        Raises
-        ------
-        EngineError
-            It is not kept, is damaged, or the file cannot be written.
+        Raises `EngineError` where it is not kept, is damaged, or the file cannot be written.
         """
         folder = self.folder_of(engine_id)
         if folder is None:
@@ -166,10 +151,8 @@ class EngineStore:
     def read_archive(self, path: Path) -> StoredEngine:
         """Take an entry from the file that `write_archive` wrote; every file in it is checked by its hash.
 
-        Raises
-        ------
-        EngineError
-            It is no such file, holds anything else, is too large, or the store is full or cannot be written.
+        Raises `EngineError` where it is no such file, holds anything else, is too large, or the store is full or cannot
+        be written.
         """
         try:
             with tarfile.open(path, "r:gz") as archive, self._draft() as draft:

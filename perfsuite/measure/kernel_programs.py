@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -57,8 +59,8 @@ class KernelPrograms:
         if self._built_dir is not None:
             kept = self._built_dir / f"{hashlib.sha256(repr((source, options)).encode()).hexdigest()[:32]}.bin"
             if kept.exists():
-                return _quietly_built(cl.Program(self._context, self._context.devices, [kept.read_bytes()]), options)
-        program = _quietly_built(cl.Program(self._context, source), options)
+                return quietly_built(cl.Program(self._context, self._context.devices, [kept.read_bytes()]), options)
+        program = quietly_built(cl.Program(self._context, source), options)
         if kept is not None:
             write_whole_bytes(kept, cast("list[bytes]", program.get_info(cl.program_info.BINARIES))[0], OpenClError)
         return program
@@ -83,7 +85,22 @@ class KernelPrograms:
         return OpenClError(f"kernel {launch.entry} of {launch.source} does not build for {device}; see {path}")
 
 
-def _quietly_built(program: cl.Program, options: list[str]) -> cl.Program:
+@contextmanager
+def opencl_errors(case_id: str, where: str = "") -> Iterator[None]:
+    """Say of which case OpenCL refused something, and `where`."""
+    try:
+        yield
+    except cl.Error as error:
+        raise OpenClError(f"{case_id}: {first_line(error)}{where}") from None
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of OpenCL says first."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def quietly_built(program: cl.Program, options: list[str]) -> cl.Program:
+    """Build a program, whatever its driver says that is no error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a build log that is not empty, which a driver's greeting makes
         program.build(options)

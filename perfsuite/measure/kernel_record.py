@@ -46,11 +46,6 @@ class KernelRecord:
         return tuple(span for span in spans if span > 0)
 
     @property
-    def starts_before_submit(self) -> int:
-        """Launches that began before they were handed over: the driver mixes clocks, its gaps mean nothing."""
-        return sum(start < submit for submit, start in zip(self.submit_ns, self.start_ns, strict=True))
-
-    @property
     def zero_durations(self) -> int:
         """Launches that ended no later than they began: too short for the device's clock, or not stamped."""
         return len(self.end_ns) - len(self.durations_ns)
@@ -65,11 +60,8 @@ class KernelRecord:
         """Return the record that `to_plain` made; `MeasurementError` when it is no such thing."""
         try:
             stamps = {name: tuple(int(stamp) for stamp in plain[name]) for name in _STAMPS}
-            case_id, error_norm, tolerance = (
-                str(plain["case_id"]),
-                float(plain["error_norm"]),
-                float(plain["tolerance"]),
-            )
+            case_id, error_norm = str(plain["case_id"]), float(plain["error_norm"])
+            tolerance = float(plain["tolerance"])
         except (KeyError, TypeError, ValueError) as error:
             raise MeasurementError(
                 f"kernel record: {error!r} in {sorted(plain)}; expected what to_plain wrote"

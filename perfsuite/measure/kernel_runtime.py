@@ -28,21 +28,10 @@ def opencl_environment(
     library and holds copies of the system's ``.icd`` files. Its name is a digest of its contents: it is made once, in
     one step, and never changed. Without the runtime the loaders are left to their own directory.
 
-    Parameters
-    ----------
-    cache_dir
-        Where the vendors directory goes.
-    inherited
-        OCL_ICD_VENDORS of this process, a directory or an ``.icd`` file; it stands in for ``system_vendors``.
-    system_vendors
-        The system's vendors directory, which need not exist.
-    runtime
-        ``libintelocl.so``, looked for among the installed distributions when left out.
+    `inherited` is OCL_ICD_VENDORS of this process, a directory or an ``.icd`` file, and stands in for `system_vendors`,
+    which need not exist; `runtime` is ``libintelocl.so``, looked for among the installed distributions when left out.
 
-    Raises
-    ------
-    OpenClError
-        The vendors directory cannot be written.
+    Raises `OpenClError` where the vendors directory cannot be written.
     """
     environment = {"PYOPENCL_NO_CACHE": "1"}  # kernels are built from their source, never from last week's binary
     library = find_runtime() if runtime is None else runtime

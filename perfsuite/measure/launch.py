@@ -55,10 +55,7 @@ FAILURE_MARK = "perfsuite-worker-failed: "
 def environment_engine() -> Engine:
     """Find the engine that the environment names by ``LLAMA_CPP_LIB_PATH``, else the packaged one.
 
-    Raises
-    ------
-    EngineError
-        There is none there; the message names the variable.
+    Raises `EngineError` where there is none there; the message names the variable.
     """
     named = os.environ.get(ENGINE_NAME)
     if not named:
@@ -112,10 +109,8 @@ def run_worker(
 
     `observe` is given the process's id, and what it returns is open for as long as the process runs.
 
-    Raises
-    ------
-    MeasurementError
-        The worker failed, was killed, ran past `limit_s`, or wrote a record that does not match the plan.
+    Raises `MeasurementError` where the worker failed, was killed, ran past `limit_s`, or wrote a record that does not
+    match the plan.
     """
     with work_folder() as folder:
         process = start_worker(plan, folder, extra_environment or {}, stdin=subprocess.DEVNULL)

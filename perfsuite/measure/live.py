@@ -44,16 +44,10 @@ def subscribe(socket_path: Path, *, limit_s: float) -> Iterator[LiveRecord]:
 
     What was sent before the subscription comes first, as far as the publisher still has it.
 
-    Parameters
-    ----------
-    limit_s
-        Longest to wait for the socket, and then for each record.
+    `limit_s` is the longest wait for the socket, and then for each record.
 
-    Raises
-    ------
-    MeasurementError
-        The path is no socket; there was none or no record for `limit_s`, or no end record: the run was killed, or had
-        to wait for this subscriber at its end.
+    Raises `MeasurementError` where the path is no socket; there was none or no record for `limit_s`, or no end record:
+    the run was killed, or had to wait for this subscriber at its end.
     """
     return (delivery.record for delivery in deliveries(socket_path, limit_s=limit_s))
 
@@ -120,10 +114,7 @@ def run_live(
 
     `consume` is called in a thread of its own; what it raises ends the run and is raised again.
 
-    Raises
-    ------
-    MeasurementError
-        As `run_worker` and `subscribe` do.
+    Raises `MeasurementError` as `run_worker` and `subscribe` do.
     """
     with work_folder() as folder:
         path = folder / _SOCKET_NAME
@@ -139,32 +130,46 @@ def run_live(
 def _consumed(path: Path, consume: Callable[[Delivery], None], pid: int, limit_s: float) -> Iterator[None]:
     """Consume in a thread for as long as the context is open, and then what is left."""
     raised: list[BaseException] = []
-    is_over = threading.Event()
 
-    def follow() -> None:
+    def follow(is_over: threading.Event) -> None:
         try:
             for delivery in deliveries(path, limit_s=limit_s, is_over=is_over.is_set):
                 consume(delivery)
         except BaseException as error:
-            raised.append(error)
             if not isinstance(error, PerfsuiteError):
                 with suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
+            raise
 
-    thread = threading.Thread(target=follow, name="perfsuite-subscriber")
-    thread.start()
     try:
-        yield
+        with _subscriber(follow, raised):
+            yield
     except MeasurementError:  # the worker's own words say more than those of its subscriber, who may still be at it
-        is_over.set()
-        thread.join()
         raised[:] = [error for error in raised if not isinstance(error, PerfsuiteError)]
         raise
     finally:
-        is_over.set()
-        thread.join()
         if raised:
             raise raised[0]
+
+
+@contextmanager
+def _subscriber(follow: Callable[[threading.Event], None], raised: list[BaseException]) -> Iterator[threading.Event]:
+    """Follow in a thread, which is to end when the context does; what it raises is kept in `raised`."""
+    is_over = threading.Event()
+
+    def run() -> None:
+        try:
+            follow(is_over)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="perfsuite-subscriber")
+    thread.start()
+    try:
+        yield is_over
+    finally:
+        is_over.set()
+        thread.join()
 
 
 @contextmanager
@@ -174,31 +179,22 @@ def kept_subscribed(path: Path, consume: Callable[[Delivery], None], *, limit_s:
     What `consume` raises ends the subscription, and is raised again at the end of the context. A run that was cut off
     is passed over, for it has its own error.
 
-    Raises
-    ------
-    MeasurementError
-        No record ever came, and why.
+    Raises `MeasurementError` where no record ever came, and why.
     """
-    is_over, is_heard = threading.Event(), threading.Event()
+    is_heard = threading.Event()
     raised: list[BaseException] = []
     missed: list[PerfsuiteError] = []
 
-    def follow() -> None:
-        try:
-            while not is_over.is_set():
-                for delivery in _until_cut_off(path, limit_s, is_over, missed):
-                    is_heard.set()
-                    consume(delivery)
-        except BaseException as error:
-            raised.append(error)
+    def follow(is_over: threading.Event) -> None:
+        while not is_over.is_set():
+            for delivery in _until_cut_off(path, limit_s, is_over, missed):
+                is_heard.set()
+                consume(delivery)
 
-    thread = threading.Thread(target=follow, name="perfsuite-subscriber")
-    thread.start()
     try:
-        yield
+        with _subscriber(follow, raised):
+            yield
     finally:
-        is_over.set()
-        thread.join()
         if raised:
             raise raised[0]
     if missed and not is_heard.is_set():

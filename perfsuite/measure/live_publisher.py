@@ -165,19 +165,10 @@ def published(
 
     Yields how to pause, for warm-ups: by the thread that calls the driver.
 
-    Parameters
-    ----------
-    socket_path
-        Where to listen; see `perfsuite.measure.live_server.open_server`.
-    opencl_log
-        The log of the OpenCL layer in this process, whose kernels are published, too.
-    processors
-        Where the publishing thread may run; empty leaves it to the scheduler.
+    `opencl_log` is the log of the OpenCL layer in this process, whose kernels are published, too. The publishing thread
+    runs on `processors`, or where the scheduler likes.
 
-    Raises
-    ------
-    MeasurementError
-        Nothing can listen there.
+    Raises `MeasurementError` where nothing can listen there.
     """
     if socket_path is None:
         yield nullcontext

@@ -59,14 +59,10 @@ class LiveQueue:
 def open_queue(library: ctypes.CDLL) -> Iterator[LiveQueue]:
     """Open the process's queue; its consumer must have ended before this does.
 
-    Raises
-    ------
-    MeasurementError
-        The process has a queue already, or no memory for one.
+    Raises `MeasurementError` where the process has a queue already, or no memory for one.
     """
-    library.ps_live_take.restype = ctypes.c_uint64
-    library.ps_live_dropped.restype = ctypes.c_uint64
-    library.ps_live_arm.restype = ctypes.c_bool
+    for name, returned in (("take", ctypes.c_uint64), ("dropped", ctypes.c_uint64), ("arm", ctypes.c_bool)):
+        getattr(library, f"ps_live_{name}").restype = returned
     library.ps_live_open.restype = ctypes.c_bool
     event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     try:

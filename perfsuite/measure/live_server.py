@@ -128,10 +128,8 @@ def open_server(path: Path) -> Iterator[LiveServer]:
 
     A socket that a killed run has left there is replaced.
 
-    Raises
-    ------
-    MeasurementError
-        The folder is open to others, something else lies at `path` or answers there, or the path is too long.
+    Raises `MeasurementError` where the folder is open to others, something else lies at `path` or answers there, or the
+    path is too long.
     """
     _check_path(path)
     with selectors.DefaultSelector() as selector, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

@@ -35,10 +35,8 @@ def connect(
 
     `announce_wait` is called once where nobody listens yet.
 
-    Raises
-    ------
-    MeasurementError
-        Nobody listened for `limit_s`, or nobody will: what is there is no socket, or not for us.
+    Raises `MeasurementError` where nobody listened for `limit_s`, or nobody will: what is there is no socket, or not
+    for us.
     """
     deadline_s = time.monotonic() + limit_s
     is_announced = False

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.code_pages import own_code_pages
 from perfsuite.measure.llama_record import NativeRecord, TickClock
 from perfsuite.measure.llama_structs import NativeClockPoint, NativeOptions, NativeWorkload, declare
+from perfsuite.measure.native_calls import checked
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 
 RECORDER_KINDS = {"none": 0, "callback": 1, "preload": 2, "cb_eval": 3, "groups": 4, "experts": 5, "splits": 6}
 
-_ERROR_BYTES = 2048
+_checked = partial(checked, otherwise="the native driver failed without a word")
+
 #: Phases in the order of the native side's `ps_phase`.
-PHASES = (
-    Phase.LOAD,
-    Phase.PREFILL,
-    Phase.DECODE,
-    Phase.COPY,
-    Phase.SOFTMAX,
-    Phase.SAMPLING,
-    Phase.END_TO_END,
-)
+_PHASES = "load prefill decode copy softmax sampling end_to_end"
+PHASES = tuple(map(Phase, _PHASES.split()))
 
 
 class LlamaEngine:
@@ -89,10 +85,7 @@ def open_engine(library: ctypes.CDLL, plan: LlamaPlan) -> Iterator[LlamaEngine]:
 
     A plan that draws where buffers lie draws where the engine's code lies, too.
 
-    Raises
-    ------
-    EngineError
-        llama.cpp cannot load the file or make the context; the message carries its own words.
+    Raises `EngineError` where llama.cpp cannot load the file or make the context; the message carries its own words.
     """
     declare(library)
     handle = ctypes.c_void_p()
@@ -153,9 +146,3 @@ def _options(plan: LlamaPlan) -> NativeOptions:
         inject_phases=sum(1 << PHASES.index(Phase(phase)) for phase in plan.inject_phases),
         swa_full=plan.swa_full,
     )
-
-
-def _checked(function: Callable[..., int], *arguments: object) -> None:
-    error = ctypes.create_string_buffer(_ERROR_BYTES)
-    if function(*arguments, error, ctypes.c_size_t(_ERROR_BYTES)) != 0:
-        raise EngineError(error.value.decode(errors="replace") or "the native driver failed without a word")

@@ -3,163 +3,109 @@
 from __future__ import annotations
 
 import ctypes
+from ctypes import POINTER, c_char, c_char_p, c_double, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+
+from perfsuite.measure.native_calls import declare_functions, native_fields
 
 
 class NativeTensor(ctypes.Structure):
     """The native side's ``ps_tensor``."""
 
-    _fields_ = (
-        ("name", ctypes.c_char * 64),
-        ("type", ctypes.c_char * 16),
-        ("ne", ctypes.c_int64 * 4),
-        ("nb", ctypes.c_int64 * 4),
-        ("root", ctypes.c_uint64),
-    )
+    _fields_ = native_fields((c_char * 64, "name"), (c_char * 16, "type"), (c_int64 * 4, "ne nb"), (c_uint64, "root"))
 
 
 class NativeNode(ctypes.Structure):
     """The native side's ``ps_node``."""
 
-    _fields_ = (
-        ("tensor", NativeTensor),
-        ("op", ctypes.c_char * 32),
-        ("timed", ctypes.c_int32),
-        ("fused", ctypes.c_int32),
-        ("n_sources", ctypes.c_int32),
-        ("refused_by", ctypes.c_uint32),
-        ("sources", NativeTensor * 5),
+    _fields_ = native_fields(
+        (NativeTensor, "tensor"),
+        (c_char * 32, "op"),
+        (c_int32, "timed fused n_sources"),
+        (c_uint32, "refused_by"),
+        (NativeTensor * 5, "sources"),
     )
 
 
 class NativeEvent(ctypes.Structure):
     """The native side's ``ps_event``."""
 
-    _fields_ = (("ticks", ctypes.c_uint64), ("graph", ctypes.c_uint32), ("index", ctypes.c_uint32))
+    _fields_ = native_fields((c_uint64, "ticks"), (c_uint32, "graph index"))
 
 
 class NativeThreadEvent(ctypes.Structure):
     """The native side's ``ps_thread_event``."""
 
-    _fields_ = (
-        ("ticks", ctypes.c_uint64),
-        ("end_ticks", ctypes.c_uint64),
-        ("graph", ctypes.c_uint32),
-        ("node", ctypes.c_uint32),
-        ("thread", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-    )
+    _fields_ = native_fields((c_uint64, "ticks end_ticks"), (c_uint32, "graph node thread reserved"))
 
 
 class NativeExpertChoice(ctypes.Structure):
     """The native side's ``ps_expert_choice``."""
 
-    _fields_ = (
-        ("ticks", ctypes.c_uint64),
-        ("first_id", ctypes.c_uint64),
-        ("layer", ctypes.c_int32),
-        ("n_tokens", ctypes.c_int32),
-        ("n_used", ctypes.c_int32),
-        ("n_experts", ctypes.c_int32),
-    )
+    _fields_ = native_fields((c_uint64, "ticks first_id"), (c_int32, "layer n_tokens n_used n_experts"))
 
 
 class NativeSplit(ctypes.Structure):
     """The native side's ``ps_split``."""
 
-    _fields_ = (
-        ("launch_ticks", ctypes.c_uint64),
-        ("return_ticks", ctypes.c_uint64),
-        ("graph", ctypes.c_int32),
-        ("backend", ctypes.c_int32),
-    )
+    _fields_ = native_fields((c_uint64, "launch_ticks return_ticks"), (c_int32, "graph backend"))
 
 
 class NativeSpan(ctypes.Structure):
     """The native side's ``ps_span``."""
 
-    _fields_ = (
-        ("phase", ctypes.c_int32),
-        ("repetition", ctypes.c_int32),
-        ("token", ctypes.c_int32),
-        ("n_tokens", ctypes.c_int32),
-        ("start_ns", ctypes.c_int64),
-        ("end_ns", ctypes.c_int64),
-    )
+    _fields_ = native_fields((c_int32, "phase repetition token n_tokens"), (c_int64, "start_ns end_ns"))
 
 
 class NativeClockPoint(ctypes.Structure):
     """The native side's ``ps_clock_point``."""
 
-    _fields_ = (("ticks", ctypes.c_uint64), ("ns", ctypes.c_int64), ("width_ticks", ctypes.c_uint64))
+    _fields_ = native_fields((c_uint64, "ticks"), (c_int64, "ns"), (c_uint64, "width_ticks"))
 
 
 class NativeOptions(ctypes.Structure):
     """The native side's ``ps_options``."""
 
-    _fields_ = (
-        ("gguf_path", ctypes.c_char_p),
-        ("type_k", ctypes.c_char_p),
-        ("type_v", ctypes.c_char_p),
-        ("inject_op", ctypes.c_char_p),
-        ("lora_path", ctypes.c_char_p),
-        ("backend_path", ctypes.c_char_p),
-        ("group_ends", ctypes.c_char_p * 2),
-        ("n_group_nodes", ctypes.c_int32 * 2),
-        ("inject_ratio", ctypes.c_double),
-        ("inject_extra_ns", ctypes.c_int64),
-        ("inject_phase_ratio", ctypes.c_double),
-        ("n_threads", ctypes.c_int32),
-        ("n_ctx", ctypes.c_int32),
-        ("n_batch", ctypes.c_int32),
-        ("n_ubatch", ctypes.c_int32),
-        ("flash_attn", ctypes.c_int32),
-        ("n_gpu_layers", ctypes.c_int32),
-        ("recorder", ctypes.c_int32),
-        ("seed", ctypes.c_uint32),
-        ("layout_seed", ctypes.c_uint32),
-        ("inject_phases", ctypes.c_uint32),
-        ("swa_full", ctypes.c_int32),
+    _fields_ = native_fields(
+        (c_char_p, "gguf_path type_k type_v inject_op lora_path backend_path"),
+        (c_char_p * 2, "group_ends"),
+        (c_int32 * 2, "n_group_nodes"),
+        (c_double, "inject_ratio"),
+        (c_int64, "inject_extra_ns"),
+        (c_double, "inject_phase_ratio"),
+        (c_int32, "n_threads n_ctx n_batch n_ubatch flash_attn n_gpu_layers recorder"),
+        (c_uint32, "seed layout_seed inject_phases"),
+        (c_int32, "swa_full"),
     )
 
 
 class NativeWorkload(ctypes.Structure):
     """The native side's ``ps_workload``."""
 
-    _fields_ = (
-        ("n_prompt", ctypes.c_int32),
-        ("n_gen", ctypes.c_int32),
-        ("n_depth", ctypes.c_int32),
-        ("n_repetitions", ctypes.c_int32),
-    )
+    _fields_ = native_fields((c_int32, "n_prompt n_gen n_depth n_repetitions"))
+
+
+_COUNT = POINTER(c_uint64)
+
+#: What the functions return and take; those that only fail or do not need no more than the default.
+_FUNCTIONS = (
+    ("ps_engine_version", c_char_p, ()),
+    ("ps_engine_recorder", c_void_p, (c_void_p,)),
+    ("ps_engine_close", None, (c_void_p,)),
+    ("ps_engine_clock", None, (c_void_p, POINTER(NativeClockPoint), POINTER(NativeClockPoint))),
+    ("ps_engine_spans", POINTER(NativeSpan), (c_void_p, _COUNT)),
+    ("ps_recorder_dropped", c_uint64, (c_void_p,)),
+    ("ps_recorder_n_graphs", c_int32, (c_void_p,)),
+    ("ps_recorder_nodes", POINTER(NativeNode), (c_void_p, c_int32, POINTER(c_int32))),
+    ("ps_recorder_events", POINTER(NativeEvent), (c_void_p, _COUNT)),
+    ("ps_recorder_thread_events", POINTER(NativeThreadEvent), (c_void_p, _COUNT)),
+    ("ps_recorder_expert_choices", POINTER(NativeExpertChoice), (c_void_p, _COUNT)),
+    ("ps_recorder_expert_ids", POINTER(c_int32), (c_void_p,)),
+    ("ps_recorder_splits", POINTER(NativeSplit), (c_void_p, _COUNT)),
+    ("ps_recorder_backend_name", c_char_p, (c_void_p, c_int32)),
+    ("ps_recorder_device_name", c_char_p, (c_void_p, c_int32)),
+)
 
 
 def declare(library: ctypes.CDLL) -> None:
-    """Say what the functions take and return; those that only fail or do not need no more than the default."""
-    pointer = ctypes.c_void_p
-    count = ctypes.POINTER(ctypes.c_uint64)
-    library.ps_engine_version.restype = ctypes.c_char_p
-    library.ps_engine_recorder.restype = pointer
-    library.ps_engine_recorder.argtypes = (pointer,)
-    library.ps_engine_close.argtypes = (pointer,)
-    library.ps_engine_clock.argtypes = (pointer, ctypes.POINTER(NativeClockPoint), ctypes.POINTER(NativeClockPoint))
-    library.ps_engine_spans.argtypes = (pointer, count)
-    library.ps_engine_spans.restype = ctypes.POINTER(NativeSpan)
-    library.ps_recorder_dropped.argtypes = (pointer,)
-    library.ps_recorder_dropped.restype = ctypes.c_uint64
-    library.ps_recorder_n_graphs.argtypes = (pointer,)
-    library.ps_recorder_nodes.argtypes = (pointer, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32))
-    library.ps_recorder_nodes.restype = ctypes.POINTER(NativeNode)
-    library.ps_recorder_events.argtypes = (pointer, count)
-    library.ps_recorder_events.restype = ctypes.POINTER(NativeEvent)
-    library.ps_recorder_thread_events.argtypes = (pointer, count)
-    library.ps_recorder_thread_events.restype = ctypes.POINTER(NativeThreadEvent)
-    library.ps_recorder_expert_choices.argtypes = (pointer, count)
-    library.ps_recorder_expert_choices.restype = ctypes.POINTER(NativeExpertChoice)
-    library.ps_recorder_expert_ids.argtypes = (pointer,)
-    library.ps_recorder_expert_ids.restype = ctypes.POINTER(ctypes.c_int32)
-    library.ps_recorder_splits.argtypes = (pointer, count)
-    library.ps_recorder_splits.restype = ctypes.POINTER(NativeSplit)
-    library.ps_recorder_backend_name.argtypes = (pointer, ctypes.c_int32)
-    library.ps_recorder_backend_name.restype = ctypes.c_char_p
-    library.ps_recorder_device_name.argtypes = (pointer, ctypes.c_int32)
-    library.ps_recorder_device_name.restype = ctypes.c_char_p
+    """Say what the library's functions return and take."""
+    declare_functions(library, *_FUNCTIONS)

@@ -34,6 +34,11 @@ class MemoryGroup:
     is_v2: bool
 
     @property
+    def limit_name(self) -> str:
+        """The file that has the limit."""
+        return "memory.max" if self.is_v2 else "memory.limit_in_bytes"
+
+    @property
     def n_refaults(self) -> int | None:
         """Pages of files that were given up, and needed again soon; None where the kernel does not count them."""
         return self._counts("memory.stat").get("workingset_refault_file")
@@ -64,20 +69,18 @@ def limited_memory(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
     What it holds already stays with its old group, so this is for a process that has not read its weights yet. At the
     end the process goes back, where it still lives, and the group is removed.
 
-    Raises
-    ------
-    MeasurementError
-        Control groups are missing or may not be made, the process is gone, or the limit is below `LEAST_LIMIT_BYTES`.
+    Raises `MeasurementError` where control groups are missing or may not be made, the process is gone, or the limit is
+    below `LEAST_LIMIT_BYTES`.
     """
     if limit_bytes < LEAST_LIMIT_BYTES:
         raise MeasurementError(f"memory limit: {limit_bytes} bytes, expected {LEAST_LIMIT_BYTES} and more")
     with _group(pid) as group:
-        for name in ("memory.max",) if group.is_v2 else ("memory.limit_in_bytes",):
-            _write(group.path / name, str(limit_bytes))
-        # Without swap accounting the files are missing, and anonymous pages may go to swap.
-        for name, value in _swap_limits(group, limit_bytes):
-            with suppress(MeasurementError):
-                _write(group.path / name, value)
+        _write(group.path / group.limit_name, str(limit_bytes))
+        with suppress(MeasurementError):  # without swap accounting anonymous pages may go to swap
+            if group.is_v2:
+                _write(group.path / "memory.swap.max", "0")
+            else:
+                _write(group.path / "memory.memsw.limit_in_bytes", str(limit_bytes))
         _write(group.path / "cgroup.procs", str(pid))
         yield group
 
@@ -85,10 +88,7 @@ def limited_memory(pid: int, limit_bytes: int) -> Iterator[MemoryGroup]:
 def drop_file_pages(path: Path) -> None:
     """Take a file out of the page cache, so that it is read, and counted, anew.
 
-    Raises
-    ------
-    MeasurementError
-        The file cannot be opened.
+    Raises `MeasurementError` where the file cannot be opened.
     """
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -111,7 +111,7 @@ def _group(pid: int) -> Iterator[MemoryGroup]:
     except OSError as error:
         raise MeasurementError(f"memory limit: {parent}: no control group can be made ({error.strerror})") from None
     try:
-        if not (group.path / ("memory.max" if is_v2 else "memory.limit_in_bytes")).exists():
+        if not (group.path / group.limit_name).exists():
             raise MeasurementError(f"memory limit: {parent}: memory is not delegated to groups below it")
         yield group
     finally:
@@ -141,10 +141,6 @@ def _visible(mount: Path, path: str) -> Path:
     """Return a group's folder; the mount itself where the group lies outside of what a container shows."""
     found = mount / path.lstrip("/")
     return found if found.is_dir() else mount
-
-
-def _swap_limits(group: MemoryGroup, limit_bytes: int) -> tuple[tuple[str, str], ...]:
-    return (("memory.swap.max", "0"),) if group.is_v2 else (("memory.memsw.limit_in_bytes", str(limit_bytes)),)
 
 
 def _write(path: Path, text: str) -> None:

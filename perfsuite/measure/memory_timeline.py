@@ -64,10 +64,7 @@ def watch_memory(
 def measure_timeline(plan: LlamaPlan) -> tuple[MemoryTimeline, Vram]:
     """Run one worker without a recorder and return its memory over time, and what its GPU held at the most.
 
-    Raises
-    ------
-    MeasurementError
-        The worker failed, or it ended before it was seen once.
+    Raises `MeasurementError` where the worker failed, or it ended before it was seen once.
     """
     watch = MemoryWatch()
     on_gpu = plan.n_gpu_layers > 0
@@ -79,12 +76,8 @@ def measure_timeline(plan: LlamaPlan) -> tuple[MemoryTimeline, Vram]:
 def measure_memory(workload: LlamaWorkload, plan: LlamaPlan) -> MemoryRecord:
     """Run one worker of a workload and return its memory beside what is predicted for this engine and processor.
 
-    Raises
-    ------
-    MeasurementError
-        The worker failed.
-    ArchitectureError
-        Nothing can be predicted for this architecture or these settings.
+    Raises `MeasurementError` where the worker failed; `ArchitectureError` where nothing can be predicted for this
+    architecture or these settings.
     """
     need = memory_need(workload, cpu_features=engine_cpu_features(plan))
     timeline, vram = measure_timeline(plan)
@@ -103,10 +96,7 @@ def timeline_of(watch: MemoryWatch, spans: tuple[Span, ...], base: MemorySample)
 
     `base` is what the worker had when it was about to open the model, by its own account.
 
-    Raises
-    ------
-    MeasurementError
-        No sample was taken in time.
+    Raises `MeasurementError` where no sample was taken in time.
     """
     load = next(span for span in spans if span.phase is Phase.LOAD)
     last_ns = max(span.end_ns for span in spans)

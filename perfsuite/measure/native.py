@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import EngineError, NativeBuildError
 from perfsuite.measure.engine import ENGINE_LIBRARIES, Engine, library_build_id
@@ -57,16 +58,13 @@ def build_probe_library(cache_dir: Path) -> Path:
     """Compile the probe library from ``native/src`` into the cache."""
     root = source_root("src/threads.c")
     sources = sorted((root / "src").glob("*.c"))
-    return _build(PROBE_LIBRARY, sources, root / "include", cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
+    return _build(PROBE_LIBRARY, sources, root, cache_dir, extra=("-O3",), links=("-lm",), identity="probe")
 
 
 def load_engine_library(engine: Engine, cache_dir: Path) -> ctypes.CDLL:
     """Load the engine library of exactly this build of llama.cpp, building it first where the cache has none.
 
-    Raises
-    ------
-    EngineError
-        Another build of llama.cpp is already mapped into this process.
+    Raises `EngineError` where another build of llama.cpp is already mapped into this process.
     """
     library = _load(build_engine_library(engine, cache_dir), mode=ctypes.RTLD_GLOBAL)
     refuse_other_engine(engine, Path("/proc/self/maps").read_text())
@@ -99,7 +97,7 @@ def build_engine_library(engine: Engine, cache_dir: Path) -> Path:
     ]
     identity = f"{engine.build_id} {engine.library_dir}"
     flags = engine.include_flags
-    return _build(ENGINE_LIBRARY, sources, root / "include", cache_dir, extra=flags, links=links, identity=identity)
+    return _build(ENGINE_LIBRARY, sources, root, cache_dir, extra=flags, links=links, identity=identity)
 
 
 def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
@@ -108,7 +106,7 @@ def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
     return _build(
         PHASE_TRACER_LIBRARY,
         [root / "src" / "tracer" / "phase_tracer.c"],
-        root / "include",
+        root,
         cache_dir,
         extra=engine.include_flags,
         links=("-ldl",),
@@ -119,10 +117,7 @@ def build_phase_tracer(engine: Engine, cache_dir: Path) -> Path:
 def find_opencl_layer(name: str, cache_dir: Path) -> Path:
     """Find one of the layers for OpenCL's loader among the native files, or build it from its source into the cache.
 
-    Raises
-    ------
-    NativeBuildError
-        It does not build; the text says where OpenCL's headers are missing.
+    Raises `NativeBuildError` where it does not build; the text says where OpenCL's headers are missing.
     """
     for place in native_dirs():
         if (place / name).exists():
@@ -138,7 +133,7 @@ def _build_opencl_layer(name: str, root: Path, cache_dir: Path) -> Path:
     extra = ("-fvisibility=hidden", "-DCL_TARGET_OPENCL_VERSION=300")
     links = ("-Wl,-Bsymbolic,-z,nodelete,--build-id,--as-needed", "-ldl")
     try:
-        return _build(name, sources, root / "include", cache_dir, extra=extra, links=links, identity=name)
+        return _build(name, sources, root, cache_dir, extra=extra, links=links, identity=name)
     except NativeBuildError:
         if has_header("CL/cl_layer.h"):
             raise
@@ -152,6 +147,19 @@ def has_header(header: str) -> bool:
     return subprocess.run(command, input=text, text=True, capture_output=True, timeout=60).returncode == 0
 
 
+def _build(name: str, sources: Sequence[Path], root: Path, cache_dir: Path, **how: Any) -> Path:
+    """Compile a library from a folder of native files."""
+    return build_program(name, sources, root / "include", cache_dir, is_library=True, **how)
+
+
+def source_root(needed: str) -> Path:
+    """Return the folder of native files that holds one of the sources; `NativeBuildError` where none does."""
+    for place in native_dirs():
+        if (place / needed).exists():
+            return place
+    raise NativeBuildError(f"native source {needed} is not installed with perfsuite; reinstall the package")
+
+
 def build_program(
     name: str,
     sources: Sequence[Path],
@@ -161,43 +169,16 @@ def build_program(
     extra: Sequence[str],
     links: Sequence[str],
     identity: str,
+    is_library: bool = False,
 ) -> Path:
-    """Compile a program into the cache, and return its path; one with the same sources and identity is kept."""
-    return _build(name, sources, include, cache_dir, extra=extra, links=links, identity=identity, is_program=True)
-
-
-def source_root(needed: str) -> Path:
-    """Return the folder of native files that holds one of the sources.
-
-    Raises
-    ------
-    NativeBuildError
-        None does.
-    """
-    for place in native_dirs():
-        if (place / needed).exists():
-            return place
-    raise NativeBuildError(f"native source {needed} is not installed with perfsuite; reinstall the package")
-
-
-def _build(
-    name: str,
-    sources: Sequence[Path],
-    include: Path,
-    cache_dir: Path,
-    *,
-    extra: Sequence[str],
-    links: Sequence[str],
-    identity: str,
-    is_program: bool = False,
-) -> Path:
+    """Compile a program, or a library, into the cache; one with the same sources and identity is kept."""
     headers = sorted({*include.rglob("*.h"), *(header for source in sources for header in source.parent.glob("*.h"))})
     digest = hashlib.sha256(repr((identity, extra, links, _FLAGS)).encode())
     for source in (*sources, *headers):
         digest.update(source.read_bytes())
     target = cache_dir / "native" / f"{Path(name).stem}-{digest.hexdigest()[:16]}" / name
     if not target.exists():
-        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), () if is_program else ("-shared",), links)
+        _compile(target, sources, (*_FLAGS, *extra, f"-I{include}"), ("-shared",) if is_library else (), links)
     return target
 
 
@@ -223,10 +204,7 @@ def make_whole(target: Path, make: Callable[[Path, Path], None]) -> None:
 
     `make` gets that folder, in which it leaves a file of the target's name, and the log of what it runs.
 
-    Raises
-    ------
-    NativeBuildError
-        There is no room for it, or `make` failed.
+    Raises `NativeBuildError` where there is no room for it, or `make` failed.
     """
     log = target.parent.parent / f"{target.parent.name}.log"
     try:
@@ -253,10 +231,7 @@ def _compiler(*names: str) -> str:
 def run_step(command: Sequence[str], log: Path) -> None:
     """Run one command of a build, with what it says in the log.
 
-    Raises
-    ------
-    NativeBuildError
-        It fails, or does not end within five minutes.
+    Raises `NativeBuildError` where it fails, or does not end within five minutes.
     """
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_LIMIT_S)
@@ -282,10 +257,7 @@ def load_problem(path: Path) -> str | None:
 def loaded_library(path: Path) -> ctypes.CDLL:
     """Return a library that somebody else has brought into this process, such as a layer that OpenCL's loader took in.
 
-    Raises
-    ------
-    NativeBuildError
-        It is not in this process.
+    Raises `NativeBuildError` where it is not in this process.
     """
     return _load(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
 

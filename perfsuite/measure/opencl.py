@@ -14,10 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyopencl as cl
 
-from perfsuite.errors import OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_launches import CPU_TUNING, GPU_TUNING, KernelLaunch, Launch, Tuning, prepare
-from perfsuite.measure.kernel_programs import KernelPrograms
+from perfsuite.measure.kernel_programs import KernelPrograms, opencl_errors
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.kernel_references import TOLERANCES, error_norm
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -78,12 +77,10 @@ class KernelBench:
     def measure(self, case: KernelCase, *, repetitions: int, seed: int, budget_ns: int = BUDGET_NS) -> KernelRecord:
         """Verify one kernel, then time it if its output was right."""
         tolerance = TOLERANCES[case.type]
-        try:
+        with opencl_errors(case.case_id, f" on {self._device}"):
             bound = self.bound(case, seed=seed)
             deviation = bound.verify()
             stamps = bound.time(repetitions, budget_ns) if deviation <= tolerance else []
-        except cl.Error as error:
-            raise OpenClError(f"{case.case_id}: {first_line(error)} on {self._device}") from None
         return _record(case, deviation, stamps)
 
     def measure_pair(
@@ -102,14 +99,12 @@ class KernelBench:
         disturbs the device for longer than a launch disturbs both.
         """
         tolerance = TOLERANCES[case.type]
-        try:
+        with opencl_errors(case.case_id, f" on {self._device}"):
             new = self.bound(case, seed=seed)
             old = new.with_kernel(self._old(old_kernels_dir).kernel(new.launch))
             deviations = (old.verify(), new.verify())
             right = all(deviation <= tolerance for deviation in deviations)
             stamps = _time_in_turns((old, new), repetitions, budget_ns, leader) if right else ([], [])
-        except cl.Error as error:
-            raise OpenClError(f"{case.case_id}: {first_line(error)} on {self._device}") from None
         return _record(case, deviations[0], stamps[0]), _record(case, deviations[1], stamps[1])
 
     def _old(self, kernels_dir: Path) -> KernelPrograms:
@@ -191,8 +186,3 @@ def _record(case: KernelCase, deviation: float, stamps: Sequence[_Stamps]) -> Ke
 def has_enough(done: int, repetitions: int, elapsed_ns: int, budget_ns: int) -> bool:
     """Return whether a kernel has all its repetitions, or `MIN_REPETITIONS` of them and no time left."""
     return done >= repetitions or (done >= MIN_REPETITIONS and elapsed_ns > budget_ns)
-
-
-def first_line(error: cl.Error) -> str:
-    """Return what an error of OpenCL says first."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -64,25 +64,11 @@ def find_opencl_backend(
 ) -> OpenClBackend:
     """Find the backend that the engine was built with, or the one that was made for it.
 
-    Parameters
-    ----------
-    engine
-        The engine that loads it.
-    device
-        Where it is to run; its platform is named to the backend.
-    compatibility_layer
-        The layer that a processor needs; it is left out on other devices.
-    tracing_layer
-        The layer that follows commands.
-    settings
-        Variables that make the device visible.
-    cache_dir
-        Where ``tools/opencl_backend.sh`` puts what it makes, and where compiled kernels are kept.
+    `compatibility_layer` is what a processor needs, and left out on other devices; `settings` are the variables that
+    make the device visible; `cache_dir` is where ``tools/opencl_backend.sh`` puts what it makes, and where compiled
+    kernels are kept.
 
-    Raises
-    ------
-    EngineError
-        There is no OpenCL backend for this engine.
+    Raises `EngineError` where there is no OpenCL backend for this engine.
     """
     library = backend_library(engine, cache_dir)
     layer = compatibility_layer if device.is_cpu else None

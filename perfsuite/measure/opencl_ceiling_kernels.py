@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from perfsuite.errors import OpenClError
 from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.kernel_programs import first_line, quietly_built
 from perfsuite.measure.opencl_ceiling_references import BYTES, TRIED_PASSES, X, Y, chained, small_numbers, streamed
 from perfsuite.measure.opencl_ceiling_rounds import Way
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -79,7 +79,7 @@ class CeilingKernels:
             n_sums = max(self._n_items(self._shape.stream_items), self._n_items(self._shape.arithmetic_items))
             self._sums = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, n_sums * _FLOAT_BYTES)
         except cl.Error as error:
-            raise OpenClError(f"{device} cannot be opened: {_first_line(error)}; try another platform") from None
+            raise OpenClError(f"{device} cannot be opened: {first_line(error)}; try another platform") from None
         #: What there is to stream over, a multiple of `_ALIGNMENT_BYTES`.
         self.memory_bytes = -(-memory_bytes // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         self._memory = self._filled_memory()
@@ -123,7 +123,7 @@ class CeilingKernels:
             event.wait()
             return int(event.profile.end - event.profile.start)
         except cl.Error as error:
-            raise OpenClError(f"the device refused kernel {kernel.function_name}: {_first_line(error)}") from None
+            raise OpenClError(f"the device refused kernel {kernel.function_name}: {first_line(error)}") from None
 
     def _n_items(self, items_per_unit: int) -> int:
         return -(-self._n_units * items_per_unit // self._group) * self._group
@@ -185,7 +185,7 @@ class CeilingKernels:
             except cl.Error as error:
                 self.memory_bytes = self.memory_bytes // 2 // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES
                 if not self.memory_bytes:
-                    raise OpenClError(f"the device gives no memory: {_first_line(error)}") from None
+                    raise OpenClError(f"the device gives no memory: {first_line(error)}") from None
 
     def _kernel(self, part: str, entry: str, width: int) -> cl.Kernel:
         if (part, width) not in self._programs:
@@ -206,17 +206,9 @@ class CeilingKernels:
         except OSError as error:
             raise OpenClError(f"{error.filename}: {error.strerror}; expected the kernels' sources there") from None
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a build log that is not empty, which a driver's greeting makes
-                program = cl.Program(self._context, text)
-                program.build(options)
+            return quietly_built(cl.Program(self._context, text), options)
         except cl.Error as error:
             path = self._log_dir / f"{self._source.stem}-{part.lower()}{width}.build.log"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"options: {' '.join(options)}\n{error}\n", encoding="utf-8")
             raise OpenClError(f"part {part} of {SOURCE} does not build; see {path}") from None
-        return program
-
-
-def _first_line(error: cl.Error) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

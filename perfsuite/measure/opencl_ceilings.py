@@ -16,6 +16,7 @@ import pyopencl as cl
 from perfsuite.errors import OpenClError
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KINDS, Ceiling, Rate, Resource
 from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.kernel_programs import first_line
 from perfsuite.measure.opencl_ceiling_kernels import ARITHMETIC, WIDTHS, CeilingKernels
 from perfsuite.measure.opencl_ceiling_rounds import Way, rates_in_rounds
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
@@ -57,23 +58,10 @@ def measure_opencl_ceilings(
     Every kernel must compute exactly the numbers that are expected before it is timed. Rates are those of the fastest
     of vectors of 4, 8 and 16 values, by the time between START and END of a launch's event.
 
-    Parameters
-    ----------
-    platform
-        The OpenCL platform, as `choose_device` takes it.
-    budget_ms
-        Time for all, builds included; five rounds are measured however short it is.
-    log_dir
-        Where the log of a failed build goes.
-    working_sets_bytes
-        Where to measure bandwidth; those of `standard_working_sets` when left out.
-    kernels_dir
-        The directory of ``ceilings.cl``.
+    `platform` is as `choose_device` takes it. `budget_ms` is for all, builds included; five rounds are measured however
+    short it is. Bandwidth is measured at `working_sets_bytes`, or those of `standard_working_sets`.
 
-    Raises
-    ------
-    OpenClError
-        There is no such platform, or its device cannot be opened.
+    Raises `OpenClError` where there is no such platform, or its device cannot be opened.
     """
     began_ns = time.monotonic_ns()
     device = choose_device(platform)
@@ -123,7 +111,7 @@ def _able(preparations: Sequence[Callable[[], Way]]) -> tuple[list[Way], str]:
         try:
             ways.append(prepare())
         except (OpenClError, cl.Error) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
     return ways, reason
 
 

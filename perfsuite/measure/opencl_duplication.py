@@ -14,17 +14,16 @@ the duplicated run are compared with G, and not the base run's own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 import pyopencl as cl
 
-from perfsuite.errors import OpenClError
+from perfsuite.measure.kernel_programs import opencl_errors
 from perfsuite.measure.kernel_references import TOLERANCES
-from perfsuite.measure.opencl import BoundLaunch, KernelBench, first_line
+from perfsuite.measure.opencl import BoundLaunch, KernelBench
 from perfsuite.measure.opencl_platform import choose_device
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.workload.kernel_catalog import KernelCase
@@ -38,45 +37,21 @@ def duplicate_kernels(
 ) -> tuple[KernelDuplication, ...]:
     """Measure kernels alone and duplicated, in this process, in rounds that go through all of them.
 
-    Parameters
-    ----------
-    cases
-        What to measure.
-    platform
-        The OpenCL platform, as `choose_device` takes it.
-    n_rounds
-        Pairs of a base run and a duplicated run of each kernel.
-    budget_ns
-        Time for the rounds of one kernel; fewer duplicates are run where it would be passed.
-    seed
-        Draws the inputs, of each case independently of the others.
-    log_dir
-        Where the log of a failed build goes.
+    `platform` is as `choose_device` takes it. `budget_ns` is for the rounds of one kernel: fewer duplicates are run
+    where it would be passed. The seed draws the inputs of each case independently of the others.
 
-    Raises
-    ------
-    OpenClError
-        There is no such platform, a kernel does not build, or the device refuses a launch.
+    Raises `OpenClError` where there is no such platform, a kernel does not build, or the device refuses a launch.
     """
     bench = KernelBench(choose_device(platform), log_dir=log_dir)
     open_cases = []
     for case in cases:
-        with _told(case):
+        with opencl_errors(case.case_id):
             open_cases.append(_OpenCase.begin(bench, case, n_rounds=n_rounds, budget_ns=budget_ns, seed=seed))
     for _ in range(n_rounds):
         for each in open_cases:
-            with _told(each.case):
+            with opencl_errors(each.case.case_id):
                 each.run_round(bench.queue)
     return tuple(each.finished() for each in open_cases)
-
-
-@contextmanager
-def _told(case: KernelCase) -> Iterator[None]:
-    """Say of which kernel OpenCL refused something."""
-    try:
-        yield
-    except cl.Error as error:
-        raise OpenClError(f"{case.case_id}: {first_line(error)}") from None
 
 
 @dataclass
@@ -120,7 +95,7 @@ class _OpenCase:
 
     def finished(self) -> KernelDuplication:
         """Check that the output is what one launch computes: duplicates read the same inputs and write the same."""
-        with _told(self.case):
+        with opencl_errors(self.case.case_id):
             self.launch.bind()
             deviation = self.launch.verify()
         is_right = deviation <= TOLERANCES[self.case.type]

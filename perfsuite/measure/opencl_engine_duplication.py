@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine_kernels import EngineKernel, kernels_since, longest_kernels
 from perfsuite.measure.llama import LlamaEngine
+from perfsuite.measure.native_calls import declare_functions, native_fields
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.records.events import Phase
@@ -29,22 +29,22 @@ _ERROR_BYTES = 1024
 
 
 class _Duplication(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char * 128),
-        ("skip", ctypes.c_int32),
-        ("n_duplicates", ctypes.c_int32),
-        ("n_rounds", ctypes.c_int32),
-    )
+    _fields_ = native_fields((ctypes.c_char * 128, "name"), (ctypes.c_int32, "skip n_duplicates n_rounds"))
 
 
 class _Round(ctypes.Structure):
-    _fields_ = (
-        ("base_ns", ctypes.c_int64),
-        ("duplicated_ns", ctypes.c_int64),
-        ("base_execution_ns", ctypes.c_int64),
-        ("duplicates_execution_ns", ctypes.c_int64),
-        ("duplicates_occupied_ns", ctypes.c_int64),
-    )
+    _fields_ = native_fields((ctypes.c_int64, " ".join(field.name for field in fields(DuplicationRound))))
+
+
+_FUNCTIONS = (
+    ("ps_cl_duplicate", ctypes.c_bool, (ctypes.POINTER(_Duplication),)),
+    ("ps_cl_flush", ctypes.c_bool, (ctypes.c_int64,)),
+    (
+        "ps_cl_duplication_rounds",
+        ctypes.c_int32,
+        (ctypes.POINTER(_Round), ctypes.c_int32, ctypes.c_char_p, ctypes.c_size_t),
+    ),
+)
 
 
 def duplicate_engine_kernels(
@@ -52,14 +52,10 @@ def duplicate_engine_kernels(
 ) -> tuple[KernelDuplication, ...]:
     """Measure the longest kernels of each phase within an evaluation of it; one that cannot be measured says why.
 
-    Raises
-    ------
-    EngineError
-        A phase is neither prefill nor decode, or the engine fails.
-    MeasurementError
-        The layer has not written its log, or lost commands.
+    Raises `EngineError` where a phase is neither prefill nor decode, or the engine fails; `MeasurementError` where the
+    layer has not written its log, or lost commands.
     """
-    _declare(layer)
+    declare_functions(layer, *_FUNCTIONS)
     chosen = [kernel for phase in plan.phases for kernel in _chosen(engine, layer, plan, phase)]
     return tuple(_duplicated(engine, layer, plan, kernel) for kernel in chosen)
 
@@ -130,29 +126,5 @@ def _measured(
     if n_found < n_rounds:
         layer.ps_cl_duplicate(None)  # the next kernel finds the layer free
         return f"{n_found} of {n_rounds} rounds were measured; was {kernel.name} launched at all?"
-    return tuple(_rounds(rounds))
-
-
-def _rounds(rounds: ctypes.Array[_Round]) -> Iterator[DuplicationRound]:
-    for each in rounds:
-        yield DuplicationRound(
-            base_ns=each.base_ns,
-            duplicated_ns=each.duplicated_ns,
-            base_execution_ns=each.base_execution_ns,
-            duplicates_execution_ns=each.duplicates_execution_ns,
-            duplicates_occupied_ns=each.duplicates_occupied_ns,
-        )
-
-
-def _declare(layer: ctypes.CDLL) -> None:
-    layer.ps_cl_duplicate.argtypes = (ctypes.POINTER(_Duplication),)
-    layer.ps_cl_duplicate.restype = ctypes.c_bool
-    layer.ps_cl_flush.argtypes = (ctypes.c_int64,)
-    layer.ps_cl_flush.restype = ctypes.c_bool
-    layer.ps_cl_duplication_rounds.argtypes = (
-        ctypes.POINTER(_Round),
-        ctypes.c_int32,
-        ctypes.c_char_p,
-        ctypes.c_size_t,
-    )
-    layer.ps_cl_duplication_rounds.restype = ctypes.c_int32
+    names = [field.name for field in fields(DuplicationRound)]
+    return tuple(DuplicationRound(**{name: getattr(each, name) for name in names}) for each in rounds)

@@ -21,10 +21,7 @@ class OpenClLayers:
 def find_opencl_layers(cache_dir: Path) -> OpenClLayers:
     """Find the layers of the wheel, or build them from source into the cache; neither is loaded.
 
-    Raises
-    ------
-    NativeBuildError
-        A layer does not build, or OpenCL's headers are not installed.
+    Raises `NativeBuildError` where a layer does not build, or OpenCL's headers are not installed.
     """
     return OpenClLayers(
         tracing=find_opencl_layer(TRACING_LAYER_LIBRARY, cache_dir),
@@ -37,16 +34,8 @@ def layer_environment(
 ) -> dict[str, str]:
     """Return the variables of a process that is to run under the tracing layer.
 
-    Parameters
-    ----------
-    layer
-        The tracing layer.
-    log_dir
-        An existing directory; each process that uses OpenCL writes a log of its own there.
-    inherited
-        ``OPENCL_LAYERS`` as it was: the layers in it stay, above ours.
-    profile_only
-        Only switch profiling on; nothing is recorded.
+    Each process that uses OpenCL writes a log of its own to `log_dir`, which exists. `inherited` is ``OPENCL_LAYERS``
+    as it was: the layers in it stay, above ours. With `profile_only` profiling is switched on, and nothing is recorded.
     """
     return {
         "OPENCL_LAYERS": ":".join(part for part in (inherited, str(layer)) if part),

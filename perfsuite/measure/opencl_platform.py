@@ -86,18 +86,10 @@ def list_devices() -> tuple[OpenClDevice, ...]:
 def choose_device(platform: str | None, devices: Sequence[OpenClDevice] | None = None) -> OpenClDevice:
     """Return the device to measure.
 
-    Parameters
-    ----------
-    platform
-        A part of the platform's name, in any case; `None` takes a GPU, else Intel's CPU runtime, else PoCL, and no
-        other platform, so that one which some wheel brings along is not taken by accident.
-    devices
-        The devices to choose from; those of `list_devices` when left out.
+    `platform` is a part of the platform's name, in any case; None takes a GPU, else Intel's CPU runtime, else PoCL, and
+    no other platform, so that one which some wheel brings along is not taken by accident.
 
-    Raises
-    ------
-    OpenClError
-        No device is left; the message lists those that there are.
+    Raises `OpenClError` where no device is left; the message lists those that there are.
     """
     known = list_devices() if devices is None else devices
     if platform is None:

@@ -16,10 +16,7 @@ from perfsuite.measure.plan import DevicesPlan
 def set_up_opencl(engine: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
     """Find everything that the engine needs to run on an OpenCL device.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no such platform, no backend for this engine, or a layer does not build.
+    Raises `PerfsuiteError` where there is no such platform, no backend for this engine, or a layer does not build.
     """
     backend_library(engine, cache_dir)  # before a process is started to look for devices
     settings = opencl_environment(cache_dir, inherited=launch.environment_opencl_vendors())

@@ -6,10 +6,9 @@ import ctypes
 from dataclasses import fields
 from statistics import median
 
-from perfsuite.errors import EngineError
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.measure.native_calls import checked, native_fields
 
-_ERROR_BYTES = 2048
 _MOST_SAMPLES = 200
 #: From this many rows on arithmetic takes far longer than the weights' way from memory, and fewer of them do.
 _MANY_TOKENS = 128
@@ -20,12 +19,7 @@ _COUNTS = tuple(field.name for field in fields(OperatorShape) if field.name not 
 class OperatorSpec(ctypes.Structure):
     """``ps_operator_spec`` of ``native/include/perfsuite/operator_bench.h``."""
 
-    _fields_ = (
-        ("op", ctypes.c_char_p),
-        ("type", ctypes.c_char_p),
-        *((name, ctypes.c_int64) for name in _COUNTS),
-        ("spread_bytes", ctypes.c_int64),
-    )
+    _fields_ = native_fields((ctypes.c_char_p, "op type"), (ctypes.c_int64, " ".join((*_COUNTS, "spread_bytes"))))
 
 
 def operator_time_ns(
@@ -33,37 +27,25 @@ def operator_time_ns(
 ) -> float:
     """Return the median time of an operator within a graph of its like, ns, its dispatch included.
 
-    Parameters
-    ----------
-    library
-        The engine library, as ``perfsuite.measure.native`` loads it.
-    budget_ns
-        Time for the repetitions; at least two are made.
-    spread_bytes
-        Parameters that are read before one of them is read again: more than the caches hold, as in a whole model.
+    At least two repetitions are made, whatever `budget_ns`. `spread_bytes` of parameters are read before one of them is
+    read again: more than the caches hold, as in a whole model.
 
-    Raises
-    ------
-    EngineError
-        ggml has no such operator or type, or no memory for it.
+    Raises `EngineError` where ggml has no such operator or type, or no memory for it.
     """
     counts = {name: getattr(shape, name) for name in _COUNTS}
     spread = spread_bytes if shape.n_tokens < _MANY_TOKENS else spread_bytes // _FEWER
     spec = OperatorSpec(op=shape.op.encode(), type=ggml_type_name(shape.type), spread_bytes=spread, **counts)
     samples, n_samples = (ctypes.c_double * _MOST_SAMPLES)(), ctypes.c_int32()
-    error = ctypes.create_string_buffer(_ERROR_BYTES)
-    status = library.ps_operator_bench(
+    checked(
+        library.ps_operator_bench,
         ctypes.byref(spec),
         ctypes.c_int32(n_threads),
         ctypes.c_int64(budget_ns),
         samples,
         ctypes.c_int32(_MOST_SAMPLES),
         ctypes.byref(n_samples),
-        error,
-        ctypes.c_size_t(_ERROR_BYTES),
+        otherwise=f"ggml cannot measure {shape.op}",
     )
-    if status != 0:
-        raise EngineError(error.value.decode(errors="replace") or f"ggml cannot measure {shape.op}")
     return median(samples[: n_samples.value])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import msgpack
 
@@ -15,6 +15,22 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 
 #: Raised whenever a field of a plan or a record changes its meaning.
 SCHEMA = 2
+
+
+#: The kinds of plans by the name of their task.
+_TASKS: dict[str, type[Plan]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a worker is told to do."""
+
+    #: What plans and records of this kind are called.
+    task: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        """Let a plan be read by the name of its task."""
+        _TASKS[cls.task] = cls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +52,10 @@ class EbpfPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaPlan:
+class LlamaPlan(Plan):
     """One replicate of llama.cpp: load, warm up, run a prompt and a generation."""
 
+    task = "llama"
     gguf_path: str
     #: Directory of llama.cpp's libraries, and the build that the parent found there.
     library_dir: str
@@ -90,40 +107,45 @@ class LlamaPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnsPlan:
+class TurnsPlan(Plan):
     """One replicate of llama.cpp that shares the device with another: it runs a repetition whenever it is told to."""
 
+    task = "turns"
     llama: LlamaPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverheadPlan:
+class OverheadPlan(Plan):
     """Pairs of one plain and one recorded context in one process."""
 
+    task = "overhead"
     llama: LlamaPlan
     phase: str
     n_pairs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EbpfOverheadPlan:
+class EbpfOverheadPlan(Plan):
     """Pairs of runs in one process, one with the eBPF recorder's probes attached and one without."""
 
+    task = "ebpf_overhead"
     llama: LlamaPlan
     n_pairs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UprobePlan:
+class UprobePlan(Plan):
     """One replicate of llama.cpp with kernel probes on the functions that the driver calls."""
 
+    task = "uprobes"
     llama: LlamaPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DuplicationPlan:
+class DuplicationPlan(Plan):
     """The suite's own OpenCL kernels, each alone and followed by duplicates of itself."""
 
+    task = "duplication"
     case_ids: tuple[str, ...]
     platform: str | None
     n_rounds: int
@@ -134,9 +156,10 @@ class DuplicationPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineDuplicationPlan:
+class EngineDuplicationPlan(Plan):
     """The engine's OpenCL kernels, each duplicated by the layer within an evaluation."""
 
+    task = "engine_duplication"
     llama: LlamaPlan
     #: The OpenCL layer that the environment brings in, and where the environment says that its log goes.
     layer_library: str
@@ -152,9 +175,10 @@ class EngineDuplicationPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelPlan:
+class KernelPlan(Plan):
     """One replicate of the OpenCL kernels."""
 
+    task = "kernels"
     case_ids: tuple[str, ...]
     platform: str | None
     n_repetitions: int
@@ -171,18 +195,20 @@ class KernelPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbePlan:
+class ProbePlan(Plan):
     """One replicate of the native ceiling probes."""
 
+    task = "probes"
     cache_dir: str
     n_threads: int
     budget_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurveyPlan:
+class SurveyPlan(Plan):
     """All ceilings of the processor: a ladder of working sets and all types of number, by number of threads."""
 
+    task = "survey"
     cache_dir: str
     #: Whose ladder is fine, and the others.
     n_threads: int
@@ -191,27 +217,30 @@ class SurveyPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenClCeilingsPlan:
+class OpenClCeilingsPlan(Plan):
     """All ceilings of an OpenCL device."""
 
+    task = "opencl_ceilings"
     platform: str | None
     budget_ms: int
     log_dir: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IndependentPlan:
+class IndependentPlan(Plan):
     """What NumPy reaches, which is a check of the processor's ceilings; the environment says on how many threads."""
 
+    task = "independent"
     n_threads: int
     working_set_bytes: int
     budget_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorsPlan:
+class OperatorsPlan(Plan):
     """One round of a calibration: single operators in the order in which they are given."""
 
+    task = "operators"
     library_dir: str
     engine_build_id: str
     cache_dir: str
@@ -226,9 +255,10 @@ class OperatorsPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShapesPlan:
+class ShapesPlan(Plan):
     """One subject that measures operations at whatever shapes it is asked for, until nobody asks any more."""
 
+    task = "shapes"
     #: A `Subject`.
     subject: str
     n_threads: int
@@ -253,52 +283,16 @@ class ShapesPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DevicesPlan:
+class DevicesPlan(Plan):
     """List the OpenCL devices; in a process of its own, for a broken driver may crash."""
 
+    task = "devices"
     platform: str | None
-
-
-Plan = (
-    LlamaPlan
-    | TurnsPlan
-    | OverheadPlan
-    | EbpfOverheadPlan
-    | UprobePlan
-    | DuplicationPlan
-    | EngineDuplicationPlan
-    | KernelPlan
-    | ProbePlan
-    | SurveyPlan
-    | OpenClCeilingsPlan
-    | IndependentPlan
-    | OperatorsPlan
-    | ShapesPlan
-    | DevicesPlan
-)
-
-_TASKS: dict[str, type[Any]] = {
-    "llama": LlamaPlan,
-    "turns": TurnsPlan,
-    "overhead": OverheadPlan,
-    "ebpf_overhead": EbpfOverheadPlan,
-    "uprobes": UprobePlan,
-    "duplication": DuplicationPlan,
-    "engine_duplication": EngineDuplicationPlan,
-    "kernels": KernelPlan,
-    "probes": ProbePlan,
-    "survey": SurveyPlan,
-    "opencl_ceilings": OpenClCeilingsPlan,
-    "independent": IndependentPlan,
-    "operators": OperatorsPlan,
-    "shapes": ShapesPlan,
-    "devices": DevicesPlan,
-}
 
 
 def task_of(plan: Plan) -> str:
     """Return the name of the task that a plan is for."""
-    return next(name for name, kind in _TASKS.items() if kind is type(plan))
+    return plan.task
 
 
 def dump_plan(plan: Plan) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.measure.native_calls import declare_functions, native_fields
 
 _CPU_ROOT = Path("/sys/devices/system/cpu")
 _KIB = 1024
@@ -32,25 +33,33 @@ _OK, _UNSUPPORTED = 0, 6
 class ProbeSetup(ctypes.Structure):
     """``ps_probe_setup`` of ``native/include/perfsuite/probe.h``."""
 
-    _fields_ = (("n_threads", ctypes.c_int32), ("pinned", ctypes.c_int32), ("budget_ms", ctypes.c_int64))
+    _fields_ = native_fields((ctypes.c_int32, "n_threads pinned"), (ctypes.c_int64, "budget_ms"))
 
 
 class ProbeRate(ctypes.Structure):
     """``ps_rate``: bytes or FLOPs per second."""
 
-    _fields_ = (("best_per_s", ctypes.c_double), ("median_per_s", ctypes.c_double), ("repetitions", ctypes.c_int64))
+    _fields_ = native_fields((ctypes.c_double, "best_per_s median_per_s"), (ctypes.c_int64, "repetitions"))
 
 
 class ProbeBandwidth(ctypes.Structure):
     """``ps_bandwidth``."""
 
-    _fields_ = (("read", ProbeRate), ("copy", ProbeRate), ("triad", ProbeRate))
+    _fields_ = native_fields((ProbeRate, "read copy triad"))
 
 
 class ProbeLatency(ctypes.Structure):
     """``ps_latency``."""
 
-    _fields_ = (("best_ns", ctypes.c_double), ("median_ns", ctypes.c_double), ("repetitions", ctypes.c_int64))
+    _fields_ = native_fields((ctypes.c_double, "best_ns median_ns"), (ctypes.c_int64, "repetitions"))
+
+
+_FUNCTIONS = (
+    ("ps_probe_bandwidth", ctypes.c_int, (ctypes.POINTER(ProbeSetup), ctypes.c_int64, ctypes.POINTER(ProbeBandwidth))),
+    ("ps_probe_compute", ctypes.c_int, (ctypes.POINTER(ProbeSetup), ctypes.c_int, ctypes.POINTER(ProbeRate))),
+    ("ps_probe_dispatch", ctypes.c_int, (ctypes.POINTER(ProbeSetup), ctypes.POINTER(ProbeLatency))),
+    ("ps_status_text", ctypes.c_char_p, (ctypes.c_int,)),
+)
 
 
 def measure_ceilings(
@@ -63,25 +72,13 @@ def measure_ceilings(
 ) -> Ceilings:
     """Measure the standard set of ceilings in about ``budget_ms``.
 
-    Parameters
-    ----------
-    library
-        ``libperfsuite_probe``, as ``perfsuite.measure.native`` loads it.
-    n_threads
-        Threads that work together.
-    budget_ms
-        Time for all probes; 2500 gives repetitions enough on a laptop.
-    working_sets_bytes
-        Where to measure bandwidth, ascending; by default one for each cache level and one for memory.
-    pinned
-        Give each thread one processor of those that this process may use.  By default so when there are as many
-        threads as processors: a scheduler that leaves two spinning threads on one of them would halve the ceilings.
-        With fewer threads it chooses better than we: which processors are the fast ones.
+    A budget of 2500 ms gives repetitions enough on a laptop. Bandwidth is measured at `working_sets_bytes`, ascending:
+    by default one for each cache level and one for memory. `pinned` gives each thread one processor of those that this
+    process may use, by default where there are as many threads as processors: a scheduler that leaves two spinning
+    threads on one of them would halve the ceilings. With fewer threads it chooses better than we: which processors are
+    the fast ones.
 
-    Raises
-    ------
-    MeasurementError
-        A probe refused its arguments or could not get its memory or threads.
+    Raises `MeasurementError` where a probe refused its arguments or could not get its memory or threads.
     """
     probes = Probes(library, n_threads=n_threads, budget_ms=budget_ms, pinned=pinned)
     sets = tuple(working_sets_bytes or standard_working_sets(n_threads))
@@ -139,14 +136,7 @@ class Probes:
         self._n_threads = n_threads
         self._budget_ms = budget_ms
         self._pinned = n_threads == len(os.sched_getaffinity(0)) if pinned is None else pinned
-        setup = ctypes.POINTER(ProbeSetup)
-        library.ps_probe_bandwidth.argtypes = (setup, ctypes.c_int64, ctypes.POINTER(ProbeBandwidth))
-        library.ps_probe_compute.argtypes = (setup, ctypes.c_int, ctypes.POINTER(ProbeRate))
-        library.ps_probe_dispatch.argtypes = (setup, ctypes.POINTER(ProbeLatency))
-        for probe in (library.ps_probe_bandwidth, library.ps_probe_compute, library.ps_probe_dispatch):
-            probe.restype = ctypes.c_int
-        library.ps_status_text.argtypes = (ctypes.c_int,)
-        library.ps_status_text.restype = ctypes.c_char_p
+        declare_functions(library, *_FUNCTIONS)
 
     def bandwidths(self, working_sets_bytes: Sequence[int]) -> tuple[Bandwidth, ...]:
         """Measure each of the ascending working sets, the last as memory."""

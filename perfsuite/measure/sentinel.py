@@ -53,10 +53,7 @@ class Sentinels:
 def measure_sentinels(probe_library: ctypes.CDLL, n_threads: int) -> Sentinels:
     """Run both sentinels on the threads that the cases have.
 
-    Raises
-    ------
-    MeasurementError
-        A probe refused its arguments or could not get its memory or threads.
+    Raises `MeasurementError` where a probe refused its arguments or could not get its memory or threads.
     """
     bytes_per_s = median_read_bytes_per_s(
         probe_library, n_threads=n_threads, budget_ms=_MEMORY_BUDGET_MS, working_set_bytes=MEMORY_BYTES

@@ -33,12 +33,8 @@ def tensor_layout(engine: Engine, cache_dir: Path) -> TensorLayout:
 def layout_of(include_dirs: Sequence[Path], library: Path, cache_dir: Path) -> TensorLayout:
     """Return the layout that the headers in `include_dirs` have; `library` is the libggml-base of the same build.
 
-    Raises
-    ------
-    NativeBuildError
-        There are no such headers, or they do not go with the library.
-    EngineError
-        There is no such library.
+    Raises `NativeBuildError` where there are no such headers, or they do not go with the library; `EngineError` where
+    there is no such library.
     """
     header = next((each / _HEADER for each in include_dirs if (each / _HEADER).is_file()), None)
     if header is None:
@@ -58,10 +54,7 @@ def layout_of(include_dirs: Sequence[Path], library: Path, cache_dir: Path) -> T
 def refuse_other_layout(layout: TensorLayout, pid: int) -> None:
     """Raise unless the process maps the very libggml-base that the layout is of.
 
-    Raises
-    ------
-    EngineError
-        It maps none, or another.
+    Raises `EngineError` where it maps none, or another.
     """
     mapped = _mapped_libraries(pid)
     for path in mapped:
@@ -74,13 +67,7 @@ def refuse_other_layout(layout: TensorLayout, pid: int) -> None:
 
 
 def mapped_layout_library(pid: int) -> Path:
-    """Return the libggml-base that a process maps, as this process can open it.
-
-    Raises
-    ------
-    EngineError
-        It maps none.
-    """
+    """Return the libggml-base that a process maps, as this process can open it; `EngineError` where it maps none."""
     return Path(f"/proc/{pid}/root{_mapped_libraries(pid)[0]}")
 
 

@@ -73,16 +73,12 @@ def throttling_complaint(
 ) -> str | None:
     """Say in one line why the cases of a run cannot be used; None where it kept its speed, or cannot be told.
 
-    Parameters
-    ----------
-    sentinels_ns
-        By sentinel: its time in each replicate, ns, in the order of time.
-    ends_ns
-        The same work at the ceilings before the first and after the last replicate; counts where these are few. Only
-        the two are compared, for a ceiling is the best of many repetitions, and a sentinel their median.
+    `sentinels_ns` has by sentinel its time in each replicate, in the order of time; `ends_ns` the same work at the
+    ceilings before the first and after the last replicate, which counts where these are few. Only the two are compared,
+    for a ceiling is the best of many repetitions, and a sentinel their median.
     """
     times_ns = sentinels_ns.get(COMPUTE, ())
-    slow = _slowest_stretch(times_ns)
+    slow = max(_slow_stretches(times_ns), key=lambda each: each.slower_ratio, default=None)
     if slow is not None:
         where = f"in replicates {slow.text} of {len(times_ns)} than in the first {slow.n_first}"
         return _throttled(slow.slower_ratio, where)
@@ -99,12 +95,7 @@ def _throttled(slower_ratio: float, where: str) -> str:
 def memory_complaint(sentinels_ns: Mapping[str, Sequence[int]], samples_ns: Sequence[int]) -> str | None:
     """Say in one line why a case that waits for memory cannot be used; None where it can, or cannot be told.
 
-    Parameters
-    ----------
-    sentinels_ns
-        As those of `throttling_complaint`.
-    samples_ns
-        The case's time in each replicate; it is told where each replicate has both, and from six of them on.
+    `samples_ns` is the case's time in each replicate; judged is where each replicate has both, and from six of them on.
     """
     times_ns = sentinels_ns.get(MEMORY, ())
     if len(times_ns) != len(samples_ns):
@@ -137,10 +128,6 @@ def pairs_note(old_ns: Sequence[int]) -> str | None:
         f"{told} than in the first {slow[0].n_first} ({_LIMIT}): the device was throttled or shared; "
         "ratios hold, for both sides take turns, and times are those of two speeds"
     )
-
-
-def _slowest_stretch(times_ns: Sequence[int]) -> Stretch | None:
-    return max(_slow_stretches(times_ns), key=lambda each: each.slower_ratio, default=None)
 
 
 def _slow_stretches(times_ns: Sequence[int]) -> list[Stretch]:

@@ -24,12 +24,8 @@ _OWN_ROOT = str(Path(__file__).resolve().parents[2])
 def count_tokens(gguf_path: Path, texts: Sequence[str]) -> tuple[int, ...]:
     """Return how many tokens each text has, the beginning-of-sequence token included where the file asks for one.
 
-    Raises
-    ------
-    GgufError
-        The file cannot be read, or has no tokenizer, as synthetic ones have none.
-    MeasurementError
-        llama.cpp failed on it, or ran past `LIMIT_S`.
+    Raises `GgufError` where the file cannot be read, or has no tokenizer, as synthetic ones have none;
+    `MeasurementError` where llama.cpp failed on it, or ran past `LIMIT_S`.
     """
     _require_tokenizer(gguf_path)
     request = json.dumps({"gguf_path": str(gguf_path), "texts": list(texts)})

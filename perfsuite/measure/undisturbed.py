@@ -36,10 +36,7 @@ def run_undisturbed(
 
     `complain` says why a process cannot be used. `run` starts one: that of a board, or on this machine by default.
 
-    Raises
-    ------
-    MeasurementError
-        None of `n_tries` had them, with what the last one met; or a worker failed.
+    Raises `MeasurementError` where none of `n_tries` had them, with what the last one met; or a worker failed.
     """
     complaint: str | None = None
     for _ in range(n_tries):

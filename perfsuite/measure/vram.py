@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_PROC = Path("/proc")
+_PROC_ROOT = Path("/proc")
 _NVIDIA_SMI = "nvidia-smi"
 _LIMIT_S = 10.0
 _MIB = 1024 * 1024
@@ -35,7 +35,7 @@ class Vram:
     missing: str = ""
 
 
-def process_vram(pid: int, *, proc: Path = _PROC, nvidia_smi: str = _NVIDIA_SMI) -> Vram:
+def process_vram(pid: int, *, proc: Path = _PROC_ROOT, nvidia_smi: str = _NVIDIA_SMI) -> Vram:
     """Ask the kernel's drivers, then NVIDIA's, what a process holds."""
     drm = drm_vram(pid, proc=proc)
     if drm.n_bytes is not None:
@@ -44,7 +44,7 @@ def process_vram(pid: int, *, proc: Path = _PROC, nvidia_smi: str = _NVIDIA_SMI)
     return nvidia if nvidia.n_bytes is not None else Vram(n_bytes=None, missing=f"{drm.missing}; {nvidia.missing}")
 
 
-def drm_vram(pid: int, *, proc: Path = _PROC) -> Vram:
+def drm_vram(pid: int, *, proc: Path = _PROC_ROOT) -> Vram:
     """Sum the device memory of a process's DRM clients, each once however many descriptors it has."""
     folder = proc / str(pid) / "fdinfo"
     try:

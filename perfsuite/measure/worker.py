@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import EngineError, PerfsuiteError
-from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark
+from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import (
     DevicesPlan,
@@ -76,15 +76,13 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
     with _published(library, plan) as pause, open_engine(library, plan) as engine:
         with pause():
             engine.warm_up(plan)
-        with ebpf_recorded(plan) as ebpf_notes:
-            before = ContentionMark.take()
+        with ebpf_recorded(plan) as ebpf_notes, contended() as contention:
             engine.run(plan)
-            contention = before.until(ContentionMark.take())
         record = engine.record()
     resident_bytes = peak_rss_bytes()
     return {
         "engine": record.to_plain(),
-        "contention": contention.to_plain(),
+        **contention,
         "base_memory": base and base[0].to_plain(),
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
@@ -160,10 +158,9 @@ def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
     from perfsuite.records.events import Phase
 
     library = _engine_library(plan.llama)
-    before = ContentionMark.take()
-    plain, recorded = measure_overhead(library, plan.llama, phase=Phase(plan.phase), n_pairs=plan.n_pairs)
-    contention = before.until(ContentionMark.take())
-    return {"plain_ns": plain, "recorded_ns": recorded, "contention": contention.to_plain()}
+    with contended() as contention:
+        plain, recorded = measure_overhead(library, plan.llama, phase=Phase(plan.phase), n_pairs=plan.n_pairs)
+    return {"plain_ns": plain, "recorded_ns": recorded, **contention}
 
 
 def _run_ebpf_overhead(plan: EbpfOverheadPlan) -> dict[str, Any]:
@@ -200,14 +197,12 @@ def _run_uprobes(plan: UprobePlan) -> dict[str, Any]:
     with open_engine(library, plan.llama) as engine:
         engine.warm_up(plan.llama)
         probes = Uprobes(library)
-        before = ContentionMark.take()
-        with probes:
+        with contended() as contention, probes:
             engine.run(plan.llama)
-        contention = before.until(ContentionMark.take())
         trace = probes.trace()
         probes.close()
         record = engine.record()
-    return {"engine": record.to_plain(), "contention": contention.to_plain(), "calls": trace.to_plain()}
+    return {"engine": record.to_plain(), **contention, "calls": trace.to_plain()}
 
 
 def _run_duplication(plan: DuplicationPlan) -> dict[str, Any]:
@@ -216,17 +211,16 @@ def _run_duplication(plan: DuplicationPlan) -> dict[str, Any]:
 
     wanted = set(plan.case_ids)
     cases = tuple(case for case in STANDARD_KERNELS if case.case_id in wanted)
-    before = ContentionMark.take()
-    found = duplicate_kernels(
-        cases,
-        platform=plan.platform,
-        n_rounds=plan.n_rounds,
-        budget_ns=plan.budget_ns,
-        seed=plan.seed,
-        log_dir=Path(plan.log_dir),
-    )
-    contention = before.until(ContentionMark.take())
-    return {"kernels": [each.to_plain() for each in found], "contention": contention.to_plain()}
+    with contended() as contention:
+        found = duplicate_kernels(
+            cases,
+            platform=plan.platform,
+            n_rounds=plan.n_rounds,
+            budget_ns=plan.budget_ns,
+            seed=plan.seed,
+            log_dir=Path(plan.log_dir),
+        )
+    return {"kernels": [each.to_plain() for each in found], **contention}
 
 
 def _run_engine_duplication(plan: EngineDuplicationPlan) -> dict[str, Any]:
@@ -238,25 +232,23 @@ def _run_engine_duplication(plan: EngineDuplicationPlan) -> dict[str, Any]:
     with open_engine(library, plan.llama) as engine:
         layer = loaded_library(Path(plan.layer_library))
         engine.warm_up(plan.llama)
-        before = ContentionMark.take()
-        found = duplicate_engine_kernels(engine, layer, plan)
-        contention = before.until(ContentionMark.take())
-    return {"kernels": [each.to_plain() for each in found], "contention": contention.to_plain()}
+        with contended() as contention:
+            found = duplicate_engine_kernels(engine, layer, plan)
+    return {"kernels": [each.to_plain() for each in found], **contention}
 
 
 def _run_operators(plan: OperatorsPlan) -> dict[str, Any]:
     from perfsuite.measure.operator_bench import operator_time_ns
 
     library = _engine_library(plan)
-    before = ContentionMark.take()
-    times_ns = [
-        operator_time_ns(
-            library, shape, n_threads=plan.n_threads, budget_ns=plan.budget_ns, spread_bytes=plan.spread_bytes
-        )
-        for shape in plan.shapes
-    ]
-    contention = before.until(ContentionMark.take())
-    return {"times_ns": times_ns, "contention": contention.to_plain()}
+    with contended() as contention:
+        times_ns = [
+            operator_time_ns(
+                library, shape, n_threads=plan.n_threads, budget_ns=plan.budget_ns, spread_bytes=plan.spread_bytes
+            )
+            for shape in plan.shapes
+        ]
+    return {"times_ns": times_ns, **contention}
 
 
 def _run_shapes(plan: ShapesPlan) -> dict[str, Any]:
@@ -288,10 +280,9 @@ def _run_probes(plan: ProbePlan) -> dict[str, Any]:
     from perfsuite.measure.probes import measure_ceilings
 
     library = load_probe_library(Path(plan.cache_dir))
-    before = ContentionMark.take()
-    ceilings = measure_ceilings(library, n_threads=plan.n_threads, budget_ms=plan.budget_ms)
-    contention = before.until(ContentionMark.take())
-    return {"ceilings": ceilings.to_plain(), "contention": contention.to_plain()}
+    with contended() as contention:
+        ceilings = measure_ceilings(library, n_threads=plan.n_threads, budget_ms=plan.budget_ms)
+    return {"ceilings": ceilings.to_plain(), **contention}
 
 
 def _run_survey(plan: SurveyPlan) -> dict[str, Any]:
@@ -299,28 +290,29 @@ def _run_survey(plan: SurveyPlan) -> dict[str, Any]:
     from perfsuite.measure.native import load_probe_library
 
     library = load_probe_library(Path(plan.cache_dir))
-    before = ContentionMark.take()
-    ceilings = survey_cpu(library, n_threads=plan.n_threads, thread_counts=plan.thread_counts, budget_ms=plan.budget_ms)
-    contention = before.until(ContentionMark.take())
-    return {"ceilings": [each.to_plain() for each in ceilings], "contention": contention.to_plain()}
+    with contended() as contention:
+        ceilings = survey_cpu(
+            library, n_threads=plan.n_threads, thread_counts=plan.thread_counts, budget_ms=plan.budget_ms
+        )
+    return {"ceilings": [each.to_plain() for each in ceilings], **contention}
 
 
 def _run_opencl_ceilings(plan: OpenClCeilingsPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
 
-    before = ContentionMark.take()
-    ceilings = measure_opencl_ceilings(platform=plan.platform, budget_ms=plan.budget_ms, log_dir=Path(plan.log_dir))
-    contention = before.until(ContentionMark.take())
-    return {"ceilings": [each.to_plain() for each in ceilings], "contention": contention.to_plain()}
+    with contended() as contention:
+        ceilings = measure_opencl_ceilings(platform=plan.platform, budget_ms=plan.budget_ms, log_dir=Path(plan.log_dir))
+    return {"ceilings": [each.to_plain() for each in ceilings], **contention}
 
 
 def _run_independent(plan: IndependentPlan) -> dict[str, Any]:
     from perfsuite.measure.independent_numpy import measure_numpy
 
-    before = ContentionMark.take()
-    rates = measure_numpy(n_threads=plan.n_threads, working_set_bytes=plan.working_set_bytes, budget_ms=plan.budget_ms)
-    contention = before.until(ContentionMark.take())
-    return {"rates": [each.to_plain() for each in rates], "contention": contention.to_plain()}
+    with contended() as contention:
+        rates = measure_numpy(
+            n_threads=plan.n_threads, working_set_bytes=plan.working_set_bytes, budget_ms=plan.budget_ms
+        )
+    return {"rates": [each.to_plain() for each in rates], **contention}
 
 
 def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
@@ -330,27 +322,26 @@ def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
 
     wanted = set(plan.case_ids)
     cases = tuple(case for case in STANDARD_KERNELS if case.case_id in wanted)
-    before = ContentionMark.take()
-    built_dir = Path(plan.built_dir) if plan.built_dir else None
-    bench = KernelBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), built_dir=built_dir)
-    old_records: tuple[KernelRecord, ...] = ()
-    if plan.old_kernels_dir is None:
-        records = tuple(bench.measure(case, repetitions=plan.n_repetitions, seed=plan.seed) for case in cases)
-    else:
-        old_dir = Path(plan.old_kernels_dir)
-        pairs = [
-            bench.measure_pair(
-                case, old_kernels_dir=old_dir, repetitions=plan.n_repetitions, seed=plan.seed, leader=plan.leader
-            )
-            for case in cases
-        ]
-        old_records, records = tuple(old for old, _ in pairs), tuple(new for _, new in pairs)
-    contention = before.until(ContentionMark.take())
+    with contended() as contention:
+        built_dir = Path(plan.built_dir) if plan.built_dir else None
+        bench = KernelBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), built_dir=built_dir)
+        old_records: tuple[KernelRecord, ...] = ()
+        if plan.old_kernels_dir is None:
+            records = tuple(bench.measure(case, repetitions=plan.n_repetitions, seed=plan.seed) for case in cases)
+        else:
+            old_dir = Path(plan.old_kernels_dir)
+            pairs = [
+                bench.measure_pair(
+                    case, old_kernels_dir=old_dir, repetitions=plan.n_repetitions, seed=plan.seed, leader=plan.leader
+                )
+                for case in cases
+            ]
+            old_records, records = tuple(old for old, _ in pairs), tuple(new for _, new in pairs)
     resident_bytes = peak_rss_bytes()
     return {
         "kernels": [record.to_plain() for record in records],
         "old_kernels": [record.to_plain() for record in old_records],
-        "contention": contention.to_plain(),
+        **contention,
         "peak_rss_bytes": resident_bytes,
         "sentinels": _sentinels(plan.cache_dir, plan.n_threads),
     }

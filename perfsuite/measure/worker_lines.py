@@ -1,14 +1,76 @@
-"""What a worker says while it runs, line by line, and what it is told: no wait is without a limit."""
+"""A worker that is heard, and told, line by line while it runs: no wait is without a limit."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import subprocess
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.launch import kill_worker, read_record, refuse_killed, start_worker
+from perfsuite.measure.plan import Plan, task_of
 
 _CHUNK_BYTES = 65536
+#: Lines that are kept for a worker's last words.
+_KEPT_LINES = 100
+#: Longest to wait for a worker to end that has closed its output.
+_END_LIMIT_S = 10.0
+
+
+class WaitingWorker:
+    """A worker that waits for lines and answers them, until its input ends; whoever starts it closes it."""
+
+    def __init__(self, plan: Plan, folder: Path, extra_environment: Mapping[str, str]) -> None:
+        """Start a worker whose plan and record lie in `folder`."""
+        self.task = task_of(plan)
+        self.process = start_worker(plan, folder, extra_environment, stdin=subprocess.PIPE)
+        #: What it said beside its answers.
+        self.words: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._plan, self._folder = plan, folder
+        self._lines = WorkerLines(self.process)
+
+    def tell(self, line: str, deadline_s: float) -> None:
+        """Send a line, also to a worker that has died, as its output says better; `TimeoutError` as `WorkerLines`."""
+        with contextlib.suppress(BrokenPipeError):
+            self._lines.send_line(line, deadline_s)
+
+    def answer(self, mark: str | None, deadline_s: Callable[[], float]) -> str | None:
+        """Return the next line with a mark, None once the output is closed; `TimeoutError` beyond a line's deadline."""
+        while (line := self._lines.next_line(deadline_s())) is not None and not (mark and line.startswith(mark)):
+            self.words.append(line)
+        return line
+
+    def end_input(self) -> None:
+        """Say that nothing more is asked."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def payload(self) -> dict[str, Any]:
+        """Return what a worker that has closed its output has measured, or raise with its reason or last words."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_END_LIMIT_S)
+        output = "\n".join(self.words)
+        refuse_killed(self.process, output, self.task)
+        return read_record(self._plan, self._folder, output)
+
+    def early_end(self, before: str) -> MeasurementError:
+        """Return why a worker ended too early: its own reason, or else what it ended before."""
+        try:
+            self.payload()
+        except MeasurementError as error:
+            return error
+        return MeasurementError(f"the worker for '{self.task}' ended before {before}")
+
+    def close(self) -> None:
+        """Stop the worker and its children."""
+        kill_worker(self.process)
 
 
 class WorkerLines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -73,3 +74,21 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Child:
         monkeypatch.setattr(sys, "executable", str(path))
 
     return replaced_by
+
+
+def wait_until(is_so: Callable[[], bool], limit_s: float = 20.0) -> bool:
+    """Wait until something is so; whether it came to be."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        if is_so():
+            return True
+        time.sleep(0.02)
+    return is_so()
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process is gone, or dead and not asked for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True

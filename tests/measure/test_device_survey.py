@@ -24,23 +24,12 @@ from perfsuite.measure.device_survey import (
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, SurveyPlan
 
+from ..synthetic_opencl_backend import opencl_device
 from ..synthetic_roofline import bandwidth_ceiling, ceilings, compute_ceiling, independent_rate
 
 HOME = "perfsuite.measure.device_survey"
 
-DEVICE = {
-    "platform_index": 0,
-    "device_index": 0,
-    "platform_name": "A platform",
-    "platform_version": "OpenCL 3.0",
-    "device_name": "A device",
-    "device_version": "OpenCL 3.0",
-    "driver_version": "1.2",
-    "type": "gpu",
-    "compute_units": 2,
-    "global_memory_bytes": 2**30,
-    "local_memory_bytes": 2**15,
-}
+DEVICE = opencl_device("gpu").to_plain()
 
 OF_DEVICE = tuple(replace(each, processor="A device") for each in ceilings(None))
 

@@ -9,7 +9,7 @@ from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.measure.independent_output import clpeak_rates, likwid_rate, stream_rates
 
 #: likwid-bench 5.2.2, ``-t load_avx -w N:64MB:2``.
-LIKWID = """\
+LIKWID_OUTPUT = """\
 Allocate: Process running on hwthread 0 (Domain N) - Vector length 8000000/64000000 Offset 0 Alignment 512
 --------------------------------------------------------------------------------
 LIKWID MICRO BENCHMARK
@@ -35,7 +35,7 @@ Cycles per update:\t0.281933
 """
 
 #: STREAM 5.10, built with OpenMP.
-STREAM = """\
+STREAM_OUTPUT = """\
 -------------------------------------------------------------
 STREAM version $Revision: 5.10 $
 -------------------------------------------------------------
@@ -56,7 +56,7 @@ Triad:          34291.7     0.018603     0.015656     0.027602
 """
 
 #: clpeak 1.1.2, ``--global-bandwidth --compute-sp --xml-file``; the second device is the first with other numbers.
-CLPEAK = """\
+CLPEAK_OUTPUT = """\
 <?xml version="1.0" encoding="utf-8"?>
 <clpeak os="Linux x64">
   <platform name="Intel(R) OpenCL">
@@ -84,7 +84,7 @@ CLPEAK = """\
 
 def test_likwid() -> None:
     """likwid-bench names its benchmark, its threads and 10⁶ bytes per second."""
-    rate = likwid_rate(LIKWID)
+    rate = likwid_rate(LIKWID_OUTPUT)
     assert (rate.program, rate.resource, rate.kind) == ("likwid-bench", Resource.BANDWIDTH, "read")
     assert (rate.processor, rate.n_threads) == ("cpu", 2)
     assert rate.best_per_s == pytest.approx(73.60128e9)
@@ -95,14 +95,14 @@ def test_likwid() -> None:
 )
 def test_benchmarks_of_likwid(test: str, kind: str) -> None:
     """Its load is our read, its stream our triad, with AVX or without."""
-    assert likwid_rate(LIKWID.replace("load_avx", test)).kind == kind
+    assert likwid_rate(LIKWID_OUTPUT.replace("load_avx", test)).kind == kind
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LIKWID.replace("load_avx", "peakflops"), "ran peakflops, expected one of load_avx"),
-        (LIKWID.replace("MByte/s", "Furlongs"), "no line like '\\^MByte"),
+        (LIKWID_OUTPUT.replace("load_avx", "peakflops"), "ran peakflops, expected one of load_avx"),
+        (LIKWID_OUTPUT.replace("MByte/s", "Furlongs"), "no line like '\\^MByte"),
         ("", "no line like '\\^Test"),
     ],
 )
@@ -114,7 +114,7 @@ def test_what_is_not_likwids_is_refused(text: str, message: str) -> None:
 
 def test_stream() -> None:
     """STREAM's best rates are in 10⁶ bytes per second of all arrays, on the threads that it counted."""
-    copy, triad = stream_rates(STREAM)
+    copy, triad = stream_rates(STREAM_OUTPUT)
     assert (copy.program, copy.kind, copy.n_threads) == ("stream", "copy", 2)
     assert copy.best_per_s == pytest.approx(38.3448e9)
     assert (triad.kind, triad.best_per_s) == ("triad", pytest.approx(34.2917e9))
@@ -122,7 +122,7 @@ def test_stream() -> None:
 
 def test_stream_without_threads() -> None:
     """Built without OpenMP it says nothing of threads, and has one."""
-    text = "\n".join(line for line in STREAM.splitlines() if "Threads" not in line)
+    text = "\n".join(line for line in STREAM_OUTPUT.splitlines() if "Threads" not in line)
     assert [rate.n_threads for rate in stream_rates(text)] == [1, 1]
 
 
@@ -134,23 +134,23 @@ def test_another_program_called_stream_is_refused() -> None:
 
 def test_clpeak() -> None:
     """clpeak's best vector counts, of the device of the platform that was asked for."""
-    bandwidth, arithmetic = clpeak_rates(CLPEAK, platform_name="Intel(R) OpenCL", device_name="AMD EPYC")
+    bandwidth, arithmetic = clpeak_rates(CLPEAK_OUTPUT, platform_name="Intel(R) OpenCL", device_name="AMD EPYC")
     assert (bandwidth.resource, bandwidth.kind, bandwidth.processor) == (Resource.BANDWIDTH, "read", "AMD EPYC")
     assert bandwidth.best_per_s == pytest.approx(32.1745e9)
     assert (arithmetic.resource, arithmetic.kind) == (Resource.COMPUTE, "fp32")
     assert arithmetic.best_per_s == pytest.approx(47.1931e9)
-    other = clpeak_rates(CLPEAK, platform_name="Another", device_name="AMD EPYC")
+    other = clpeak_rates(CLPEAK_OUTPUT, platform_name="Another", device_name="AMD EPYC")
     assert [rate.best_per_s for rate in other] == pytest.approx([1e9, 2e9])
 
 
 @pytest.mark.parametrize(
     ("xml", "message"),
     [
-        (CLPEAK.replace("AMD EPYC", "Other"), "knows no AMD EPYC of Intel"),
-        (CLPEAK.replace('"gbps"', '"tbps"'), "no global_memory_bandwidth in gbps"),
-        (CLPEAK.replace("single_precision", "double_precision"), "no single_precision_compute in gflops"),
-        (CLPEAK.replace("47.1931", "much"), "single_precision_compute: could not convert"),
-        (CLPEAK[:300], "its XML cannot be read"),
+        (CLPEAK_OUTPUT.replace("AMD EPYC", "Other"), "knows no AMD EPYC of Intel"),
+        (CLPEAK_OUTPUT.replace('"gbps"', '"tbps"'), "no global_memory_bandwidth in gbps"),
+        (CLPEAK_OUTPUT.replace("single_precision", "double_precision"), "no single_precision_compute in gflops"),
+        (CLPEAK_OUTPUT.replace("47.1931", "much"), "single_precision_compute: could not convert"),
+        (CLPEAK_OUTPUT[:300], "its XML cannot be read"),
     ],
 )
 def test_what_is_not_clpeaks_is_refused(xml: str, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure import independent_rates as module
 from perfsuite.measure.independent_rates import absent_programs, rates_on_device, rates_on_processor
-from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import IndependentPlan
+
+from ..synthetic_opencl_backend import opencl_device
 
 NUMPY = {
     "program": "numpy",
@@ -32,19 +34,7 @@ XML = """<clpeak><platform name='P'><device name='D'>
 </device></platform></clpeak>"""
 CLPEAK = f'cat >"$4" <<END\n{XML}\nEND'
 
-DEVICE = OpenClDevice(
-    platform_index=0,
-    device_index=0,
-    platform_name="P",
-    platform_version="OpenCL 3.0",
-    device_name="D",
-    device_version="OpenCL 3.0",
-    driver_version="1.0",
-    type="gpu",
-    compute_units=2,
-    global_memory_bytes=1 << 30,
-    local_memory_bytes=1 << 15,
-)
+DEVICE = replace(opencl_device("gpu"), platform_name="P", device_name="D")
 
 Install = Callable[[str, str], Path]
 

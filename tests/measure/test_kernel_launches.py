@@ -28,7 +28,6 @@ SMALL = (
 def test_sizes_fit(name: str, tuning: Tuning) -> None:
     """The global size is a whole number of work-groups, and each group within the 256 items any GPU has."""
     launch = prepare(KernelCase.from_id(f"kernel/{name}"), tuning, np.random.default_rng(0))
-
     local = launch.local_size or (1,) * len(launch.global_size)
     assert all(size % group == 0 for size, group in zip(launch.global_size, local, strict=True))
     assert np.prod(local) <= 256
@@ -39,7 +38,6 @@ def test_expected_output(name: str) -> None:
     """The output to expect is finite and takes the bytes that the catalogue says are written."""
     case = KernelCase.from_id(f"kernel/{name}")
     launch = prepare(case, CPU_TUNING, np.random.default_rng(0))
-
     assert np.isfinite(launch.expected).all()
     assert 4 * launch.expected.size == case.written_bytes
 
@@ -49,7 +47,6 @@ def test_inputs_take_the_catalogued_bytes(name: str) -> None:
     """The inputs together take the bytes that the catalogue says are read; a table is read in part."""
     case = KernelCase.from_id(f"kernel/{name}")
     launch = prepare(case, CPU_TUNING, np.random.default_rng(0))
-
     assert sum(array.nbytes for array in launch.inputs) == case.read_bytes
 
 
@@ -57,5 +54,4 @@ def test_same_seed_same_inputs() -> None:
     """The generator alone decides on the inputs."""
     case = KernelCase.from_id("kernel/gemv_q8_0/m3-k64/q8_0")
     first, second = (prepare(case, CPU_TUNING, np.random.default_rng(7)) for _ in range(2))
-
     assert all(np.array_equal(a, b) for a, b in zip(first.inputs, second.inputs, strict=True))

@@ -44,7 +44,6 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_built_once(built: list[str], tmp_path: Path) -> None:
     """A program is built once, and its kernel object kept."""
     programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
-
     assert programs.kernel(LAUNCH) is programs.kernel(LAUNCH)
     assert len(built) == 1
 
@@ -54,7 +53,6 @@ def test_built_for_each_definition(built: list[str], tmp_path: Path) -> None:
     programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
     programs.kernel(LAUNCH)
     programs.kernel(replace(LAUNCH, defines=(("GROUP", 64),)))
-
     assert built == ["-cl-std=CL1.2", "-cl-std=CL1.2 -DGROUP=64"]
 
 
@@ -65,10 +63,8 @@ def test_preludes(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(_FakeProgram, "build", lambda self, options: None)
     for name in ("a.cl", "b.cl", "kernel.cl"):
         (tmp_path / name).write_text(name)
-
     programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path)
     programs.kernel(replace(LAUNCH, source="kernel.cl", preludes=("a.cl", "b.cl")))
-
     assert sources == ["a.cl\nb.cl\nkernel.cl"]
 
 
@@ -77,7 +73,6 @@ def test_build_failure(built: list[str], tmp_path: Path) -> None:
     (tmp_path / "prelude.cl").write_text("")
     (tmp_path / "pointwise.cl").write_text("broken")
     programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
-
     with pytest.raises(
         OpenClError, match=r"kernel add of pointwise\.cl does not build for Fake GPU; see .*add"
     ) as caught:
@@ -89,7 +84,6 @@ def test_build_failure(built: list[str], tmp_path: Path) -> None:
 def test_missing_source(built: list[str], tmp_path: Path) -> None:
     """A directory without the sources is named."""
     programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path)
-
     with pytest.raises(OpenClError, match=r"prelude\.cl: No such file"):
         programs.kernel(LAUNCH)
 

@@ -39,7 +39,6 @@ def test_dequantize(type: str, error: float) -> None:
     """What gguf quantised comes back within the type's precision."""
     values = np.random.default_rng(0).standard_normal((3, 64), dtype=np.float32)
     stored = quantize(values, GGMLQuantizationType[type.upper()])
-
     assert references.error_norm(references.dequantize(stored, type), values.astype(np.float64)) < error
 
 
@@ -47,9 +46,7 @@ def test_attention_products_share_heads() -> None:
     """Query head h reads cache head h / (heads / kvheads)."""
     rng = np.random.default_rng(0)
     cache, queries, weights = rng.random((5, 2, 3)), rng.random((2, 4, 3)), rng.random((4, 2, 5))
-
     scores, mixed = references.bmm_kq(cache, queries), references.bmm_kqv(cache, weights)
-
     for head in range(4):
         assert scores[head, 1, 4] == pytest.approx(cache[4, head // 2] @ queries[1, head])
         np.testing.assert_allclose(mixed[1, head], weights[head, 1] @ cache[:, head // 2])
@@ -58,7 +55,6 @@ def test_attention_products_share_heads() -> None:
 def test_rms_norm() -> None:
     """Values of mean square 12.5 are divided by its root."""
     normed = references.rms_norm(np.array([[3.0, 4.0]]), np.array([1.0, 2.0]), 0.0)
-
     np.testing.assert_allclose(normed, [[3.0 / math.sqrt(12.5), 8.0 / math.sqrt(12.5)]])
 
 
@@ -66,9 +62,7 @@ def test_rms_norm() -> None:
 def test_rope(neox: bool, pairs: tuple[tuple[int, int], ...]) -> None:
     """Pair i turns by position * base^(-2 i / head), as a complex number does."""
     x = np.array([[[1.0, 2.0, 3.0, 4.0]]])
-
     turned = references.rope(x, np.array([5]), 100.0, neox=neox)[0, 0]
-
     for i, (first, second) in enumerate(pairs):
         expected = complex(x[0, 0, first], x[0, 0, second]) * np.exp(1j * 5 * 100.0 ** (-2 * i / 4))
         assert complex(turned[first], turned[second]) == pytest.approx(expected)
@@ -77,7 +71,6 @@ def test_rope(neox: bool, pairs: tuple[tuple[int, int], ...]) -> None:
 def test_softmax_is_stable() -> None:
     """Softmax of huge values is that of their differences."""
     weights = references.softmax(np.array([[10_000.0, 10_000.0 + math.log(3.0)]]), 1.0)
-
     np.testing.assert_allclose(weights, [[0.25, 0.75]])
 
 

@@ -34,7 +34,6 @@ def _entries(environment: object) -> dict[str, str]:
 def test_system_drivers_stay(tmp_path: Path, system_vendors: Path) -> None:
     """The vendors directory names the runtime and every driver of the system."""
     environment = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
-
     assert _entries(environment) == {
         RUNTIME_ICD: f"{RUNTIME}\n",
         "pocl.icd": "/usr/lib/libpocl.so.2\n",
@@ -45,7 +44,6 @@ def test_system_drivers_stay(tmp_path: Path, system_vendors: Path) -> None:
 def test_no_system_drivers(tmp_path: Path) -> None:
     """A system without a vendors directory leaves the runtime alone in ours."""
     environment = opencl_environment(tmp_path / "cache", system_vendors=tmp_path / "none", runtime=RUNTIME)
-
     assert _entries(environment) == {RUNTIME_ICD: f"{RUNTIME}\n"}
 
 
@@ -54,14 +52,12 @@ def test_inherited_directory(tmp_path: Path, system_vendors: Path) -> None:
     environment = opencl_environment(
         tmp_path / "cache", inherited=str(system_vendors), system_vendors=tmp_path / "none", runtime=RUNTIME
     )
-
     assert set(_entries(environment)) == {RUNTIME_ICD, "pocl.icd", "mali.icd"}
 
 
 def test_inherited_file(tmp_path: Path, system_vendors: Path) -> None:
     """OCL_ICD_VENDORS may name one driver's file."""
     environment = opencl_environment(tmp_path / "cache", inherited=str(system_vendors / "pocl.icd"), runtime=RUNTIME)
-
     assert set(_entries(environment)) == {RUNTIME_ICD, "pocl.icd"}
 
 
@@ -69,7 +65,6 @@ def test_own_directory_inherited(tmp_path: Path, system_vendors: Path) -> None:
     """A child of a child gets the same directory, with the runtime in it once."""
     first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
     second = opencl_environment(tmp_path / "cache", inherited=first["OCL_ICD_VENDORS"], runtime=RUNTIME)
-
     assert second == first
 
 
@@ -78,7 +73,6 @@ def test_changed_system(tmp_path: Path, system_vendors: Path) -> None:
     first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
     (system_vendors / "new.icd").write_text("libnew.so\n")
     second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
-
     assert "new.icd" in _entries(second)
     assert "new.icd" not in _entries(first)
 
@@ -95,7 +89,6 @@ def test_lost_race(tmp_path: Path, system_vendors: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(tempfile, "mkdtemp", make_draft_too_late)
     second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
-
     assert second == first
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [Path(first["OCL_ICD_VENDORS"]).name]
 
@@ -103,7 +96,6 @@ def test_lost_race(tmp_path: Path, system_vendors: Path, monkeypatch: pytest.Mon
 def test_unwritable_cache(tmp_path: Path) -> None:
     """A cache directory that cannot be made is named in one line."""
     (tmp_path / "cache").write_text("a file in its place")
-
     with pytest.raises(OpenClError, match=r"cache: .*; the OpenCL vendors directory goes there"):
         opencl_environment(tmp_path / "cache", system_vendors=tmp_path, runtime=RUNTIME)
 
@@ -115,7 +107,6 @@ def _no_files(name: str) -> None:
 def test_without_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the runtime the loaders are left to the system's own directory."""
     monkeypatch.setattr(metadata, "files", _no_files)
-
     assert find_runtime() is None
     assert runtime_problem() is None
     assert "OCL_ICD_VENDORS" not in opencl_environment(tmp_path)
@@ -126,8 +117,6 @@ def test_broken_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     library = tmp_path / "libintelocl.so"
     library.write_text("not a library")
     monkeypatch.setattr(kernel_runtime, "find_runtime", lambda: library)
-
     problem = runtime_problem()
-
     assert problem is not None
     assert "cannot be loaded" in problem

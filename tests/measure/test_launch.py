@@ -28,7 +28,7 @@ from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
 from perfsuite.workload.weights import resolve
 
-from .conftest import Child
+from .conftest import Child, is_gone, wait_until
 
 #: Long enough that no test waits for its end.
 FOREVER_S = 600
@@ -211,7 +211,7 @@ def test_a_worker_that_runs_on_is_stopped_with_its_children(child: Child, tmp_pa
     child(f"sleep {FOREVER_S} & echo $! > {pid_path}; wait")
     with pytest.raises(MeasurementError, match=r"'devices' was still running after 1 s and was stopped; use a smaller"):
         run_worker(PLAN, limit_s=1.0)
-    assert _ends(int(pid_path.read_text()))
+    assert wait_until(lambda: is_gone(int(pid_path.read_text())))
 
 
 def test_a_worker_that_is_stopped_leaves_no_pipe_open(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,19 +233,6 @@ def test_a_worker_that_is_stopped_leaves_no_pipe_open(child: Child, monkeypatch:
         started[0].stdout.close()
 
 
-def _ends(pid: int) -> bool:
-    """Wait until a process is gone, or nobody's child any more and dead."""
-    for _ in range(200):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state in "ZX":
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def test_an_interrupt_takes_the_worker_with_it(child: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while a worker runs kills it and goes on as Ctrl-C."""
     pid_path = tmp_path / "pid"
@@ -260,7 +247,7 @@ def test_an_interrupt_takes_the_worker_with_it(child: Child, tmp_path: Path, mon
     monkeypatch.setattr("subprocess.Popen.communicate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_worker(PLAN)
-    assert _ends(int(pid_path.read_text()))
+    assert wait_until(lambda: is_gone(int(pid_path.read_text())))
 
 
 @pytest.mark.parametrize(

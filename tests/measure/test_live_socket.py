@@ -12,7 +12,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.live_socket import connect
 
-LIMIT_S = 120.0
+CONNECT_LIMIT_S = 120.0
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_socket_that_listens_is_connected_to_without_a_word(connection: socket
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))
         listener.listen()
-        assert connect(connection, path, limit_s=LIMIT_S, announce_wait=lambda: said.append("waits"))
+        assert connect(connection, path, limit_s=CONNECT_LIMIT_S, announce_wait=lambda: said.append("waits"))
     assert said == []
 
 
@@ -46,13 +46,13 @@ def test_a_wait_is_announced_once_and_ends_with_the_socket(connection: socket.so
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
 
         def begin() -> None:
-            is_waiting.wait(LIMIT_S)
+            is_waiting.wait(CONNECT_LIMIT_S)
             listener.bind(str(path))
             listener.listen()
 
         thread = threading.Thread(target=begin)
         thread.start()
-        assert connect(connection, path, limit_s=LIMIT_S, announce_wait=announce)
+        assert connect(connection, path, limit_s=CONNECT_LIMIT_S, announce_wait=announce)
         thread.join()
     assert said == ["waits"]
 
@@ -67,9 +67,9 @@ def test_what_is_no_socket_is_not_waited_for(connection: socket.socket, tmp_path
         pytest.fail("waits for what is no socket")
 
     with pytest.raises(MeasurementError, match=r"live\.sock: cannot be subscribed to \(it is no socket\)"):
-        connect(connection, path, limit_s=LIMIT_S, announce_wait=announce)
+        connect(connection, path, limit_s=CONNECT_LIMIT_S, announce_wait=announce)
 
 
 def test_what_is_over_is_not_looked_for(connection: socket.socket, tmp_path: Path) -> None:
     """Where the run has ended there is nothing to connect to."""
-    assert not connect(connection, tmp_path / "live.sock", limit_s=LIMIT_S, is_over=lambda: True)
+    assert not connect(connection, tmp_path / "live.sock", limit_s=CONNECT_LIMIT_S, is_over=lambda: True)

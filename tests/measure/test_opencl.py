@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,9 @@ import pytest
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.opencl import has_enough
-from perfsuite.measure.opencl_platform import opencl_environment
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+
+from .opencl_children import child_answer, visible_opencl
 
 #: Each kernel at 1, at primes, and one value on either side of its tile, vector or work-group.
 AWKWARD = (
@@ -88,16 +86,7 @@ def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any
         "old": None,
         **changed,
     }
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, json.dumps(wanted)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr
-    answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
+    answer: dict[str, Any] = child_answer(environment, CHILD, json.dumps(wanted))
     return answer
 
 
@@ -122,8 +111,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mapping[str, str]:
     """The environment of processes that see OpenCL."""
-    inherited = os.environ.get("OCL_ICD_VENDORS")
-    environment = opencl_environment(tmp_path_factory.mktemp("cache"), inherited=inherited)
+    environment = visible_opencl(tmp_path_factory.mktemp("cache"))
     answer = _run(environment, [], log_dir=log_dir)
     if "error" in answer:
         pytest.skip(answer["error"])
@@ -149,7 +137,6 @@ def standard(environment: Mapping[str, str], log_dir: str) -> dict[str, KernelRe
 def test_standard_kernel(standard: dict[str, KernelRecord], case_id: str) -> None:
     """A standard kernel is correct, and each of its launches has a start and an end in order."""
     record = standard[case_id]
-
     assert record.is_correct, f"error norm {record.error_norm:.3g}, tolerance {record.tolerance:.3g}"
     assert len(record.end_ns) == 5
     assert all(start <= end for start, end in zip(record.start_ns, record.end_ns, strict=True))
@@ -180,9 +167,7 @@ def test_forgotten_and_stray_values(environment: Mapping[str, str], log_dir: str
     """A kernel that forgets a value, or writes one behind its output, has an infinite error and no times."""
     kernels_dir = _planted(tmp_path, (ADD, planted))
     case_id = "kernel/add/count1009/f32"
-
     record = _measure(environment, [case_id], log_dir=log_dir, kernels_dir=kernels_dir, repetitions=5)[case_id]
-
     assert record.error_norm == math.inf
     assert not record.is_correct
     assert record.end_ns == ()
@@ -205,9 +190,7 @@ def test_wrong_value(environment: Mapping[str, str], log_dir: str, tmp_path: Pat
     """One wrong value in a thousand is beyond the tolerance."""
     kernels_dir = _planted(tmp_path, (ADD, "if (i < count) out[i] = i == 40 ? a[i] - b[i] : a[i] + b[i];"))
     case_id = "kernel/add/count1009/f32"
-
     record = _measure(environment, [case_id], log_dir=log_dir, kernels_dir=kernels_dir)[case_id]
-
     assert record.tolerance < record.error_norm < 1
 
 
@@ -223,7 +206,6 @@ def test_build_failure(environment: Mapping[str, str], tmp_path: Path, change: t
         kernels_dir=_planted(tmp_path, change),
         log_dir=str(tmp_path / "logs"),
     )
-
     assert "kernel add of pointwise.cl does not build for" in answer["error"]
     assert "\n" not in answer["error"]
     assert words in Path(answer["error"].rsplit("see ", 1)[1]).read_text()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +16,11 @@ from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, COMPUTE_KIND
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.opencl_ceilings import standard_working_sets
-from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment
 from perfsuite.measure.plan import OpenClCeilingsPlan
 from perfsuite.measure.worker import _RUNNERS
+
+from ..synthetic_opencl_backend import opencl_device
+from .opencl_children import child_answer, visible_opencl
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SETS = (64 * KIB, 1 * MIB)
@@ -46,7 +45,7 @@ print(json.dumps([ceiling.to_plain() for ceiling in ceilings]))
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The environment of processes that see OpenCL; Intel's runtime is a dependency where there may be no other."""
-    environment = opencl_environment(tmp_path_factory.mktemp("cache"), inherited=os.environ.get("OCL_ICD_VENDORS"))
+    environment = visible_opencl(tmp_path_factory.mktemp("cache"))
     if platform.machine() != "x86_64" and "OCL_ICD_VENDORS" not in environment:
         pytest.skip("no OpenCL runtime is a dependency on this processor")
     return environment
@@ -63,16 +62,8 @@ def measured(environment: Mapping[str, str], log_dir: Path, **changed: Any) -> t
         "as_gpu": False,
         **changed,
     }
-    child = subprocess.run(
-        [sys.executable, "-c", CHILD, json.dumps(wanted)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr
-    return tuple(Ceiling.from_plain(plain) for plain in json.loads(child.stdout.splitlines()[-1]))
+    found = child_answer(environment, CHILD, json.dumps(wanted))
+    return tuple(Ceiling.from_plain(plain) for plain in found)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["in chunks", "neighbouring items"])
@@ -131,43 +122,46 @@ FAULTS = {
 }
 
 
+def changed_kernels(folder: Path, *changes: tuple[str, str]) -> str:
+    """Return a folder with the source of the kernels in which some texts are replaced by others."""
+    text = (KERNELS_DIR / "ceilings.cl").read_text()
+    for good, bad in changes:
+        assert good in text
+        text = text.replace(good, bad, 1)
+    (folder / "kernels").mkdir()
+    (folder / "kernels" / "ceilings.cl").write_text(text)
+    return str(folder / "kernels")
+
+
+def missing_reasons(ceilings: tuple[Ceiling, ...]) -> dict[str, str]:
+    """Return why there is no rate, by kind; F16 is left out, which the device may lack."""
+    return {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_kernel_that_computes_wrongly_is_not_timed(
     environment: Mapping[str, str], tmp_path: Path, fault: str
 ) -> None:
     """What a faulty kernel was to measure is missing unless another way does it, and the rest is there."""
-    kernels_dir = tmp_path / "kernels"
-    kernels_dir.mkdir()
-    text = (KERNELS_DIR / "ceilings.cl").read_text()
-    for good, bad, _ in FAULTS[fault]:
-        assert good in text
-        text = text.replace(good, bad, 1)
-    (kernels_dir / "ceilings.cl").write_text(text)
+    kernels_dir = changed_kernels(tmp_path, *((good, bad) for good, bad, _ in FAULTS[fault]))
     other_way = "INT8" if "the dot product" in fault else "DOT"
-
     ceilings = measured(
         environment,
         tmp_path,
-        kernels_dir=str(kernels_dir),
+        kernels_dir=kernels_dir,
         working_sets_bytes=SETS[:1],
         without=[other_way],
     )
-
-    missing = {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
+    missing = missing_reasons(ceilings)
     assert list(missing) == [kind for _, _, kind in FAULTS[fault]]
     assert "computes wrongly" in missing[FAULTS[fault][0][2]]
 
 
 def test_a_part_that_does_not_build_names_its_log(environment: Mapping[str, str], tmp_path: Path) -> None:
     """Only what the broken part was to measure is missing, with the path of what the compiler said."""
-    kernels_dir = tmp_path / "kernels"
-    kernels_dir.mkdir()
-    text = (KERNELS_DIR / "ceilings.cl").read_text()
-    (kernels_dir / "ceilings.cl").write_text(text.replace("ENTRY chains_fp32(", "ENTRY chains_fp32(nonsense"))
-
-    ceilings = measured(environment, tmp_path, kernels_dir=str(kernels_dir), working_sets_bytes=SETS[:1])
-
-    missing = {each.kind: each.missing for each in ceilings if each.rate is None and each.kind != "f16"}
+    kernels_dir = changed_kernels(tmp_path, ("ENTRY chains_fp32(", "ENTRY chains_fp32(nonsense"))
+    ceilings = measured(environment, tmp_path, kernels_dir=kernels_dir, working_sets_bytes=SETS[:1])
+    missing = missing_reasons(ceilings)
     assert list(missing) == ["fp32"]
     assert missing["fp32"].startswith("part FP32 of ceilings.cl does not build; see ")
     assert "nonsense" in Path(missing["fp32"].rsplit("see ", 1)[1]).read_text()
@@ -176,7 +170,6 @@ def test_a_part_that_does_not_build_names_its_log(environment: Mapping[str, str]
 def test_a_device_without_an_extension(environment: Mapping[str, str], tmp_path: Path) -> None:
     """Without cl_khr_fp16 there is no F16, without the device's dot product bytes are multiplied one by one."""
     ceilings = measured(environment, tmp_path, without=["F16", "DOT"], working_sets_bytes=SETS[:1])
-
     arithmetic = {each.kind: each for each in ceilings if each.resource is Resource.COMPUTE}
     assert arithmetic["f16"].missing == "the device has no cl_khr_nowhere"
     assert arithmetic["int8"].rate is not None
@@ -189,9 +182,7 @@ def test_a_plan_is_run_by_a_worker(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(
         "perfsuite.measure.opencl_ceilings.measure_opencl_ceilings", lambda **named: asked.append(named) or [ceiling]
     )
-
     payload = _RUNNERS[OpenClCeilingsPlan](OpenClCeilingsPlan(platform="P", budget_ms=7, log_dir=str(tmp_path)))
-
     assert asked == [{"platform": "P", "budget_ms": 7, "log_dir": tmp_path}]
     assert [Ceiling.from_plain(plain) for plain in payload["ceilings"]] == [ceiling]
     assert payload["contention"]["wall_ns"] >= 0
@@ -204,19 +195,7 @@ def test_no_such_platform(environment: Mapping[str, str], tmp_path: Path) -> Non
         run_worker(plan, extra_environment=environment)
 
 
-DEVICE = OpenClDevice(
-    platform_index=0,
-    device_index=0,
-    platform_name="Made up",
-    platform_version="OpenCL 3.0",
-    device_name="GPU",
-    device_version="OpenCL 3.0",
-    driver_version="1.0",
-    type="gpu",
-    compute_units=2,
-    global_memory_bytes=24 * GIB,
-    local_memory_bytes=1 << 15,
-)
+DEVICE = opencl_device("gpu")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +10,12 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import DuplicationPlan
 from perfsuite.records.duplication import N_LEAST, KernelDuplication
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+
+from .opencl_children import visible_opencl
 
 CASES = ("kernel/gemv_q4_0/m2048-k2048/q4_0", "kernel/gemv_q4_0/m8192-k2048/q4_0", "kernel/add/count147456/f32")
 
@@ -24,7 +24,7 @@ CASES = ("kernel/gemv_q4_0/m2048-k2048/q4_0", "kernel/gemv_q4_0/m8192-k2048/q4_0
 def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[KernelDuplication, ...]:
     """Duplicate two shapes of one kernel and one of another, as few times as there may be."""
     folder = tmp_path_factory.mktemp("duplication")
-    environment = opencl_environment(folder, inherited=os.environ.get("OCL_ICD_VENDORS"))
+    environment = visible_opencl(folder)
     plan = DuplicationPlan(case_ids=CASES, platform=None, n_rounds=2, budget_ns=1, seed=0, log_dir=str(folder))
     try:
         payload = run_worker(plan, extra_environment=environment)
@@ -53,7 +53,7 @@ def test_the_parts_of_a_round_fit_into_it(found: tuple[KernelDuplication, ...]) 
 
 def test_a_platform_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """A platform that does not exist is told in OpenCL's words."""
-    environment = opencl_environment(tmp_path, inherited=os.environ.get("OCL_ICD_VENDORS"))
+    environment = visible_opencl(tmp_path)
     plan = DuplicationPlan(
         case_ids=CASES, platform="no such platform", n_rounds=1, budget_ns=1, seed=0, log_dir=str(tmp_path)
     )

@@ -14,9 +14,10 @@ import pytest
 from perfsuite.errors import NativeBuildError
 from perfsuite.measure.native import loaded_library
 from perfsuite.measure.opencl_layer import OpenClLayers, find_opencl_layers, layer_environment
-from perfsuite.measure.opencl_platform import opencl_environment
 from perfsuite.records.opencl_commands import CommandFlag, CommandType, OpenClTrace
 from perfsuite.records.opencl_log_file import read_opencl_log
+
+from .opencl_children import visible_opencl
 
 _LIMIT_S = 120
 
@@ -160,7 +161,7 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> OpenClLayers:
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The environment of processes that see OpenCL, with the position of the platform to use."""
     cache = tmp_path_factory.mktemp("cache")
-    found = {**os.environ, **opencl_environment(cache, inherited=os.environ.get("OCL_ICD_VENDORS"))}
+    found = {**os.environ, **visible_opencl(cache)}
     script = "from perfsuite.measure.opencl_platform import choose_device; print(choose_device(None).platform_index)"
     done = subprocess.run(
         [sys.executable, "-c", script], env=found, capture_output=True, text=True, timeout=_LIMIT_S, check=False

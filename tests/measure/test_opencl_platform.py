@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.measure import opencl_platform
 from perfsuite.measure.opencl_platform import OpenClDevice, choose_device
 
+from ..synthetic_opencl_backend import opencl_device
+
 
 def _device(platform: str, type: str) -> OpenClDevice:
-    return OpenClDevice(
-        platform_index=0,
-        device_index=0,
-        platform_name=platform,
-        platform_version="OpenCL 3.0",
-        device_name=f"{type} of {platform}",
-        device_version="OpenCL 3.0",
-        driver_version="1.0",
-        type=type,
-        compute_units=2,
-        global_memory_bytes=1 << 30,
-        local_memory_bytes=1 << 15,
-    )
+    return replace(opencl_device(type), platform_name=platform, device_name=f"{type} of {platform}")
 
 
 INTEL = _device("Intel(R) OpenCL", "cpu")
@@ -74,7 +66,6 @@ def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch)
     """A machine without OpenCL is told what to install on its processor."""
     monkeypatch.setattr(opencl_platform.host, "system", lambda: "Linux")
     monkeypatch.setattr(opencl_platform.host, "machine", lambda: machine)
-
     with pytest.raises(OpenClError, match=fix):
         choose_device(None, ())
 

@@ -68,7 +68,6 @@ def test_arguments(kernel: Any) -> None:
     """A kernel is given its inputs, the output with the guard, and the scalars."""
     PlacedLaunch(QUEUE, kernel, LAUNCH, n_outputs=5)
     given, out, scalar = kernel.arguments
-
     assert (given.array == LAUNCH.inputs[0]).all()
     assert out.array.size == 5 + GUARD_VALUES
     assert scalar == 3
@@ -85,7 +84,6 @@ def test_outputs_are_poisoned_each_time(kernel: Any) -> None:
     first = placed.outputs()
     kernel.write = write(1)
     second = placed.outputs()
-
     assert first is not None
     assert second is not None
     assert first.tolist() == [4, 4]
@@ -98,7 +96,6 @@ def test_a_broken_guard_is_no_output(kernel: Any, place: int) -> None:
     """A value behind the output makes all of it void."""
     placed = PlacedLaunch(QUEUE, kernel, LAUNCH, n_outputs=2)
     kernel.write = lambda out: out[2 + place : 3 + place].fill(0)
-
     assert placed.outputs() is None
 
 
@@ -107,5 +104,4 @@ def test_release(kernel: Any) -> None:
     placed = PlacedLaunch(QUEUE, kernel, LAUNCH, n_outputs=2)
     buffers = kernel.arguments[:2]
     placed.release()
-
     assert [each.array for each in buffers] == [None, None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -69,37 +70,29 @@ def test_the_reason_is_one_line() -> None:
     )
 
 
-def test_throttling_that_passed_counts_too() -> None:
-    """A run that was slow in its middle only has measured two machines."""
-    assert throttling_complaint({"compute": [100] * 4 + [130] * 4 + [100] * 4}) is not None
+#: By what it is: the sentinels of a run, the ceilings at both its ends, and whether it is called throttled.
+RUNS: dict[str, tuple[dict[str, Sequence[int]], tuple[int, int] | None, bool]] = {
+    "slow in the middle only, which are two machines": ({"compute": [100] * 4 + [130] * 4 + [100] * 4}, None, True),
+    "a single one that was disturbed, by however much": ({"compute": _DISTURBED_RUN}, None, False),
+    "a slow beginning, which is a warm-up": ({"compute": [150] * 3 + [100] * 6}, None, False),
+    "at the limit": ({"compute": [100] * 3 + [110] * 3}, None, False),
+    "beyond the limit": ({"compute": [100] * 3 + [111] * 3}, None, True),
+    "a neighbour who reads": ({"memory": [100] * 7 + [250] * 3, "compute": [100] * 10}, None, False),
+    "no sentinel": ({}, None, False),
+    "no replicate": ({"compute": ()}, None, False),
+    "one replicate": ({"compute": (100,)}, None, False),
+    "two replicates": ({"compute": (100, 200)}, None, False),
+    "three replicates": ({"compute": (100, 120, 121)}, None, False),
+    "middle repetitions, not the best, beside ceilings": ({"compute": [150, 151, 149]}, (100, 101), False),
+    "many replicates, slow only after them": ({"compute": [100] * 4}, (100, 150), False),
+}
 
 
-def test_a_single_replicate_is_no_throttling() -> None:
-    """One that was disturbed, by however much, says nothing of the clock."""
-    assert throttling_complaint({"compute": _DISTURBED_RUN}) is None
-
-
-def test_a_slow_beginning_is_no_throttling() -> None:
-    """A run that got faster has warmed up."""
-    assert throttling_complaint({"compute": [150, 150, 150, 100, 100, 100, 100, 100, 100]}) is None
-
-
-def test_the_limit_itself_passes() -> None:
-    """Ten percent is the most that passes; eleven is too much."""
-    assert throttling_complaint({"compute": [100, 100, 100, 110, 110, 110]}) is None
-    assert throttling_complaint({"compute": [100, 100, 100, 111, 111, 111]}) is not None
-
-
-def test_the_memory_sentinel_does_not_count() -> None:
-    """A neighbour who reads doubles it, with the clock as it was."""
-    assert throttling_complaint({"memory": [100] * 7 + [250] * 3, "compute": [100] * 10}) is None
-
-
-@pytest.mark.parametrize("times", [(), (100,), (100, 200), (100, 120, 121)])
-def test_too_few_replicates_tell_nothing(times: tuple[int, ...]) -> None:
-    """Up to three replicates cannot be told from noise, nor can a run without sentinels."""
-    assert throttling_complaint({"compute": times}) is None
-    assert throttling_complaint({}) is None
+@pytest.mark.parametrize("run", RUNS)
+def test_what_is_throttling_and_what_is_none(run: str) -> None:
+    """A clock that drops for a while is, what hits one replicate or memory alone is not, nor what cannot be told."""
+    sentinels_ns, ends_ns, is_throttled = RUNS[run]
+    assert (throttling_complaint(sentinels_ns, ends_ns) is not None) is is_throttled
 
 
 @pytest.mark.parametrize("n_replicates", [0, 1, 2, 3])
@@ -112,16 +105,6 @@ def test_few_replicates_are_held_between_the_ceilings(n_replicates: int) -> None
         "throttled: the fixed work took 25 % longer after the last replicate than before the first (limit 10 %); "
         "cool the device or lower its clock, and run again"
     )
-
-
-def test_a_ceiling_is_not_held_against_a_sentinel() -> None:
-    """A sentinel is a middle repetition, a ceiling the best: where all sentinels are slower than both, nothing is."""
-    assert throttling_complaint({"compute": [150, 151, 149]}, (100, 101)) is None
-
-
-def test_many_replicates_need_no_ceilings() -> None:
-    """A device that got slow after a group, in another one, was not slow in it."""
-    assert throttling_complaint({"compute": [100] * 4}, (100, 150)) is None
 
 
 def test_what_cannot_be_told_is_known() -> None:

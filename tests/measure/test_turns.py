@@ -37,7 +37,7 @@ def test_the_leader_is_started_first(leader: int, small_plan: LlamaPlan, monkeyp
     def start(plan: TurnsPlan, *_: object, **__: object) -> None:
         raise MeasurementError(f"started {plan.llama.seed}")
 
-    monkeypatch.setattr("perfsuite.measure.turns.start_worker", start)
+    monkeypatch.setattr("perfsuite.measure.worker_lines.start_worker", start)
     with pytest.raises(MeasurementError, match=f"started {leader}"):
         run_in_turns((TurnsPlan(llama=plans[0]), TurnsPlan(llama=plans[1])), n_turns=2, leader=leader)
 

@@ -10,7 +10,7 @@ import pytest
 from perfsuite.measure.vram import drm_vram, nvidia_vram, process_vram
 
 PID = 4242
-MIB = 2**20
+MEBIBYTE = 2**20
 
 AMD = "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t{pdev}\n"
 
@@ -40,7 +40,7 @@ def test_one_client_is_counted_once(tmp_path: Path) -> None:
     """Two descriptors of one client tell the same memory."""
     for number in (5, 6):
         descriptor(tmp_path, number, amd(drm_memory_vram="2048 KiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == 2 * MIB
+    assert drm_vram(PID, proc=tmp_path).n_bytes == 2 * MEBIBYTE
 
 
 def test_clients_and_devices_are_summed(tmp_path: Path) -> None:
@@ -48,19 +48,19 @@ def test_clients_and_devices_are_summed(tmp_path: Path) -> None:
     descriptor(tmp_path, 5, amd(client=1, drm_memory_vram="1 MiB"))
     descriptor(tmp_path, 6, amd(client=2, drm_memory_vram="2 MiB"))
     descriptor(tmp_path, 7, amd(client=1, pdev="0000:04:00.0", drm_memory_vram="4 MiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == 7 * MIB
+    assert drm_vram(PID, proc=tmp_path).n_bytes == 7 * MEBIBYTE
 
 
 def test_resident_goes_before_total(tmp_path: Path) -> None:
     """What is allocated and swapped out holds no memory of the device."""
     descriptor(tmp_path, 5, amd(drm_total_vram0="64 MiB", drm_resident_vram0="3 MiB", drm_memory_vram0="5 MiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == 3 * MIB
+    assert drm_vram(PID, proc=tmp_path).n_bytes == 3 * MEBIBYTE
 
 
 def test_regions_of_one_client_are_summed(tmp_path: Path) -> None:
     """Each tile has its own; system memory and its like do not count, and a bare number is bytes."""
     descriptor(tmp_path, 5, amd(drm_resident_vram0="1 MiB", drm_resident_vram1="4096", drm_resident_gtt="9 MiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == MIB + 4096
+    assert drm_vram(PID, proc=tmp_path).n_bytes == MEBIBYTE + 4096
 
 
 def test_other_descriptors_do_not_matter(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_process_that_is_gone_is_told(tmp_path: Path) -> None:
 def test_nvidia_tells_mib_of_each_gpu(tmp_path: Path) -> None:
     """Lines of the process are summed, those of others left out."""
     program = smi(tmp_path, f"echo '{PID}, 100'; echo '7, 999'; echo '{PID}, 28'")
-    assert nvidia_vram(PID, nvidia_smi=program).n_bytes == 128 * MIB
+    assert nvidia_vram(PID, nvidia_smi=program).n_bytes == 128 * MEBIBYTE
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_nvidia_without_an_answer_has_a_reason(tmp_path: Path, script: str, reas
 def test_nvidia_is_asked_where_the_kernel_tells_nothing(tmp_path: Path) -> None:
     """The kernel's account goes first."""
     program = smi(tmp_path, f"echo '{PID}, 5'")
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 5 * MIB
+    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 5 * MEBIBYTE
     descriptor(tmp_path, 5, amd(drm_memory_vram="2 MiB"))
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 2 * MIB
+    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 2 * MEBIBYTE
 
 
 def test_both_reasons_are_told(tmp_path: Path) -> None:

@@ -60,14 +60,8 @@ class Connecting:
     def connected(self) -> AgentLink:
         """Start an agent there, and let it take the board.
 
-        Raises
-        ------
-        LinkError
-            It cannot be reached.
-        DeviceError
-            The suite is not there, or another version of it.
-        LockedError
-            Somebody else has it.
+        Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
+        it; `LockedError` where somebody else has it.
         """
         process = self.target.start((suite_python(self.home), *_AGENT))
         limits = self.limits
@@ -90,12 +84,8 @@ class Connecting:
     def connected_again(self, error: LinkError) -> AgentLink:
         """Reach the board once more after a link was lost, for as long as the limit lets.
 
-        Raises
-        ------
-        LinkError
-            It did not come back: why the link was lost, and what is so still.
-        DeviceError
-            The suite is not there any more.
+        Raises `LinkError` where it did not come back: why the link was lost, and what is so still; `DeviceError` where
+        the suite is not there any more.
         """
         self.tell(f"{error}; trying to reach it again for {self.limits.reconnect_s:.0f} s")
         since = time.monotonic()

@@ -28,10 +28,7 @@ _LOOK_S = 0.1
 def packed_frame(message: Mapping[str, Any]) -> bytes:
     """Return the bytes of a message.
 
-    Raises
-    ------
-    MeasurementError
-        It is longer than the limit; the link goes on without it.
+    Raises `MeasurementError` where it is longer than the limit; the link goes on without it.
     """
     body: bytes = msgpack.packb(dict(message))
     if len(body) > FRAME_LIMIT_BYTES:
@@ -53,12 +50,8 @@ def write_frame(descriptor: int, frame: bytes, *, is_over: Callable[[], bool], g
 
     *Source*: pipe(7): a write of PIPE_BUF bytes to a pipe that polls as writable does not block on Linux.
 
-    Raises
-    ------
-    StuckError
-        A while after `is_over` came true some of it was still not taken.
-    OSError
-        Nobody reads any more.
+    Raises `StuckError` where a while after `is_over` came true some of it was still not taken; `OSError` where nobody
+    reads any more.
     """
     left, until_s = memoryview(frame), None
     while left:
@@ -100,10 +93,7 @@ class Frames:
     def messages(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         """Yield the messages that are complete with this piece.
 
-        Raises
-        ------
-        LinkError
-            A message is longer than the limit, or is no message.
+        Raises `LinkError` where a message is longer than the limit, or is no message.
         """
         self._held += chunk
         while len(self._held) >= _LENGTH.size:

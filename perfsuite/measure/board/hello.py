@@ -39,13 +39,7 @@ class Hello:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Hello:
-        """Undo `to_plain`.
-
-        Raises
-        ------
-        LinkError
-            It is none, or one of a suite that knows other fields.
-        """
+        """Undo `to_plain`; `LinkError` where it is none, or one of a suite that knows other fields."""
         try:
             conditions: dict[str, Any] = {
                 name: tuple(value) if isinstance(value, list) else value for name, value in plain["conditions"].items()

@@ -76,12 +76,8 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
 
     `tell` is told what is waited for. Where another process of the same run has the lock, what that one has set stays.
 
-    Raises
-    ------
-    LockedError
-        Somebody else has the machine.
-    DeviceError
-        It cannot be locked, or lacks the processors that the conditions name.
+    Raises `LockedError` where somebody else has the machine; `DeviceError` where it cannot be locked, or lacks the
+    processors that the conditions name.
     """
     from perfsuite.device.lock import hold_lock  # only whoever measures needs a lock, and the device's state
     from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner

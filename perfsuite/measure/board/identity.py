@@ -44,15 +44,9 @@ def board_identity(root: Path = Path("/"), home: Path | None = None) -> str:
 
     A board without a number of its own, as a phone is to an app, has a random one that is kept in the suite's folder.
 
-    Parameters
-    ----------
-    home
-        That folder; None is the one of the installation that runs, or else the user's folder of the suite.
+    `home` is that folder; None is the one of the installation that runs, or else the user's folder of the suite.
 
-    Raises
-    ------
-    DeviceError
-        It has no number, none can be kept, and its host name is everybody's.
+    Raises `DeviceError` where it has no number, none can be kept, and its host name is everybody's.
     """
     told = next(_numbers(root), None) or _kept_or_name(home or _suite_home())
     return hashlib.sha256(f"{_SALT}{told}".encode()).hexdigest()[:16]

@@ -44,12 +44,8 @@ class KeptLink:
     def ask(self, kind: str, arguments: Mapping[str, Any], *, limit_s: float) -> Any:
         """Ask the agent; where the link is lost on the way, once more over a new one.
 
-        Raises
-        ------
-        LinkError
-            The link is lost, and did not come back; so it is for all that is asked from then on.
-        PerfsuiteError
-            As the agent raised it, or `Connecting.connected`.
+        Raises `LinkError` where the link is lost, and did not come back; so it is for all that is asked from then on;
+        `PerfsuiteError` as the agent raised it, or `Connecting.connected`.
         """
         try:
             return self.opened().ask(kind, arguments, limit_s=limit_s)
@@ -63,10 +59,7 @@ class KeptLink:
     def end(self, *, limit_s: float) -> Held | None:
         """Let the agent restore the board and end, and return what it said last; None where it said nothing.
 
-        Raises
-        ------
-        PerfsuiteError
-            Something could not be restored, or nobody knows: the link was lost.
+        Raises `PerfsuiteError` where something could not be restored, or nobody knows: the link was lost.
         """
         link, self._link = self._link, None
         if link is None:

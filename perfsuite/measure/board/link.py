@@ -46,14 +46,8 @@ class AgentLink:
     def ask(self, kind: str, arguments: Mapping[str, Any], *, limit_s: float) -> Any:
         """Ask the agent for something, and wait for its answer.
 
-        Raises
-        ------
-        LostLinkError
-            The link is lost, or there is no answer in time: the agent ends itself then.
-        RefusedError
-            The agent does not serve this desk.
-        PerfsuiteError
-            As the agent raised it.
+        Raises `LostLinkError` where the link is lost, or there is no answer in time: the agent ends itself then;
+        `RefusedError` where the agent does not serve this desk; `PerfsuiteError` as the agent raised it.
         """
         self._n_asked += 1
         until = time.monotonic() + limit_s
@@ -73,10 +67,7 @@ class AgentLink:
     def end(self, *, limit_s: float) -> Held | None:
         """Tell the agent to end, and wait until it has restored the board; what it came to, None where it is not known.
 
-        Raises
-        ------
-        PerfsuiteError
-            It could not restore something; or the link was lost, so that nobody knows.
+        Raises `PerfsuiteError` where it could not restore something; or the link was lost, so that nobody knows.
         """
         try:
             until = time.monotonic() + limit_s

@@ -172,13 +172,7 @@ def _named_weights(name: str, cache_dir: Path) -> Weights:
 
 
 def read_digest(path: Path) -> str:
-    """Return the SHA-256 of a file of weights.
-
-    Raises
-    ------
-    MeasurementError
-        It cannot be read.
-    """
+    """Return the SHA-256 of a file of weights; `MeasurementError` where it cannot be read."""
     try:
         return file_digest(path)
     except OSError as error:

@@ -21,10 +21,7 @@ def choose_board(
 
     `tell` is told what is waited for.
 
-    Raises
-    ------
-    DeviceError
-        There is no such way, or no such address.
+    Raises `DeviceError` where there is no such way, or no such address.
     """
     if reach.way == "local":
         return LocalBoard(

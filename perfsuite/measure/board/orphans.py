@@ -27,10 +27,7 @@ def end_orphans(pids: Sequence[int] | None = None) -> tuple[str, ...]:
 
     Another account's are told, and left: it may have a reason. Call it while the device's lock is held.
 
-    Parameters
-    ----------
-    pids
-        The processes to look at; None looks at all.
+    Looks at the processes `pids`, or at all.
     """
     import psutil  # takes as long to import as all the rest
 

@@ -22,7 +22,7 @@ from perfsuite.measure.board.holding import Claim
 
 #: How long an agent may take to restore the device, and how often it is looked at, s.
 END_LIMIT_S = 30.0
-_LOOK_S = 0.1
+_HOLDER_LOOK_S = 0.1
 
 #: Holders that are there, and can be ended.
 _THERE = (Holder.RUNS, Holder.HANGS)
@@ -54,7 +54,7 @@ def _is_let_go(claim: Claim, owner: LockOwner, wait_s: float) -> bool:
     while time.monotonic() < until:
         if _holder(claim) != owner:
             return True
-        time.sleep(_LOOK_S)
+        time.sleep(_HOLDER_LOOK_S)
     return False
 
 

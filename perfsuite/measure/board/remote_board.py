@@ -46,14 +46,8 @@ class RemoteBoard:
     def open(self) -> None:
         """Reach the board, and take it.
 
-        Raises
-        ------
-        LinkError
-            It cannot be reached.
-        DeviceError
-            The suite is not there, or another version of it.
-        LockedError
-            Somebody else has it.
+        Raises `LinkError` where it cannot be reached; `DeviceError` where the suite is not there, or another version of
+        it; `LockedError` where somebody else has it.
         """
         if not self._link.is_open:
             self._link.opened()
@@ -132,15 +126,12 @@ class RemoteBoard:
 
     def kept_folder(self, engine_id: str) -> Path | None:
         """Return where it lies there; None where it is not kept."""
-        return self._understood("kept_folder", _path_or_none, {"engine_id": engine_id})
+        return self._understood("kept_folder", lambda plain: plain and Path(plain), {"engine_id": engine_id})
 
     def close(self) -> None:
         """Let the agent restore the board and end.
 
-        Raises
-        ------
-        PerfsuiteError
-            Something could not be restored, or nobody knows: the link was lost.
+        Raises `PerfsuiteError` where something could not be restored, or nobody knows: the link was lost.
         """
         is_own = self._link.is_open
         try:
@@ -209,10 +200,6 @@ def _joined(said: Iterable[Held]) -> Held:
 def _pair(plain: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     first, second = plain
     return dict(first), dict(second)
-
-
-def _path_or_none(plain: Any) -> Path | None:
-    return None if plain is None else Path(plain)
 
 
 def _placed(plain: Any) -> tuple[str, bool]:

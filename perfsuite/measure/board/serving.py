@@ -22,37 +22,11 @@ def answered(board: LocalBoard, kind: str, arguments: Arguments) -> Any:
     return _ANSWERS[kind](board, arguments)
 
 
-def _facts(board: LocalBoard, _: Arguments) -> dict[str, Any]:
-    return board.facts().to_plain()
-
-
-def _held(board: LocalBoard, _: Arguments) -> dict[str, Any]:
-    return board.held().to_plain()
-
-
-def _covariates(board: LocalBoard, _: Arguments) -> dict[str, Any]:
-    return dict(board.covariates())
-
-
-def _competition(board: LocalBoard, _: Arguments) -> dict[str, Any]:
-    return board.competition().to_plain()
-
-
-def _run(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
-    return board.run(load_plan(arguments["plan"]), extra_environment=arguments["extra_environment"])
-
-
 def _run_in_turns(board: LocalBoard, arguments: Arguments) -> list[dict[str, Any]]:
     first, second = (_turns_plan(text) for text in arguments["plans"])
     own_first, own_second = arguments["own_environments"]
-    payloads = board.run_in_turns(
-        (first, second),
-        n_turns=arguments["n_turns"],
-        leader=arguments["leader"],
-        extra_environment=arguments["extra_environment"],
-        own_environments=(own_first, own_second),
-    )
-    return list(payloads)
+    other = {name: arguments[name] for name in ("n_turns", "leader", "extra_environment")}
+    return list(board.run_in_turns((first, second), own_environments=(own_first, own_second), **other))
 
 
 def _turns_plan(text: str) -> TurnsPlan:
@@ -60,10 +34,6 @@ def _turns_plan(text: str) -> TurnsPlan:
     if not isinstance(plan, TurnsPlan):
         raise MeasurementError(f"turns were asked for with a {type(plan).__name__}")
     return plan
-
-
-def _named_weights(board: LocalBoard, arguments: Arguments) -> str:
-    return str(board.place_named_weights(arguments["name"], arguments["identity"]))
 
 
 def _put_weights(board: LocalBoard, arguments: Arguments) -> dict[str, Any]:
@@ -87,13 +57,13 @@ def _kept_folder(board: LocalBoard, arguments: Arguments) -> str | None:
 
 
 _ANSWERS: dict[str, Callable[[LocalBoard, Arguments], Any]] = {
-    "facts": _facts,
-    "held": _held,
-    "covariates": _covariates,
-    "competition": _competition,
-    "run": _run,
+    "facts": lambda board, _: board.facts().to_plain(),
+    "held": lambda board, _: board.held().to_plain(),
+    "covariates": lambda board, _: dict(board.covariates()),
+    "competition": lambda board, _: board.competition().to_plain(),
+    "run": lambda board, asked: board.run(load_plan(asked["plan"]), extra_environment=asked["extra_environment"]),
     "run_in_turns": _run_in_turns,
-    "named_weights": _named_weights,
+    "named_weights": lambda board, asked: str(board.place_named_weights(asked["name"], asked["identity"])),
     "put_weights": _put_weights,
     "find_engine": _find_engine,
     "keep": _keep,

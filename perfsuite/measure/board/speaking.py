@@ -33,10 +33,7 @@ class Speaker:
     def say_packed(self, frame: bytes) -> None:
         """Write a packed message; once all is over, only a while longer.
 
-        Raises
-        ------
-        OSError
-            Nobody reads, or a part of it was not taken.
+        Raises `OSError` where nobody reads, or a part of it was not taken.
         """
         self.is_busy = True
         try:

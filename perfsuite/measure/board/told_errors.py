@@ -34,13 +34,7 @@ def raised_again(plain: Any) -> PerfsuiteError:
 
 
 def understood(kind: str, read: Callable[[Any], _Read], plain: Any) -> _Read:
-    """Read what a board has answered.
-
-    Raises
-    ------
-    LinkError
-        It is not what was asked for.
-    """
+    """Read what a board has answered; `LinkError` where it is not what was asked for."""
     try:
         return read(plain)
     except (AttributeError, LookupError, TypeError, ValueError) as error:

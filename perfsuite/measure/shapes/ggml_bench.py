@@ -51,23 +51,11 @@ class GgmlBench:
     ) -> None:
         """Open a backend.
 
-        Parameters
-        ----------
-        library
-            The engine library, as `load_engine_library` loads it.
-        n_threads
-            Of the CPU backend; OpenCL has no use for them.
-        backend_library
-            The OpenCL backend in a library of its own; None where the engine was built with it.
-        n_compute_units
-            Of the OpenCL device.
-        fingerprint
-            What else must be equal for two runs to be comparable, such as `OpenClBackend.fingerprint` has it.
+        `n_threads` are those of the CPU backend, `n_compute_units` those of the OpenCL device; `backend_library` is the
+        OpenCL backend, None where the engine was built with it; `fingerprint` is what else must be equal for two runs
+        to be comparable, such as `OpenClBackend.fingerprint`.
 
-        Raises
-        ------
-        EngineError
-            ggml has no such backend, or it takes none of the devices here.
+        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
         """
         self._backend = backend
         self._device = GgmlDevice(library, _REGISTRIES[backend], n_threads=n_threads, backend_library=backend_library)
@@ -94,10 +82,7 @@ class GgmlBench:
     def bound(self, case: ShapeCase, *, seed: int) -> GgmlOperation:
         """Draw a case's inputs and place them; `ShapeError` where there is a problem with it.
 
-        Raises
-        ------
-        EngineError
-            There is no memory for it.
+        Raises `EngineError` where there is no memory for it.
         """
         if problem := self.problem(case):
             raise ShapeError(f"{case.case_id}: {problem}")

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.kernel_inputs import Array
+from perfsuite.measure.native_calls import checked, declare_functions
 from perfsuite.measure.operator_bench import OperatorSpec, ggml_type_name
 from perfsuite.measure.shapes.shape_inputs import product_sizes
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape
 
-_ERROR_BYTES = 2048
+_checked = partial(checked, otherwise="ggml failed without a word")
+
+#: What the functions return and take that need more than the default.
+_FUNCTIONS = (
+    ("ps_operator_device_name", ctypes.c_char_p, (ctypes.c_void_p,)),
+    ("ps_operator_device_close", None, (ctypes.c_void_p,)),
+    ("ps_operator_output_values", ctypes.c_size_t, (ctypes.c_void_p,)),
+    ("ps_operator_close", None, (ctypes.c_void_p,)),
+)
 
 
 class OperatorInput(IntEnum):
@@ -37,12 +46,9 @@ class GgmlDevice:
     ) -> None:
         """Open the backend of a registry, ``CPU`` or ``OpenCL``, of a library of its own where there is one.
 
-        Raises
-        ------
-        EngineError
-            ggml has no such backend, or it takes none of the devices here.
+        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
         """
-        _declare(library)
+        declare_functions(library, *_FUNCTIONS)
         self._library, self._handle = library, ctypes.c_void_p()
         path = str(backend_library).encode() if backend_library else None
         opened = (registry.encode(), path, ctypes.c_int32(n_threads), ctypes.byref(self._handle))
@@ -127,18 +133,3 @@ def operator_spec(shape: OperationShape) -> OperatorSpec:
     b, m, n, k = product_sizes(shape)
     heads = b if shape.operation is Operation.BMM else 0
     return OperatorSpec(op=b"MUL_MAT", type=type, n_inner=k, n_outer=n, n_tokens=m, n_heads=heads, n_kv_heads=heads)
-
-
-def _declare(library: ctypes.CDLL) -> None:
-    """Say what the functions return and take that need more than the default."""
-    pointer = ctypes.c_void_p
-    library.ps_operator_device_name.restype = ctypes.c_char_p
-    library.ps_operator_output_values.restype = ctypes.c_size_t
-    for named in ("device_name", "device_close", "output_values", "close"):
-        getattr(library, f"ps_operator_{named}").argtypes = (pointer,)
-
-
-def _checked(function: Callable[..., int], *arguments: object) -> None:
-    error = ctypes.create_string_buffer(_ERROR_BYTES)
-    if function(*arguments, error, ctypes.c_size_t(_ERROR_BYTES)) != 0:
-        raise EngineError(error.value.decode(errors="replace") or "ggml failed without a word")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import Engine
@@ -36,26 +37,10 @@ def open_meters(
 ) -> Iterator[ShapeMeters]:
     """Yield the meters of a subject; nothing is started before the first call, and nothing is left running.
 
-    Parameters
-    ----------
-    subject
-        Who computes.
-    cache_dir
-        Where compiled libraries are kept.
-    log_dir
-        Where the logs of kernel builds go.
-    n_threads
-        Threads of ggml's operators on the processor.
-    platform
-        A part of the OpenCL platform's name, as `choose_device` takes it.
-    kernels_dir
-        Where the suite's own kernels are read, if not from the package.
-    engine
-        The engine whose operators are measured; that of the environment when left out.
-    seed
-        Draws the inputs, the same ones in each process.
-    limit_s
-        Longest that a process may be silent at one step: to start, to bind, to take a sample.
+    `platform` is a part of the OpenCL platform's name, as `choose_device` takes it; `kernels_dir` has the suite's own
+    kernels, if not the package; `engine` is that of the environment when left out; `seed` draws the inputs, the same
+    ones in each process. No process may be silent for more than `limit_s` at one step: to start, to bind, to take a
+    sample.
     """
     set_up = partial(
         set_up_shapes,
@@ -77,7 +62,8 @@ class ProcessMeters:
 
     def __init__(self, set_up: Callable[[], ShapeSetup], *, limit_s: float) -> None:
         """Start nothing yet."""
-        self._start = _starter(set_up, limit_s)
+        set_up_once = cache(set_up)
+        self._start = lambda: ShapeProcess(set_up_once(), limit_s=limit_s)
         self._resident = ProcessMeter(self._start)
         self._opened = [self._resident]
 
@@ -99,11 +85,6 @@ class ProcessMeters:
         """End all processes, those too whose users have not."""
         for meter in self._opened:
             meter.close()
-
-
-def _starter(set_up: Callable[[], ShapeSetup], limit_s: float) -> Callable[[], ShapeProcess]:
-    set_up_once = cache(set_up)
-    return lambda: ShapeProcess(set_up_once(), limit_s=limit_s)
 
 
 class ProcessMeter:
@@ -160,14 +141,5 @@ class ProcessMeter:
             self._process = self._start()
         return self._process
 
-    def _ask(
-        self,
-        kind: RequestKind,
-        cases: Sequence[ShapeCase],
-        *,
-        n_samples: int = 1,
-        order_seed: int = 0,
-        n_launches: int | None = None,
-    ) -> ShapeAnswer:
-        case_ids = tuple(case.case_id for case in cases)
-        return self._running().ask(kind, case_ids, n_samples=n_samples, order_seed=order_seed, n_launches=n_launches)
+    def _ask(self, kind: RequestKind, cases: Sequence[ShapeCase], **asked: Any) -> ShapeAnswer:
+        return self._running().ask(kind, tuple(case.case_id for case in cases), **asked)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
-from collections import deque
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, ShapeCrashError
-from perfsuite.measure import launch
-from perfsuite.measure.plan import task_of
+from perfsuite.measure.launch import FAILURE_MARK
 from perfsuite.measure.shapes.progress import ProgressMark
 from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAnswer, ShapeRequest
 from perfsuite.measure.shapes.samples import BenchDescription
 from perfsuite.measure.shapes.subject_setup import ShapeSetup
-from perfsuite.measure.worker_lines import WorkerLines
-
-#: Lines that are kept for its last words.
-_KEPT_LINES = 100
-#: Longest to wait for a process to end that has closed its output.
-_END_LIMIT_S = 10.0
+from perfsuite.measure.worker_lines import WaitingWorker
 
 
 class ShapeProcess:
@@ -35,7 +27,6 @@ class ShapeProcess:
         """
         self._limit_s = limit_s
         self._n_requests = 0
-        self._words: deque[str] = deque(maxlen=_KEPT_LINES)
         self._stack = contextlib.ExitStack()
         try:
             self._start(setup)
@@ -47,36 +38,18 @@ class ShapeProcess:
     @property
     def pid(self) -> int:
         """The worker's process id, which is that of its group."""
-        return self._process.pid
+        return self._worker.process.pid
 
-    def ask(
-        self,
-        kind: RequestKind,
-        case_ids: tuple[str, ...],
-        *,
-        n_samples: int = 1,
-        order_seed: int = 0,
-        n_launches: int | None = None,
-    ) -> ShapeAnswer:
-        """Return the answer to a request; whatever is raised, the process has ended then, but for a failure at a case.
+    def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
+        """Return the answer to a request, whose other fields are `asked`.
 
-        Raises
-        ------
-        ShapeCrashError
-            The process died or hung at a case.
-        MeasurementError
-            The process ended for a reason that it knows, or answered something else; or there is a reason why the
-            request has no answer.
+        Whatever is raised, the process has ended then, but for a failure at a case.
+
+        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where the process ended
+        for a reason that it knows, or answered something else; or there is a reason why the request has no answer.
         """
         self._n_requests += 1
-        request = ShapeRequest(
-            number=self._n_requests,
-            kind=kind,
-            case_ids=case_ids,
-            n_samples=n_samples,
-            order_seed=order_seed,
-            n_launches=n_launches,
-        )
+        request = ShapeRequest(number=self._n_requests, kind=kind, case_ids=case_ids, **asked)
         try:
             answer = self._exchange(request)
         except BaseException:
@@ -100,34 +73,30 @@ class ShapeProcess:
         folder = self._stack.enter_context(work_folder())
         self._mark = ProgressMark(folder / "mark")
         self._stack.callback(self._mark.close)
-        self._plan, self._folder = replace(setup.plan, mark_path=str(folder / "mark")), folder
-        self._process = launch.start_worker(self._plan, folder, setup.environment, stdin=subprocess.PIPE)
-        self._stack.callback(launch.kill_worker, self._process)
-        self._lines = WorkerLines(self._process)
+        self._worker = WaitingWorker(replace(setup.plan, mark_path=str(folder / "mark")), folder, setup.environment)
+        self._stack.callback(self._worker.close)
         self._is_open = True
 
     def _ready(self) -> BenchDescription:
+        worker = f"the worker for '{self._worker.task}'"
         try:
             answer = self._next_answer()
         except TimeoutError:
-            raise MeasurementError(
-                f"the worker for '{task_of(self._plan)}' was not ready after {self._limit_s:g} s and was stopped"
-            ) from None
+            raise MeasurementError(f"{worker} was not ready after {self._limit_s:g} s and was stopped") from None
         if answer is None:
-            self._refuse_ended()
+            raise self._worker.early_end("it was asked to")
         if answer.description is None:
-            raise MeasurementError(f"the worker for '{task_of(self._plan)}' did not say what it measures on")
+            raise MeasurementError(f"{worker} did not say what it measures on")
         return answer.description
 
     def _exchange(self, request: ShapeRequest) -> ShapeAnswer:
         try:
-            with contextlib.suppress(BrokenPipeError):  # it has died, which its output says better
-                self._lines.send_line(request.to_line(), time.monotonic() + self._limit_s)
+            self._worker.tell(request.to_line(), self._deadline_s())
             answer = self._next_answer()
         except TimeoutError:
             raise self._crash(request, f"the measuring process hung for {self._limit_s:g} s") from None
         if answer is None:
-            self._refuse_dead(request)
+            raise self._death(request)
         if answer.number != request.number:
             raise MeasurementError(f"shapes: answer {answer.number} came for request {request.number}")
         return answer
@@ -137,32 +106,21 @@ class ShapeProcess:
         while True:
             n_steps, _ = self._mark.read()
             try:
-                line = self._lines.next_line(time.monotonic() + self._limit_s)
+                line = self._worker.answer(ANSWER_MARK, self._deadline_s)
             except TimeoutError:
                 if self._mark.read()[0] == n_steps:
                     raise
                 continue
-            if line is None or line.startswith(ANSWER_MARK):
-                return None if line is None else ShapeAnswer.from_line(line)
-            self._words.append(line)
+            return None if line is None else ShapeAnswer.from_line(line)
 
-    def _refuse_dead(self, request: ShapeRequest) -> NoReturn:
+    def _deadline_s(self) -> float:
+        return time.monotonic() + self._limit_s
+
+    def _death(self, request: ShapeRequest) -> MeasurementError:
         """Tell a process that knew why it ended from one that died at a case."""
-        try:
-            self._refuse_ended()
-        except MeasurementError as error:
-            if any(line.startswith(launch.FAILURE_MARK) for line in self._words):
-                raise
-            raise self._crash(request, str(error)) from None
-
-    def _refuse_ended(self) -> NoReturn:
-        """Raise with the reason that the worker gave, or with its last words."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_LIMIT_S)
-        output = "\n".join(self._words)
-        launch.refuse_killed(self._process, output, task_of(self._plan))
-        launch.read_record(self._plan, self._folder, output)
-        raise MeasurementError(f"the worker for '{task_of(self._plan)}' ended before it was asked to")
+        error = self._worker.early_end("it was asked to")
+        is_known = any(line.startswith(FAILURE_MARK) for line in self._worker.words)
+        return error if is_known else self._crash(request, str(error))
 
     def _crash(self, request: ShapeRequest, how: str) -> ShapeCrashError:
         _, place = self._mark.read()

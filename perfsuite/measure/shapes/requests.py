@@ -107,12 +107,8 @@ def _description(plain: Any) -> BenchDescription | None:
     return BenchDescription(**{**plain, "fingerprint": fingerprint})
 
 
-def _samples_ns(rows: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(each) for each in row) for row in rows)
-
-
 _READERS: dict[str, Callable[[Any], Any]] = {
     "description": _description,
     "deviation": lambda plain: plain and Deviation(**plain),
-    "samples_ns": _samples_ns,
+    "samples_ns": lambda rows: tuple(tuple(int(each) for each in row) for row in rows),
 }

@@ -60,15 +60,6 @@ class ShapeService:
         """Give back all buffers."""
         self._operations.close()
 
-    def _problem(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
-        return {"problem": self._bench.problem(cases[0])}
-
-    def _verify(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
-        return {"deviation": self._bound(cases, 0).verify()}
-
-    def _samples(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
-        return self._sampled(cases, [0] * request.n_samples, request)
-
     def _pairs(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
         """Let two cases take turns, ABBA ABBA ...: a steady drift falls out of every two pairs."""
         order = (0, 1, 1, 0) * ((request.n_samples + 1) // 2)
@@ -106,9 +97,9 @@ class ShapeService:
 _Answer = Callable[[ShapeService, Sequence[ShapeCase], ShapeRequest], dict[str, Any]]
 
 _ANSWERS: dict[RequestKind, _Answer] = {
-    RequestKind.PROBLEM: ShapeService._problem,
-    RequestKind.VERIFY: ShapeService._verify,
-    RequestKind.SAMPLES: ShapeService._samples,
+    RequestKind.PROBLEM: lambda service, cases, _: {"problem": service._bench.problem(cases[0])},
+    RequestKind.VERIFY: lambda service, cases, _: {"deviation": service._bound(cases, 0).verify()},
+    RequestKind.SAMPLES: lambda service, cases, asked: service._sampled(cases, [0] * asked.n_samples, asked),
     RequestKind.PAIRS: ShapeService._pairs,
     RequestKind.ROUND: ShapeService._round,
 }

@@ -36,10 +36,7 @@ def set_up_shapes(
 ) -> ShapeSetup:
     """Find what a subject needs.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no such platform, no engine, or no OpenCL backend for it.
+    Raises `PerfsuiteError` where there is no such platform, no engine, or no OpenCL backend for it.
     """
     plan = ShapesPlan(
         subject=subject.value,

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyopencl as cl
 
 from perfsuite.errors import MeasurementError, OpenClError, ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
+from perfsuite.measure.kernel_programs import first_line, opencl_errors
 from perfsuite.measure.kernel_references import error_norm
-from perfsuite.measure.opencl import KernelBench, first_line
+from perfsuite.measure.opencl import KernelBench
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.placed_launch import PlacedLaunch
 from perfsuite.measure.shapes.samples import BenchDescription, Deviation
@@ -52,18 +52,14 @@ class TiledBench:
     def description(self) -> BenchDescription:
         """The device, its driver and the kernels' sources."""
         device = self._device
-        named = (
-            "platform_name",
-            "platform_version",
-            "device_name",
-            "device_version",
-            "driver_version",
-            "compute_units",
-        )
+        texts = ("platform_name", "platform_version", "device_name", "device_version", "driver_version")
         return BenchDescription(
             device=f"{device.device_name} ({device.platform_name}, driver {device.driver_version})",
             n_compute_units=device.compute_units,
-            fingerprint=(*((name, str(getattr(device, name))) for name in named), ("kernels", self._kernels)),
+            fingerprint=(
+                *((name, str(getattr(device, name))) for name in (*texts, "compute_units")),
+                ("kernels", self._kernels),
+            ),
         )
 
     def problem(self, case: ShapeCase) -> str | None:
@@ -78,7 +74,7 @@ class TiledBench:
         if problem or case.tiling is None:
             raise ShapeError(f"{case.case_id}: {problem}")
         inputs = draw_inputs(case.shape, seed=seed)
-        with _told(case):
+        with opencl_errors(case.case_id):
             placed = self._bench.placed(tiled_launch(inputs, case.tiling), n_outputs=case.shape.n_outputs)
         return TiledOperation(case, inputs, placed)
 
@@ -104,7 +100,7 @@ class TiledOperation:
     def verify(self) -> Deviation:
         """Run once on a poisoned output and compare it with NumPy's."""
         reference = shape_reference(self._inputs)
-        with _told(self._case):
+        with opencl_errors(self._case.case_id):
             self._placed.bind()
             out = self._placed.outputs()
         expected = reference.expected
@@ -113,7 +109,7 @@ class TiledOperation:
 
     def run_ns(self) -> int:
         """Run once and return END - START of its event."""
-        with _told(self._case):
+        with opencl_errors(self._case.case_id):
             self._placed.bind()
             profile = self._placed.run().profile
             taken_ns = int(profile.end - profile.start)
@@ -135,12 +131,3 @@ def _kernel_limits(case: ShapeCase) -> Iterator[str | None]:
 
 def _beyond(what: str, wanted: int, most: int) -> str | None:
     return f"{what}: {wanted}; expected {most} at most" if wanted > most else None
-
-
-@contextmanager
-def _told(case: ShapeCase) -> Iterator[None]:
-    """Say of which case OpenCL refused something."""
-    try:
-        yield
-    except cl.Error as error:
-        raise OpenClError(f"{case.case_id}: {first_line(error)}") from None

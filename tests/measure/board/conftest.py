@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from os import kill
 from pathlib import Path
@@ -117,21 +116,3 @@ def board(home: BoardHome) -> Iterator[RemoteBoard]:
     found = home.board()
     yield found
     found.close()
-
-
-def wait_until(is_so: Callable[[], bool], limit_s: float = 20.0) -> bool:
-    """Wait until something is so; whether it came to be."""
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        if is_so():
-            return True
-        time.sleep(0.02)
-    return is_so()
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process is gone, or dead and not asked for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True

@@ -20,7 +20,8 @@ from perfsuite.measure.board.hello import PREAMBLE, own_versions
 from perfsuite.measure.board.listening import Listener
 from perfsuite.measure.plan import DevicesPlan, dump_plan
 
-from .conftest import FOREVER_S, BoardHome, is_gone, wait_until
+from ..conftest import is_gone, wait_until
+from .conftest import FOREVER_S, BoardHome
 
 
 class Desk:

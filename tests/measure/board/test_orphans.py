@@ -18,7 +18,8 @@ from perfsuite.measure.board.orphans import end_orphans
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, PARENT_NAME, named_parent
 
 from ...board_processes import own_mounts
-from .conftest import FOREVER_S, is_gone, wait_until
+from ..conftest import is_gone, wait_until
+from .conftest import FOREVER_S
 
 _SLEEP = f"import time; time.sleep({FOREVER_S})"
 

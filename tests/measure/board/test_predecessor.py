@@ -19,7 +19,8 @@ from perfsuite.device.process_start import process_start
 from perfsuite.measure.board.holding import Claim
 from perfsuite.measure.board.predecessor import end_predecessor
 
-from .conftest import FOREVER_S, is_gone
+from ..conftest import is_gone
+from .conftest import FOREVER_S
 
 #: Does not heed the first request to end.
 _STUBBORN = (

@@ -26,7 +26,8 @@ from perfsuite.measure.plan import DevicesPlan, IndependentPlan, LlamaPlan, Turn
 from perfsuite.records.file_digest import file_digest
 from perfsuite.workload.weights import materialize, resolve
 
-from .conftest import QUICK, BoardHome, is_gone, wait_until
+from ..conftest import is_gone, wait_until
+from .conftest import QUICK, BoardHome
 
 PLAN = DevicesPlan(platform=None)
 

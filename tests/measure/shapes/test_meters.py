@@ -16,8 +16,8 @@ from perfsuite.measure.shapes.samples import PairSamples
 from perfsuite.measure.shapes.subject_setup import ShapeSetup
 from perfsuite.workload.shapes.shape_case import Subject
 
+from ..conftest import is_gone, wait_until
 from .fake_bench import BASE_NS, KILLED, REFUSED, gemv
-from .processes import has_ended, is_running
 
 pytestmark = pytest.mark.usefixtures("fake_worker")
 
@@ -62,8 +62,8 @@ def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
         with meters.fresh() as meter:
             meter.verify(gemv(1))
             pids.append(pid_of(meter))
-            assert is_running(pids[-1])
-        assert has_ended(pids[-1])
+            assert not is_gone(pids[-1])
+        assert wait_until(lambda: is_gone(pids[-1]))
     assert len({*pids, os.getpid()}) == 4
     assert pid_of(meters.resident()) == pids[0]
 
@@ -91,7 +91,7 @@ def test_nothing_is_left_after_an_exception(setup: ShapeSetup) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert len(pids) == 2
-    assert all(has_ended(pid) for pid in pids)
+    assert wait_until(lambda: all(map(is_gone, pids)))
 
 
 def test_a_closed_meter_starts_nothing(setup: ShapeSetup) -> None:

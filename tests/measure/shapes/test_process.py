@@ -18,9 +18,8 @@ from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAns
 from perfsuite.measure.shapes.samples import BenchDescription
 from perfsuite.measure.shapes.subject_setup import ShapeSetup
 
-from ..conftest import Child
+from ..conftest import Child, is_gone, wait_until
 from .fake_bench import BASE_NS, BROKEN, CHATTY, HANGING, KILLED, LEAVING, gemv
-from .processes import has_ended, is_running
 
 LIMIT_S = 60.0
 
@@ -43,8 +42,8 @@ def test_a_process_answers_request_after_request(setup: ShapeSetup) -> None:
         for n in (1, CHATTY, 2):
             answer = process.ask(RequestKind.SAMPLES, (gemv(n).case_id,), n_samples=2)
             assert answer.samples_ns == ((BASE_NS + n,) * 2,)
-        assert is_running(pid)
-    assert has_ended(pid)
+        assert not is_gone(pid)
+    assert wait_until(lambda: is_gone(pid))
     assert not process.is_open
 
 
@@ -76,7 +75,7 @@ def test_a_process_that_hangs_is_stopped(setup: ShapeSetup) -> None:
         process._limit_s = 0.5  # the start may take longer
         with pytest.raises(ShapeCrashError, match=rf"^{gemv(HANGING).case_id}: the measuring process hung for 0\.5 s"):
             process.ask(RequestKind.PAIRS, (gemv(1).case_id, gemv(HANGING).case_id))
-        assert has_ended(process.pid)
+        assert wait_until(lambda: is_gone(process.pid))
 
 
 def test_the_limit_is_one_of_a_step_and_not_of_an_answer(child: Child, setup: ShapeSetup) -> None:
@@ -143,10 +142,10 @@ def test_nothing_is_left_of_a_process(child: Child, setup: ShapeSetup, tmp_path:
     with started(setup) as process:
         folder = Path((tmp_path / "plan").read_text().strip()).parent
         pid = int((tmp_path / "pid").read_text())
-        assert is_running(pid)
+        assert not is_gone(pid)
         assert folder.exists()
         os.kill(process.pid, signal.SIGSTOP)
-    assert has_ended(pid)
+    assert wait_until(lambda: is_gone(pid))
     assert not folder.exists()
 
 
@@ -158,10 +157,10 @@ def test_an_interrupt_ends_the_process(setup: ShapeSetup, monkeypatch: pytest.Mo
         def interrupt(deadline_s: float) -> str:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(process._lines, "next_line", interrupt)
+        monkeypatch.setattr(process._worker._lines, "next_line", interrupt)
         with pytest.raises(KeyboardInterrupt):
             process.ask(RequestKind.VERIFY, (gemv(1).case_id,))
-        assert has_ended(process.pid)
+        assert wait_until(lambda: is_gone(process.pid))
 
 
 def test_the_words_of_a_crash_are_the_last_ones(child: Child, setup: ShapeSetup) -> None:

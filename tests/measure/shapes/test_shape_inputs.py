@@ -28,7 +28,6 @@ def _shape(text: str) -> OperationShape:
 def test_sizes(text: str, activations: tuple[int, ...], rows: tuple[int, ...], type: str) -> None:
     """Activations are F32; stored rows take the bytes that the shape counts, and hold a row's values each."""
     inputs = draw_inputs(_shape(f"{text}/{type}"), seed=3)
-
     assert inputs.activations.shape == activations
     assert inputs.activations.dtype == np.float32
     assert sum(each.nbytes for each in inputs.stored) == inputs.shape.stored_bytes
@@ -40,7 +39,6 @@ def test_values_are_about_one(type: str) -> None:
     """Stored values are finite, of either sign, and of a size that softmax does not make a single one of."""
     (stored,) = draw_inputs(_shape(f"gemv/n64-k1024/{type}"), seed=3).stored
     values = dequantize(stored, type)
-
     assert np.isfinite(values).all()
     assert 0.2 < values.std() < 2
     assert 0.2 < (values > 0).mean() < 0.8
@@ -52,7 +50,6 @@ def test_drawn_by_seed_and_shape() -> None:
         draw_inputs(_shape(f"attention/heads2-kvheads1-head8-context{context}/f16"), seed=seed)
         for seed, context in ((1, 4), (1, 4), (2, 4), (1, 5))
     )
-
     assert (inputs.activations == again.activations).all()
     assert (inputs.stored[0] == again.stored[0]).all()
     assert not (inputs.activations == reseeded.activations).any()

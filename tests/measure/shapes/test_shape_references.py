@@ -46,7 +46,6 @@ def _attention_by_loops(inputs: ShapeInputs) -> Array:
 def test_product(text: str, type: str) -> None:
     """A product is the sum over k of A[b, m, k] B[b, n, k], of the values that are stored."""
     inputs = _inputs(f"{text}/{type}")
-
     assert shape_reference(inputs).expected == pytest.approx(_product_by_loops(inputs), rel=1e-9, abs=1e-12)
 
 
@@ -55,7 +54,6 @@ def test_product(text: str, type: str) -> None:
 def test_attention(sizes: str, type: str) -> None:
     """Query heads that follow each other share a head of the cache; each mixes values by the softmax of its scores."""
     inputs = _inputs(f"attention/{sizes}/{type}")
-
     assert shape_reference(inputs).expected == pytest.approx(_attention_by_loops(inputs), rel=1e-9, abs=1e-12)
 
 
@@ -79,7 +77,6 @@ def test_a_missing_term_is_not_tolerated(k: int) -> None:
     terms = inputs.stored[0].astype(np.float64) * inputs.activations[0]
     short = terms[:, :-1].sum(axis=1).reshape(1, 1, -1)
     halved = np.add.accumulate(terms, axis=1, dtype=np.float16)[:, -1].reshape(1, 1, -1)
-
     assert error_norm(short, reference.expected) > reference.f32_tolerance
     assert error_norm(halved, reference.expected) > reference.f32_tolerance
 
@@ -89,7 +86,6 @@ def test_tolerance_of_terms_that_do_not_cancel() -> None:
     text = "gemv/n4-k64/f32"
     drawn = _inputs(text)
     positive = ShapeInputs(shape=drawn.shape, activations=np.abs(drawn.activations), stored=(np.abs(drawn.stored[0]),))
-
     assert shape_reference(positive).f32_tolerance == pytest.approx(4 * 8 * F32_ROUNDOFF)
     assert shape_reference(drawn).f32_tolerance > 2 * sum_error_ratio(64)
 
@@ -117,5 +113,4 @@ def test_nothing_but_zeros() -> None:
     reference = shape_reference(
         ShapeInputs(shape=drawn.shape, activations=drawn.activations, stored=(np.zeros_like(drawn.stored[0]),))
     )
-
     assert error_norm(np.zeros((1, 1, 4)), reference.expected) <= reference.f32_tolerance

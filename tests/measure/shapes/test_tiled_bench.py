@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +15,6 @@ import pytest
 
 from perfsuite.errors import MeasurementError, ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
-from perfsuite.measure.opencl_platform import OpenClDevice, opencl_environment
 from perfsuite.measure.shapes import tiled_bench
 from perfsuite.measure.shapes.samples import Deviation
 from perfsuite.measure.shapes.tiled_bench import TiledBench, TiledOperation
@@ -26,6 +23,9 @@ from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+
+from ...synthetic_opencl_backend import opencl_device
+from ..opencl_children import child_answer, visible_opencl
 
 CHILD = """
 import json, sys
@@ -86,20 +86,7 @@ MIXED = [((8, 8), "f16"), ((64, 8), "q8_0")]
 
 def _run(environment: Mapping[str, str], case_ids: Sequence[str], **changed: Any) -> dict[str, Any]:
     wanted = {"case_ids": case_ids, "kernels_dir": str(KERNELS_DIR), **changed}
-    return _child(environment, CHILD, json.dumps(wanted))
-
-
-def _child(environment: Mapping[str, str], script: str, *arguments: str) -> dict[str, Any]:
-    child = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr
-    answer: dict[str, Any] = json.loads(child.stdout.splitlines()[-1])
+    answer: dict[str, Any] = child_answer(environment, CHILD, json.dumps(wanted))
     return answer
 
 
@@ -112,8 +99,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, log_dir: str) -> Mapping[str, str]:
     """The environment of processes that see OpenCL."""
-    inherited = os.environ.get("OCL_ICD_VENDORS")
-    environment = opencl_environment(tmp_path_factory.mktemp("cache"), inherited=inherited)
+    environment = visible_opencl(tmp_path_factory.mktemp("cache"))
     answer = _run(environment, [], log_dir=log_dir)
     if "error" in answer:
         pytest.skip(answer["error"])
@@ -163,15 +149,13 @@ def _case_ids(operation: Operation, tile: int, vector: int, type: str) -> list[s
 def test_every_shape_is_right(deviations: Deviations, tiling: tuple[int, int], type: str) -> None:
     """Each operation is right at 1, beside a tile and beyond several, for each type, tile and vector."""
     case_ids = [case_id for operation in Operation for case_id in _case_ids(operation, *tiling, type)]
-
     wrong = {case_id: each for case_id, each in deviations(case_ids).items() if not each.is_correct}
-
     assert wrong == {}
 
 
 def test_stored_values_are_exact(environment: Mapping[str, str], log_dir: str) -> None:
     """Each stored type is dequantised bit by bit as gguf does: weights times the unit matrix are the weights."""
-    assert _child(environment, UNIT_CHILD, log_dir, *STORED_TYPES) == dict.fromkeys(STORED_TYPES, 0)
+    assert child_answer(environment, UNIT_CHILD, log_dir, *STORED_TYPES) == dict.fromkeys(STORED_TYPES, 0)
 
 
 def test_more_than_a_step_of_everything(deviations: Deviations) -> None:
@@ -183,7 +167,6 @@ def test_more_than_a_step_of_everything(deviations: Deviations) -> None:
         "shape/tiled/attention/heads14-kvheads2-head80-context331/f16/tile32-vector4",
         "shape/tiled/attention/heads2-kvheads1-head1024-context67/f16/tile32-vector4",
     ]
-
     assert all(each.is_correct for each in deviations(case_ids).values())
 
 
@@ -210,9 +193,7 @@ GUARD = "if (this_n < n) row[this_n] = values[j];"
 def test_stray_and_forgotten_values(deviations: Deviations, tmp_path: Path, changed: str) -> None:
     """A kernel that stores beyond an edge, or leaves a value out, is off by infinity, though it ran before."""
     kernels = _changed(tmp_path, "tiled.cl", GUARD, changed)
-
     (deviation,) = deviations(["shape/tiled/gemv/n13-k5/f32/tile8-vector8"], kernels).values()
-
     assert deviation.error_norm == math.inf
     assert not deviation.is_correct
 
@@ -237,9 +218,7 @@ def test_a_wrong_kernel_is_reported(
 ) -> None:
     """A product that lacks one of 1025 terms, and a softmax that is summed up wrongly, are beyond the tolerance."""
     kernels = _changed(tmp_path, source, old, new)
-
     (deviation,) = deviations([f"shape/tiled/{shape}/f32/tile8-vector8"], kernels).values()
-
     assert deviation.tolerance < deviation.error_norm < math.inf
 
 
@@ -247,9 +226,7 @@ def test_planted_wrong_n(deviations: Deviations, tmp_path: Path) -> None:
     """The planted wrong output is seen at n % 32 = 31, and nothing else is wrong."""
     sizes = (1, 30, 31, 32, 33, 63, 64, 95)
     case_ids = [f"shape/tiled/bmm/b2-m1-n{n}-k64/f16/tile16-vector4" for n in sizes]
-
     found = deviations(case_ids, plant(tmp_path, Fault.WRONG_N))
-
     assert [each.is_correct for each in found.values()] == [n % 32 != 31 for n in sizes]
     assert all(math.isfinite(each.error_norm) for each in found.values())
 
@@ -261,23 +238,10 @@ def test_planted_slow_k_is_right(deviations: Deviations, tmp_path: Path) -> None
         for shape in ("gemm/m17-n33", "bmm/b1-m1-n1", "gemv/n31")
         for k in (1, 2, 32, 33, 129)
     ]
-
     assert all(each.is_correct for each in deviations(case_ids, plant(tmp_path, Fault.SLOW_K)).values())
 
 
-DEVICE = OpenClDevice(
-    platform_index=0,
-    device_index=0,
-    platform_name="Made-up OpenCL",
-    platform_version="OpenCL 3.0",
-    device_name="Made-up GPU",
-    device_version="OpenCL 3.0",
-    driver_version="1.2",
-    type="gpu",
-    compute_units=4,
-    global_memory_bytes=1 << 20,
-    local_memory_bytes=1 << 14,
-)
+DEVICE = replace(opencl_device("gpu"), platform_name="Made-up OpenCL", device_name="Made-up GPU", compute_units=4)
 
 
 def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
@@ -312,9 +276,7 @@ def _case(shape: str, tile: int = 64, vector: int = 1) -> ShapeCase:
 def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[str, Any], words: str) -> None:
     """A case beyond a limit of the kernels or the device is told with the limit, and is not bound."""
     bench = _bench(monkeypatch, **limits)
-
     problem = bench.problem(_case(shape))
-
     assert problem is not None
     assert problem.endswith(words)
     with pytest.raises(ShapeError, match=words):
@@ -331,21 +293,18 @@ def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
         "attention/heads2-kvheads1-head2-context2/f32",
     )
     cuts = [(tile, vector) for tile in (8, 16, 32, 64) for vector in (1, 2, 4, 8, 16) if vector <= tile]
-
     assert {bench.problem(_case(shape, *cut)) for shape in shapes for cut in cuts} == {None}
 
 
 def test_problem_of_another_subject(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiled kernels do not stand in for ggml's."""
     case = ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id("gemv/n1-k1/f32"))
-
     assert _bench(monkeypatch).problem(case) == "subject ggml-cpu; expected tiled"
 
 
 def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
     """The description names device, driver and compute units."""
     description = _bench(monkeypatch).description
-
     assert description.device == "Made-up GPU (Made-up OpenCL, driver 1.2)"
     assert description.n_compute_units == 4
     assert dict(description.fingerprint) == {
@@ -368,6 +327,5 @@ def test_a_clock_that_stands_still(end: int) -> None:
     case = ShapeCase(
         subject=Subject.TILED, shape=OperationShape.from_id("gemv/n1-k1/f32"), tiling=Tiling(tile=8, vector=1)
     )
-
     with pytest.raises(MeasurementError, match=r"gemv/n1-k1/f32/tile8-vector1: END - START is -?\d ns"):
         TiledOperation(case, inputs, placed).run_ns()

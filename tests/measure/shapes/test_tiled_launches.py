@@ -56,7 +56,6 @@ def test_whole_tiles(text: str, groups: tuple[int, ...], vector: int) -> None:
     """A launch has a work-group for each tile of n, and of m for GEMM, else for each row; attention one a head."""
     shape, tiling = _shape(text), Tiling(tile=64, vector=vector)
     sizes = zip(global_size(shape, tiling), local_size(shape, tiling), strict=True)
-
     assert tuple(items / group for items, group in sizes) == groups
 
 
@@ -74,7 +73,6 @@ def test_work_groups_fit_small_devices(text: str) -> None:
 def test_buffers_hold_the_inputs(text: str) -> None:
     """The bytes that are told beforehand are those of the arrays that are drawn, and of the output."""
     launch = tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0])
-
     assert tuple(array.nbytes for array in launch.inputs) == buffer_bytes(_shape(text))[:-1]
     assert buffer_bytes(_shape(text))[-1] == 4 * _shape(text).n_outputs
 
@@ -83,7 +81,6 @@ def test_sizes_are_arguments() -> None:
     """Two shapes of an operation and type, and GEMV as a BMM of one, have the same program and other arguments."""
     texts = ("bmm/b3-m2-n65-k64/f16", "bmm/b1-m1-n1-k1/f16", "gemv/n65-k64/f16")
     launches = [tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0]) for text in texts]
-
     assert len({(each.source, each.preludes, each.entry, each.defines) for each in launches}) == 1
     assert [tuple(map(int, each.scalars)) for each in launches] == [(2, 65, 64), (1, 1, 1), (1, 65, 64)]
     assert all(isinstance(scalar, np.int32) for each in launches for scalar in each.scalars)
@@ -92,7 +89,6 @@ def test_sizes_are_arguments() -> None:
 def test_arguments_of_attention() -> None:
     """Attention is told its four sizes, and to scale by 1 / sqrt(head)."""
     launch = tiled_launch(draw_inputs(_shape(SHAPES[-1]), seed=1), TILINGS[0])
-
     assert launch.scalars == (6, 2, 64, 65, np.float32(0.125))
     assert isinstance(launch.scalars[-1], np.float32)
 
