@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_actions(actions: Commands) -> None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer, add_device, add_model, add_scenario, effort_group, subject_group
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _DEFAULT_RUNS = 20
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices_options import add_device_argument, chosen_profile
 from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
 from perfsuite.errors import DeviceError, LockedError
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.lock.state import LockState
     from perfsuite.device.profile import Profile
     from perfsuite.device.reach import Reach
@@ -68,11 +68,9 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
 def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
     from perfsuite.device.target.opening import open_target  # only where a device is asked
 
-    target, python = open_target(reach), suite_python(reach.home)
-    try:
+    python = suite_python(reach.home)
+    with closing(open_target(reach)) as target:
         completed = target.run([python, *_COMMAND, *words])
-    finally:
-        target.close()
     if completed.status in NO_PROGRAM:
         told = f"{name}: the suite is not on the device ({reach.text}: no {python})"
         raise DeviceError(f"{told}; run 'perfsuite devices setup {name}'")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from statistics import median
 from typing import Any, TypeAlias
 
+from perfsuite.cli.answer import Answer, give
 from perfsuite.cli.history_commits import CommitsBetween, commits_between
 from perfsuite.cli.history_tables import commit_text, place_text
 from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
@@ -71,12 +71,8 @@ def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, e
     """Print where cases changed, by device and time, with the commits in between."""
     advice = _advice_by_case(points)
     between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
-    if options.json:
-        print(json.dumps([_plain_advice(each, between) for each in advice], indent=1))
-    elif not points:
-        print(terminal_text(empty))
-    else:
-        _tell(advice, between, names_boards=has_boards(points))
+    lines = _lines(advice, between, names_boards=has_boards(points)) if points else iter([terminal_text(empty)])
+    give(Answer(parts=lambda: lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)
 
 
 def _advice_by_case(points: Sequence[TrendPoint]) -> list[tuple[str, str, ChangeAdvice]]:
@@ -93,31 +89,31 @@ def _weights(device: str) -> Mapping[str, float]:
         return {}
 
 
-def _tell(advice: Sequence[tuple[str, str, ChangeAdvice]], between: Between, *, names_boards: bool) -> None:
+def _lines(advice: Sequence[tuple[str, str, ChangeAdvice]], between: Between, *, names_boards: bool) -> Iterator[str]:
     for change, case_ids in _machine_changes(advice):
         seam_text = _seam_text(change.before, change.after, names_board=names_boards)
-        print(f"{seam_text}, {format_count(len(case_ids), 'case')}")
-        print(f"  {terminal_text(change.text)}\n")
+        yield f"{seam_text}, {format_count(len(case_ids), 'case')}"
+        yield f"  {terminal_text(change.text)}\n"
     seams = _seams(advice)
     for seam in seams:
         n_cases = sum(device == seam.after.device for _, device, _ in advice)
-        print(_seam_text(seam.before, seam.after, names_board=names_boards))
-        _tell_seam(seam, n_cases, between(seam.before.commit, seam.after.commit))
+        yield _seam_text(seam.before, seam.after, names_board=names_boards)
+        yield from _seam_lines(seam, n_cases, between(seam.before.commit, seam.after.commit))
     if not seams:
-        print(_nothing_text(advice))
-    print(_ADVICE)
+        yield _nothing_text(advice)
+    yield _ADVICE
 
 
-def _tell_seam(seam: Seam, n_cases: int, commits: CommitsBetween) -> None:
+def _seam_lines(seam: Seam, n_cases: int, commits: CommitsBetween) -> Iterator[str]:
     for change in seam.changes[:_MOST_CASES]:
-        print(f"  {terminal_text(change.after.case_id)}\n    {change.text}")
+        yield f"  {terminal_text(change.after.case_id)}\n    {change.text}"
     if len(seam.changes) > _MOST_CASES:
-        print(f"  and {format_count(len(seam.changes) - _MOST_CASES, 'case')} more")
+        yield f"  and {format_count(len(seam.changes) - _MOST_CASES, 'case')} more"
     if len(seam.changes) >= max(_LEAST_UNIFORM, _UNIFORM_SHARE * n_cases):
-        print(f"  {len(seam.changes)} of {n_cases} cases changed here: look at the machine and the build first")
-    for line in (*commits.lines, *commits.remarks):
-        print(f"  commit {terminal_text(line)}" if line in commits.lines else f"  commits: {terminal_text(line)}")
-    print()
+        yield f"  {len(seam.changes)} of {n_cases} cases changed here: look at the machine and the build first"
+    yield from (f"  commit {terminal_text(line)}" for line in commits.lines)
+    yield from (f"  commits: {terminal_text(line)}" for line in commits.remarks)
+    yield ""
 
 
 def _nothing_text(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> str:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
+    from perfsuite.cli.command_help import Commands
 
 
 class Purpose(str, Enum):

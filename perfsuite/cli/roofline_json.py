@@ -15,9 +15,14 @@ from perfsuite.verdict.roofline.checks import all_checks
 from perfsuite.verdict.roofline.paper_findings import paper_findings
 
 
-def roofline_plain(run: RooflineRun, benched: Sequence[Point] = ()) -> dict[str, Any]:
-    """Return the run with every derived value; points of llama-bench follow those that were measured here."""
-    return {
+def roofline_plain(
+    run: RooflineRun, benched: Sequence[Point] = (), *, earlier: RooflineRun | None = None
+) -> dict[str, Any]:
+    """Return the run with every derived value; points of llama-bench follow those that were measured here.
+
+    Beside an earlier run, the points that both have follow, with their ratio and what they may differ by.
+    """
+    plain = {
         "suite_version": run.suite_version,
         "recorded_at": run.recorded_at,
         "device": run.device,
@@ -31,11 +36,9 @@ def roofline_plain(run: RooflineRun, benched: Sequence[Point] = ()) -> dict[str,
         "checks": [asdict(each) for each in all_checks(run)],
         "findings": [asdict(each) for each in paper_findings(run)],
     }
-
-
-def agreement_plain(earlier: RooflineRun, run: RooflineRun) -> list[dict[str, Any]]:
-    """Return the points that an earlier run has as well, with their ratio and what they may differ by."""
-    return [{**asdict(each), "is_within": each.is_within} for each in agreements(earlier, run)]
+    if earlier is not None:
+        plain["again"] = [{**asdict(each), "is_within": each.is_within} for each in agreements(earlier, run)]
+    return plain
 
 
 def _ceiling(ceiling: Ceiling) -> dict[str, Any]:

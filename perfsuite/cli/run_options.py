@@ -6,6 +6,7 @@ import argparse
 from typing import TypeAlias
 
 from perfsuite.cli.command_help import add_quiet
+from perfsuite.errors import PerfsuiteError
 from perfsuite.workload.scenario import scenario_names
 
 #: What a parser and a group of options have in common.
@@ -37,28 +38,28 @@ def add_device(options: Options) -> None:
 
 def add_model(options: Options, *, default: str | None = DEFAULT_MODEL) -> None:
     """Add ``--model``."""
-    told = "" if default is None else f" (default {default})"
-    options.add_argument(
-        "--model",
-        default=default,
-        metavar="PATH|NAME",
-        help=f"a GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue{told}",
-    )
+    text = "a GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue"
+    text += "" if default is None else f" (default {default})"
+    options.add_argument("--model", default=default, metavar="PATH|NAME", help=text)
 
 
 def add_scenario(options: Options, *, default: str) -> None:
     """Add ``--scenario``."""
-    options.add_argument(
-        "--scenario",
-        default=default,
-        metavar="NAME",
-        help=f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens (default {default})",
-    )
+    text = f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens (default {default})"
+    options.add_argument("--scenario", default=default, metavar="NAME", help=text)
 
 
 def add_threads(options: Options) -> None:
     """Add ``--threads``."""
     options.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
+
+
+def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> None:
+    """Refuse numbers that were given and measure nothing."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise PerfsuiteError(f"--{name}={value}: expected {least} or more")
 
 
 def add_backend(options: Options) -> None:
@@ -72,6 +73,11 @@ def add_backend(options: Options) -> None:
 def add_platform(options: Options) -> None:
     """Add ``--opencl-platform``."""
     options.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+
+
+def add_flash_attn(options: Options) -> None:
+    """Add ``--flash-attn``."""
+    options.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
 
 
 def add_answer(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> argparse._ArgumentGroup:

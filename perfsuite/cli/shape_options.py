@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.run_options import add_device, add_platform
 from perfsuite.cli.sweep_sizes import SizeRange, size_option, size_range
 from perfsuite.device.profile import find_local_profile
@@ -167,7 +166,7 @@ def opened_meters(options: argparse.Namespace, subject: Subject) -> Iterator[Sha
     from perfsuite.measure.shapes.meters import open_meters  # what measures is slow to import
 
     platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     with (
         work_folder() as log_dir,
         open_meters(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.ending import fail_in_the_end
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.end_requests import requests_unheard
 from perfsuite.device.held_signals import signals_held_off
 from perfsuite.errors import DeviceError, PerfsuiteError
@@ -78,13 +79,11 @@ def taken_device(
         It cannot be reached.
     """
     with signals_held_off():  # as `perfsuite.cli.main` does
-        import platformdirs  # only whoever measures needs what is imported here
-
-        from perfsuite.cli.progress import remarks
+        from perfsuite.cli.progress import remarks  # only whoever measures needs what is imported here
         from perfsuite.measure.board.claiming import desk_claim
         from perfsuite.measure.board.opening import choose_board
 
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     _refuse_mistakes(options, cache_dir)
     tell, tell_aloud = remarks(command, options).remark, remarks(command, _ALOUD).remark
     reach = reach or profile.reach

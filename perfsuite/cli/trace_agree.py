@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables, plain_agreement
+from perfsuite.cli.agreement_tables import agreement_answer
+from perfsuite.cli.answer import give
 from perfsuite.cli.command_help import word_parser
-from perfsuite.cli.commands import show
 from perfsuite.cli.progress import remarks
-from perfsuite.cli.run_options import add_answer, add_device, add_model, add_scenario, add_threads, subject_group
+from perfsuite.cli.run_options import (
+    add_answer,
+    add_device,
+    add_model,
+    add_scenario,
+    add_threads,
+    check_least,
+    subject_group,
+)
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_run import ebpf_of, own_plan
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import PerfsuiteError
 from perfsuite.verdict.recorder_agreement import RecorderAgreement, recorder_agreement
 from perfsuite.verdict.recorder_traces import traced_by_both
 
@@ -30,17 +36,10 @@ def run(arguments: Sequence[str]) -> int:
         eBPF cannot be used here, or the model cannot be run.
     """
     options = _parser().parse_args(arguments)
-    if options.threads is not None and options.threads < 1:
-        raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
+    check_least(options, "threads")
     with taken_device(find_local_profile(options.device), "trace", options):
         found = _agreement(options)
-    if options.json:
-        print(json.dumps(plain_agreement(found), indent=1))
-    else:
-        for line in agreement_lines(found):
-            print(line)
-        for table in agreement_tables(found):
-            show(table)
+    give(agreement_answer(found), options)
     return 0 if found.is_same else 1
 
 

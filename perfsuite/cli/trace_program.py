@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_told import recording_folder, tell
@@ -136,7 +135,7 @@ def follow_request(options: argparse.Namespace) -> FollowRequest:
     return FollowRequest(
         levels=parse_levels(options.trace or DEFAULT_LEVELS, "--trace"),
         engine=environment_engine(),
-        cache_dir=Path(platformdirs.user_cache_dir("perfsuite")),
+        cache_dir=user_cache(),
         buffer=options.buffer or "ring",
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),

@@ -9,18 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import platformdirs
-
+from perfsuite.cli.opencl_run import engine_run, opencl_backend
 from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_told import recording_folder, tell
 from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.ebpf_helper import find_helper
-from perfsuite.measure.launch import environment_engine
-from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.memory_limit import drop_file_pages, limited_memory, memory_limit_obstacle
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
@@ -28,8 +23,6 @@ from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
 from perfsuite.units import format_count
 from perfsuite.verdict.recorder_traces import Observe, traced_by_ebpf, traced_by_engine
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
 
 
 def trace_run(options: argparse.Namespace) -> int:
@@ -49,7 +42,7 @@ def trace_run(options: argparse.Namespace) -> int:
 
 def _traced(options: argparse.Namespace, folder: Path) -> int:
     recorder = options.recorder or ("ebpf" if options.trace else "preload")
-    opencl = _opencl(options) if recorder == "opencl" else None
+    opencl = opencl_backend(options) if recorder == "opencl" else None
     plan = own_plan(options, opencl)
     ebpf = ebpf_of(options, plan) if recorder == "ebpf" else None
     told = remarks("trace", options)
@@ -122,19 +115,7 @@ def own_plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -
     PerfsuiteError
         There is no such device, model or scenario.
     """
-    find_local_profile(options.device)
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
-    flash_attn = opencl is None or not opencl.device.is_cpu
-    plan = llama_plan(
-        llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn),
-        environment_engine(),
-        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-        cache_dir=cache_dir,
-        n_threads=options.threads or default_threads(),
-        opencl=opencl,
-    )
-    return replace(plan, recorder="none")
+    return replace(engine_run(options, opencl).plan, recorder="none")
 
 
 def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
@@ -153,10 +134,3 @@ def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),
     )
-
-
-def _opencl(options: argparse.Namespace) -> OpenClBackend:
-    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
-
-    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
-    return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))

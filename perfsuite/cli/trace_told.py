@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
+from perfsuite.cli.answer import Answer, give
 from perfsuite.records.engine_trace import EngineTrace
-from perfsuite.report.trace_summary import TraceSummary, summarize_trace, summary_lines
+from perfsuite.report.trace_summary import summarize_trace, summary_lines
 from perfsuite.trace.recording import new_folder
 
 #: Raised whenever a key of the JSON changes its meaning.
@@ -42,14 +41,9 @@ def recording_folder(named: str | None) -> Iterator[Path]:
 def tell(options: argparse.Namespace, trace: EngineTrace, folder: Path) -> None:
     """Say what a recording holds and how to look at it."""
     summary = summarize_trace(trace)
-    if options.json:
-        print(json.dumps(_plain(summary, folder), indent=1))
-        return
-    for line in summary_lines(summary):
-        print(line)
-    if not options.quiet:
-        print(f"look at it: perfsuite trace view statistics {shlex.quote(str(folder))} (or graph, or timeline)")
-
-
-def _plain(summary: TraceSummary, folder: Path) -> dict[str, Any]:
-    return {"schema": _SCHEMA, "folder": str(folder), **summary.to_plain()}
+    hint = f"look at it: perfsuite trace view statistics {shlex.quote(str(folder))} (or graph, or timeline)"
+    answer = Answer(
+        parts=lambda: [*summary_lines(summary), *([] if options.quiet else [hint])],
+        plain=lambda: {"schema": _SCHEMA, "folder": str(folder), **summary.to_plain()},
+    )
+    give(answer, options)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.cli.answer import Answer, give
 
 Streams = pytest.CaptureFixture[str]
 Refused = Callable[[list[str]], str]
@@ -26,3 +30,15 @@ def refused(capsys: Streams) -> Refused:
         return err
 
     return run
+
+
+def printed(answer: Answer, capsys: Streams) -> str:
+    """What people read of an answer."""
+    capsys.readouterr()
+    give(answer, argparse.Namespace(json=False))
+    return capsys.readouterr().out
+
+
+def plain_of(answer: Answer) -> Any:
+    """What programs read of an answer, through JSON and back."""
+    return json.loads(json.dumps(answer.plain(), allow_nan=False))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.cli import forecast_calibrated, main
+from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
@@ -26,7 +26,7 @@ N_THREADS = default_threads()
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, which holds ceilings and a calibration of this machine."""
-    monkeypatch.setattr(forecast_calibrated.platformdirs, "user_cache_dir", lambda _: str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
     memory = Bandwidth(working_set_bytes=10**9, read_bytes_per_s=2e10, copy_bytes_per_s=1e10, triad_bytes_per_s=1e10)
     ceilings = Ceilings(
         n_threads=N_THREADS,

@@ -22,7 +22,7 @@ ARGUMENTS = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64"
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, with nothing in it."""
-    monkeypatch.setattr(forecast_device.platformdirs, "user_cache_dir", lambda _: str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
     return tmp_path
 
 

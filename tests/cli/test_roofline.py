@@ -120,16 +120,16 @@ def test_json_is_all_that_is_printed(capsys: Streams, recorder: Recorder, tmp_pa
     assert kept(tmp_path) == []
 
 
-@pytest.mark.parametrize("failing", ["draw_roofline", "roofline_plain", "show_roofline"])
+@pytest.mark.parametrize("failing", ["draw_roofline", "roofline_plain", "roofline_parts"])
 def test_a_run_is_kept_before_anything_is_made_of_it(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     """A picture, a table or JSON that fails does not lose what was measured."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise PerfsuiteError("broken")
 
-    home = {"draw_roofline": "pictures", "roofline_plain": "json", "show_roofline": "tables"}[failing]
+    home = {"draw_roofline": "pictures", "roofline_plain": "json", "roofline_parts": "tables"}[failing]
     monkeypatch.setattr(f"perfsuite.cli.roofline_{home}.{failing}", fail)
     arguments = ["roofline", MODEL, "--plot=seen.svg", *(["--json"] if failing == "roofline_plain" else [])]
     assert main(arguments) == 2
