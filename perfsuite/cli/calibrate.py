@@ -11,7 +11,7 @@ from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import add_answer, add_device, add_threads, check_least, effort_group, subject_group
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.address import ACCEPTED, asked_reach
 from perfsuite.device.profile import Profile, find_profile
@@ -57,11 +57,10 @@ def add_parser(commands: Commands) -> None:
         writes="the calibration, in the cache of the user (the command names the file)",
         see=("docs/forecasting.md", "perfsuite held-out --help"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
+    subject = add_subject(parser, "device")
     text = f"reach the device in this way instead of its profile's: {ACCEPTED.removeprefix('accepted are ')}"
     subject.add_argument("--address", metavar="local|ssh:HOST|adb", help=text)
-    add_threads(subject)
+    add_shared(subject, "threads")
     types = ", ".join(STANDARD_TYPES)
     subject.add_argument("--type", action="append", metavar="TYPE", help=f"ggml type of weights (default: {types})")
     effort_group(parser).add_argument(

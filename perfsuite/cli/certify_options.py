@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.cli.run_options import add_answer, add_device, add_model, add_scenario, effort_group, subject_group
+from perfsuite.cli.run_options import add_answer, add_subject, effort_group
 
 _DEFAULT_RUNS = 20
 
@@ -36,10 +36,7 @@ def add_options(commands: Commands) -> argparse.ArgumentParser:
         writes="each run as it ends and the summary, into the cache of the user or to --state",
         see=("docs/comparing.md", "docs/results.md"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
+    subject = add_subject(parser, "device", "model", "scenario")
     subject.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: usable cores)")
     _add_effort(effort_group(parser))
     answer = add_answer(parser)

@@ -12,17 +12,7 @@ from perfsuite.cli.fidelity_tables import fidelity_parts
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_backend,
-    add_device,
-    add_model,
-    add_scenario,
-    add_threads,
-    check_least,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import Profile, find_local_profile
 from perfsuite.device.threads import default_threads
@@ -69,12 +59,7 @@ def add_parser(commands: Commands) -> None:
         exits={1: "a limit is not met, or a part could not be measured"},
         see=("docs/fidelity.md",),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
-    add_threads(subject)
-    add_backend(subject)
+    add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
     _add_parts(parser.add_argument_group("which parts"))
     _add_effort(effort_group(parser))
     answer = add_answer(parser)

@@ -10,7 +10,7 @@ from perfsuite.cli.answer import Answer, Sheet, give
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import add_answer, add_device, add_threads, check_least, subject_group
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import Profile, find_local_profile
@@ -47,9 +47,7 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         see=("docs/forecasting.md", "perfsuite calibrate --help"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_threads(subject)
+    subject = add_subject(parser, "device", "threads")
     subject.add_argument(
         "--workload",
         action="append",

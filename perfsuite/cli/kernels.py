@@ -10,17 +10,7 @@ from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.kernel_tables import view_answer
 from perfsuite.cli.opencl_run import engine_run, named_weights, opencl_backend
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_flash_attn,
-    add_model,
-    add_platform,
-    add_scenario,
-    add_threads,
-    check_least,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 
@@ -45,13 +35,7 @@ _EXAMPLES = {
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "kernels", about=_ABOUT, examples=_EXAMPLES, see=("docs/kernels.md",))
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
-    add_threads(subject)
-    add_platform(subject)
-    add_flash_attn(subject)
+    add_subject(parser, "device", "model", "scenario", "threads", "opencl-platform", "flash-attn")
     answer = add_answer(parser, json_help="print JSON, with all kernels")
     answer.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"kernels of each phase (default {_TOP})")
     parser.set_defaults(run=_kernels)

@@ -12,17 +12,7 @@ from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.live_tables import cost_answer, loss_line, summary_plain, summary_sheets, token_line
 from perfsuite.cli.opencl_run import engine_run, opencl_backend_of
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_backend,
-    add_device,
-    add_model,
-    add_scenario,
-    add_threads,
-    check_least,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
@@ -65,12 +55,7 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         see=("docs/live.md",),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="silo")
-    add_threads(subject)
-    add_backend(subject)
+    subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
     subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
     effort = effort_group(parser)
     effort.add_argument("--repetitions", type=int, default=1, metavar="N", help="of the scenario (default 1)")

@@ -11,18 +11,7 @@ from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.offload_tables import sweep_answer
 from perfsuite.cli.opencl_run import engine_run, named_weights, opencl_backend
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_flash_attn,
-    add_model,
-    add_platform,
-    add_scenario,
-    add_threads,
-    check_least,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
@@ -55,14 +44,9 @@ def add_parser(commands: Commands) -> None:
         writes="the picture of --plot, and nothing else",
         see=("docs/offload.md",),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default=_DEFAULT_SCENARIO)
-    add_threads(subject)
+    subject = add_subject(parser, "device", "model", f"scenario={_DEFAULT_SCENARIO}", "threads")
     subject.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
-    add_platform(subject)
-    add_flash_attn(subject)
+    add_shared(subject, "opencl-platform", "flash-attn")
     effort = effort_group(parser)
     effort.add_argument(
         "--gpu-layers",

@@ -18,16 +18,7 @@ from perfsuite.cli.overhead_rows import (
     overhead_rows,
 )
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_backend,
-    add_device,
-    add_model,
-    add_threads,
-    check_least,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
@@ -71,11 +62,7 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         see=("docs/tracing.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_threads(subject)
-    add_backend(subject)
+    add_subject(parser, "device", "model", "threads", "backend", "opencl-platform")
     effort = effort_group(parser)
     effort.add_argument(
         "--recorder",

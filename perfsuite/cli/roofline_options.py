@@ -7,16 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perfsuite.cli.answer import check_picture
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_model,
-    add_platform,
-    add_threads,
-    check_least,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 
@@ -26,15 +17,12 @@ _MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add every option."""
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
+    subject = add_subject(parser, "device", "model")
     subject.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
     known = ", ".join((*SWEEPS, "all"))
     subject.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
     subject.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
-    add_threads(subject)
-    add_platform(subject)
+    add_shared(subject, "threads", "opencl-platform")
     effort = effort_group(parser)
     effort.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
     effort.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")

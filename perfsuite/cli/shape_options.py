@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.cli.run_options import add_device, add_platform
+from perfsuite.cli.run_options import add_shared
 from perfsuite.cli.sweep_sizes import SizeRange, size_option, size_range
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
@@ -50,8 +50,7 @@ MEANS = {
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add what says on what it is measured."""
-    add_device(parser)
-    add_platform(parser)
+    add_shared(parser, "device", "opencl-platform")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of ggml-cpu (default: physical cores)")
 
 

@@ -8,15 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_model,
-    add_platform,
-    add_scenario,
-    add_threads,
-    check_least,
-)
+from perfsuite.cli.run_options import add_answer, add_shared, check_least
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
 
@@ -74,14 +66,11 @@ def add_parser(commands: Commands) -> None:
     )
     whom = parser.add_argument_group("whom to follow")
     whom.add_argument("--pid", type=int, metavar="N", help="a process that runs llama.cpp")
-    add_model(whom, default=None)
+    add_shared(whom, "model=")
     whom.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program and its arguments")
     _add_recording(parser.add_argument_group("what to record"))
     own = parser.add_argument_group("a run of the suite's own")
-    add_device(own)
-    add_scenario(own, default="siso")
-    add_threads(own)
-    add_platform(own)
+    add_shared(own, "device", "scenario", "threads", "opencl-platform")
     own.add_argument(
         "--memory-limit", metavar="BYTES", help="let the run have no more memory, such as 900M: experts are paged then"
     )

@@ -10,15 +10,7 @@ from perfsuite.cli.agreement_tables import agreement_answer
 from perfsuite.cli.answer import give
 from perfsuite.cli.command_help import word_parser
 from perfsuite.cli.progress import remarks
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_model,
-    add_scenario,
-    add_threads,
-    check_least,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_run import ebpf_of, own_plan
 from perfsuite.device.profile import find_local_profile
@@ -60,11 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         examples={"perfsuite trace agree": "the default model", "perfsuite trace agree --scenario=lilo --json": "long"},
         exits={1: "the recorders saw different operators"},
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
-    add_threads(subject)
+    add_subject(parser, "device", "model", "scenario", "threads")
     recorder = parser.add_argument_group("the eBPF recorder")
     recorder.add_argument(
         "--trace", default="operator,ends", metavar="LEVELS", help="by commas (default operator,ends)"
