@@ -208,6 +208,11 @@ def percent(ratio: float | None, digits: int = 1) -> str:
     return "-" if ratio is None else f"{ratio * 100.0:.{digits}f} %"
 
 
+def fields_of(record: object, *names: str) -> dict[str, Any]:
+    """Return fields and properties of a record by their names, under which JSON has them."""
+    return {name: getattr(record, name) for name in names}
+
+
 def plain_value(value: Any) -> Any:
     """Return a value as JSON has it, which knows no infinity and nothing that is no number."""
     if isinstance(value, float | Decimal):

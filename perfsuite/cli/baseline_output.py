@@ -8,7 +8,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet, figure, percent
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure, percent
 from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.verdict.changes import CaseChange
 from perfsuite.verdict.entry import BaselineEntry, StoredSession
@@ -93,8 +93,8 @@ def _plain_change(change: CaseChange, margin_ratio: float) -> dict[str, Any]:
         "stored_ns": change.old_ns,
         "new_ns": change.new_ns,
         "change_ratio": change.ratio,
-        "lower_ratio": change.change.lower_ratio if change.change else None,
-        "upper_ratio": change.change.upper_ratio if change.change else None,
+        "lower_ratio": change.change and change.change.lower_ratio,
+        "upper_ratio": change.change and change.change.upper_ratio,
         "since_anchor_ratio": change.anchor_ratio,
         "is_beyond": change.is_beyond(margin_ratio),
     }
@@ -106,17 +106,15 @@ def _plain_entry(entry: BaselineEntry, weights: Mapping[str, float]) -> dict[str
         "fingerprint": dict(entry.fingerprint),
         "board": entry.board,
         "sessions": [_plain_session(session) for session in entry.sessions],
-        "anchor": {"recorded_at": entry.anchor.recorded_at, "reason": entry.anchor.reason},
-        "approvals": [{"approved_at": each.approved_at, "reason": each.reason} for each in entry.approvals],
+        "anchor": fields_of(entry.anchor, "recorded_at", "reason"),
+        "approvals": [fields_of(each, "approved_at", "reason") for each in entry.approvals],
         "cases": [{"id": each.pop("case_id"), **each} for each in summaries],
     }
 
 
 def _plain_session(session: StoredSession) -> dict[str, Any]:
     return {
-        "recorded_at": session.recorded_at,
-        "suite_version": session.suite_version,
-        "engine_version": session.engine_version,
+        **fields_of(session, "recorded_at", "suite_version", "engine_version"),
         "n_cases": len(session.samples_ns),
         "sentinels_ns": {name: round(median(times)) for name, times in session.sentinels_ns.items() if times},
         "covariates": dict(session.covariates),

@@ -14,17 +14,16 @@ from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.address import ACCEPTED, asked_reach
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.timing.calibration import Calibration
-from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, CalibrationPlan, standard_plan
+from perfsuite.expectation.timing.calibration_plan import N_ROUNDS, standard_plan
 from perfsuite.expectation.timing.efficiency import Efficiency, efficiency
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.measure.board.naming import board_name
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings
@@ -71,33 +70,27 @@ def add_parser(commands: Commands) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    profile, types = find_profile(options.device), _types(options)
+    profile = find_profile(options.device)
+    types = tuple(_weight_type(name) for name in options.type or STANDARD_TYPES)
     check_least(options, "rounds", "threads")
     reach = asked_reach("--address", options.address, profile.reach)
     plan = standard_plan(types, user_cache() / "models", n_rounds=options.rounds)
     with taken_device(profile, "calibrate", options, reach=reach) as taken:
-        run = _run(options, profile, plan, taken.board)
+        board = taken.board
+        facts = board.facts()
+        n_threads = options.threads or facts.default_threads
+        run = CalibrationRun(board=board, engine=facts.engine, profile=profile, n_threads=n_threads, plan=plan)
         with progress("calibrate", options) as told:
             told.step("ceilings")
-            measured = measured_ceilings(run.board, run.n_threads)
+            measured = measured_ceilings(board, n_threads)
             calibration = calibrate(run, told.step)
             taken.refuse_untrusted()
-            ceilings = best_of_board(run.board, measured, user_cache())
-            kept_by = board_name(run.board).kept_by
-            path = store_calibration(calibration, run.engine.build_id, user_cache(), board=kept_by)
+            ceilings = best_of_board(board, measured, user_cache())
+            kept_by = board_name(board).kept_by
+            path = store_calibration(calibration, facts.engine.build_id, user_cache(), board=kept_by)
             told.remark(f"stored in {path}")
     give(_answer(calibration, ceilings), options)
     return 0
-
-
-def _run(options: argparse.Namespace, profile: Profile, plan: CalibrationPlan, board: Board) -> CalibrationRun:
-    facts = board.facts()
-    n_threads = options.threads or facts.default_threads
-    return CalibrationRun(board=board, engine=facts.engine, profile=profile, n_threads=n_threads, plan=plan)
-
-
-def _types(options: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(_weight_type(name) for name in options.type or STANDARD_TYPES)
 
 
 def _weight_type(name: str) -> str:

@@ -11,6 +11,7 @@ from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices_options import add_device_argument, chosen_profile
 from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
 from perfsuite.errors import DeviceError, LockedError
+from perfsuite.report.terminal_text import terminal_text
 
 if TYPE_CHECKING:
     from perfsuite.device.lock.state import LockState
@@ -38,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
     profile = chosen_profile(arguments)
     words = ("break", "--force") if arguments.force else ("break",)
     for line in _told(profile.name, answered(profile, words)):
-        print(_shown(line))
+        print(terminal_text(line))
     return 0
 
 
@@ -61,7 +62,7 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
     else:
         plain = _asked(profile.name, profile.reach, words)
     if "error" in plain:
-        raise LockedError(_shown(f"{profile.name}: {plain['error']}"))
+        raise LockedError(terminal_text(f"{profile.name}: {plain['error']}"))
     return plain
 
 
@@ -78,7 +79,7 @@ def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
     if plain is not None:
         return plain
     told = f"{name}: the suite on the device answers nothing about its lock ({completed.last_words})"
-    raise DeviceError(_shown(f"{told}; run 'perfsuite devices setup {name}', which brings it up to date"))
+    raise DeviceError(terminal_text(f"{told}; run 'perfsuite devices setup {name}', which brings it up to date"))
 
 
 def _plain(output: str) -> dict[str, Any] | None:
@@ -93,13 +94,6 @@ def _plain(output: str) -> dict[str, Any] | None:
         return {"lock": lock, "notes": [str(each) for each in plain["notes"]]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _shown(line: str) -> str:
-    """Return one line of what a device says, with nothing in it that would steer a terminal."""
-    from perfsuite.report.terminal_text import terminal_text  # only where something is told
-
-    return terminal_text(line)
 
 
 def _told(name: str, plain: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.cli.forecast_calibrated import CalibratedForecast
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.requests.analytic import Conventions
@@ -80,13 +80,9 @@ def _plain(asked: AskedForecast) -> dict[str, Any]:
         "conventions": asked.conventions.value,
         "n_prompt": asked.n_prompt,
         "n_new_tokens": forecast.n_gen,
-        "quantization": optimisations.quantization,
-        "kv_type": optimisations.kv_type,
+        **fields_of(optimisations, "quantization", "kv_type", "chunk", "tile", "lora_merged"),
         "batch": optimisations.n_sequences,
-        "chunk": optimisations.chunk,
-        "tile": optimisations.tile,
         "lora_rank": optimisations.adapter_rank,
-        "lora_merged": optimisations.lora_merged,
         "draft": asked.draft,
         "hardware": _plain_hardware(asked),
         "prefill": _plain_prefill(forecast.prefill) | prefill_use,
@@ -101,14 +97,8 @@ def _plain_calibrated(calibrated: CalibratedForecast | None) -> dict[str, Any] |
     if calibrated is None:
         return None
     latencies = {"ttft_s": calibrated.ttft, "tpot_s": calibrated.tpot}
-    bounds = {
-        name: {
-            "expected": each.expected_ns / NS_PER_S,
-            "lower": each.lower_ns / NS_PER_S,
-            "upper": each.upper_ns / NS_PER_S,
-        }
-        for name, each in latencies.items()
-    }
+    ends = ("expected", "lower", "upper")
+    bounds = {name: {end: getattr(each, f"{end}_ns") / NS_PER_S for end in ends} for name, each in latencies.items()}
     return {"recorded_at": calibrated.recorded_at, **bounds}
 
 
@@ -116,12 +106,9 @@ def _plain_hardware(asked: AskedForecast) -> dict[str, Any]:
     rates = asked.rates
     return {
         "device": asked.device,
-        "peak_flops_per_s": rates.peak_flops_per_s,
-        "bandwidth_bytes_per_s": rates.bandwidth_bytes_per_s,
+        **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
         "compute_efficiency_ratio": rates.efficiency.compute_ratio,
         "memory_efficiency_ratio": rates.efficiency.memory_ratio,
-        "dispatch_s": rates.dispatch_s,
-        "power_w": rates.power_w,
     }
 
 
@@ -144,9 +131,7 @@ def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
         "read_bytes": cost.read_bytes,
         "write_bytes": cost.written_bytes,
         "dispatches": cost.n_dispatches,
-        "compute_s": phase.compute_s,
-        "memory_s": phase.memory_s,
-        "dispatch_s": phase.dispatch_s,
+        **fields_of(phase, "compute_s", "memory_s", "dispatch_s"),
         "dispatch_share": phase.dispatch_share_ratio,
         "bound": phase.bound.value,
     }

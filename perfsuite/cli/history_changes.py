@@ -12,7 +12,7 @@ from itertools import groupby
 from statistics import median
 from typing import Any, TypeAlias
 
-from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.history_commits import CommitsBetween, commits_between
 from perfsuite.cli.history_tables import commit_text, place_text
 from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
@@ -134,15 +134,12 @@ def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
     for _, device, each in advice:
         for change in each.changes:
             found[device, change.before.run_id, change.after.run_id].append(change)
+    for changes in found.values():
+        changes.sort(key=lambda change: -abs(change.change.estimate_ratio - 1.0))
     seams = (
-        Seam(before=changes[0].before, after=changes[0].after, changes=tuple(sorted(changes, key=_smallness)))
-        for changes in found.values()
+        Seam(before=changes[0].before, after=changes[0].after, changes=tuple(changes)) for changes in found.values()
     )
     return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
-
-
-def _smallness(change: ChangePoint) -> float:
-    return -abs(change.change.estimate_ratio - 1.0)
 
 
 def _machine_changes(
@@ -153,12 +150,11 @@ def _machine_changes(
     for case_id, _, each in advice:
         for change in each.machine_changes:
             found[change.before.run_id, change.after.run_id, change.differences].append((case_id, change))
-    return [(_middle([each for _, each in told]), tuple(case_id for case_id, _ in told)) for told in found.values()]
-
-
-def _middle(changes: Sequence[MachineChange]) -> MachineChange:
-    """Return one for all, with the middle one's change of time."""
-    return replace(changes[0], ratio=median(change.ratio for change in changes))
+    return [
+        # one for all, with the middle one's change of time
+        (replace(told[0][1], ratio=median(each.ratio for _, each in told)), tuple(case_id for case_id, _ in told))
+        for told in found.values()
+    ]
 
 
 def _seam_text(before: TrendPoint, after: TrendPoint, *, names_board: bool) -> str:
@@ -188,15 +184,12 @@ def _plain_change(change: ChangePoint, between: Between) -> dict[str, Any]:
     commits = between(change.before.commit, change.after.commit)
     return {
         **_plain_seam(change.before, change.after),
-        "old_ns": change.old_ns,
-        "new_ns": change.new_ns,
+        **fields_of(change, "old_ns", "new_ns", "sentinel"),
         "change_ratio": change.change.estimate_ratio,
-        "lower_ratio": change.change.lower_ratio,
-        "upper_ratio": change.change.upper_ratio,
+        **fields_of(change.change, "lower_ratio", "upper_ratio"),
         "n_runs_before": change.n_before,
         "n_runs_after": change.n_after,
         "confidence": change.confidence.value,
-        "sentinel": change.sentinel,
         "told": f"{format_change(change.change.estimate_ratio)}, {change.confidence.value}",
         "commits": list(commits.lines),
         "remarks": list(commits.remarks),

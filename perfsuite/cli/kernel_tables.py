@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet, figure
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, figure
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
@@ -50,9 +50,7 @@ def _plain(traced: TracedView, workload: LlamaWorkload, backend: OpenClBackend) 
 def _plain_phase(view: PhaseView) -> dict[str, Any]:
     return {
         "phase": view.phase.value,
-        "n_occurrences": view.n_occurrences,
-        "duration_ns": view.duration_ns,
-        "operators_ratio": view.operators_ratio,
+        **fields_of(view, "n_occurrences", "duration_ns", "operators_ratio"),
         "idle_ratio": [window.idle_ratio for window in view.idle],
         "kernels": [{**asdict(each), "operators": list(view.roles.get(each.name, ()))} for each in view.kernels],
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.records.events import Phase
@@ -51,9 +51,7 @@ def _plain(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBackend)
 def _plain_speed(speed: Speed) -> dict[str, Any]:
     return {
         "phase": speed.phase.value,
-        "median_tokens_per_s": speed.median_tokens_per_s,
-        "least_tokens_per_s": speed.least_tokens_per_s,
-        "most_tokens_per_s": speed.most_tokens_per_s,
+        **fields_of(speed, "median_tokens_per_s", "least_tokens_per_s", "most_tokens_per_s"),
         "samples_tokens_per_s": list(speed.samples_tokens_per_s),
     }
 

@@ -70,13 +70,7 @@ class OverheadRow:
 
 
 def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
-    """Measure one recorder as the options say, and tell how far it is.
-
-    Raises
-    ------
-    PerfsuiteError
-        The recorder cannot be used here, or a worker failed.
-    """
+    """Measure one recorder as the options say, and tell how far it is."""
     if recorder in EBPF_RECORDERS:
         return _ebpf_rows(options, recorder, told)
     if recorder in CONTEXT_RECORDERS:

@@ -114,7 +114,8 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
         with ExitStack() as stack:
             meters = _opened(stack, options, {choice.subject for choice in question.choices})
             told = stack.enter_context(progress("policy", options))
-            told.step(_told(question))
+            counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
+            told.step(f"{question.decides.value}, {counts}, each compared with NumPy first")
             rounds = partial(told.step, f"{question.decides.value}, rounds")
             found.append(measure_policy(question, meters, design=design, seed=options.seed, progress=rounds))
     return ShapePolicy(
@@ -125,11 +126,6 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
         subjects=tuple(subject for each in found for subject in each.subjects),
         tables=tuple(each.table for each in found),
     )
-
-
-def _told(question: PolicyQuestion) -> str:
-    counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
-    return f"{question.decides.value}, {counts}, each compared with NumPy first"
 
 
 def _check_bytes(questions: Iterable[PolicyQuestion]) -> None:

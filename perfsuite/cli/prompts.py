@@ -16,7 +16,7 @@ from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, give,
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.whole_file import write_whole
+from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.units import format_count
 from perfsuite.workload.prompt_subset import (
     BINS_PER_OCTAVE,
@@ -77,7 +77,8 @@ def _prompts(options: argparse.Namespace) -> int:
     subset = choose_subset(lengths, n_keep, max_kl_nats=options.max_kl, seed=options.seed)
     draws = random_divergences_nats(lengths, n_keep, options.random, options.seed)
     if options.output is not None:
-        _write([prompts[at] for at in subset.indices], options.output)
+        text = prompts_text([prompts[at] for at in subset.indices])
+        write_whole_bytes(options.output, text.encode(), PerfsuiteError)
     if options.plot is not None:
         _draw(lengths, subset, options)
     answer = Answer(
@@ -126,10 +127,6 @@ def _n_keep(text: str, n_prompts: int) -> int:
     if re.fullmatch(r"\d{1,9}", text) and 1 <= int(text) <= n_prompts:
         return int(text)
     raise PerfsuiteError(f"--keep={text}: expected a share such as 10%, or a number of 1 to {n_prompts}")
-
-
-def _write(chosen: list[Prompt], path: Path) -> None:
-    write_whole(path, lambda out: print(prompts_text(chosen), end="", file=out), PerfsuiteError)
 
 
 def _draw(lengths: tuple[int, ...], subset: Subset, options: argparse.Namespace) -> None:

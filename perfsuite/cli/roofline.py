@@ -74,8 +74,10 @@ def _roofline(options: argparse.Namespace) -> int:
         give(published_answer(), options)
         return 0
     check_options(options)
-    earlier = None if options.again is None else _stored(options.again)
-    stored = None if options.source is None else _stored(options.source)
+    from perfsuite.verdict.roofline.stored_run import read_roofline
+
+    earlier = None if options.again is None else read_roofline(options.again)
+    stored = None if options.source is None else read_roofline(options.source)
     benched = _read_bench(options, stored)
     run = stored or _measured(options)
     points = placed(benched, run.survey, options.llama_bench_model)
@@ -92,12 +94,6 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
     else:
         counts = {options.threads or default_threads(), *thread_counts(usable_threads())}
     return read_bench(options.llama_bench, counts, options.llama_bench_model)
-
-
-def _stored(path: Path) -> RooflineRun:
-    from perfsuite.verdict.roofline.stored_run import read_roofline
-
-    return read_roofline(path)
 
 
 def _measured(options: argparse.Namespace) -> RooflineRun:

@@ -73,7 +73,8 @@ def _study(options: argparse.Namespace) -> int:
     scores = read_scores(plan)
     known = known_latencies(plan, options.source)
     n_threads = plan.n_threads or default_threads()
-    points = study_points(_unknown(plan, known), models_dir=user_cache() / "models", n_threads=n_threads)
+    unknown = replace(plan, runs=tuple(run for run in plan.runs if run.name not in known))
+    points = study_points(unknown, models_dir=user_cache() / "models", n_threads=n_threads)
     if points and n_threads > (usable := usable_threads()):
         told = f"{options.plan}: threads is {str(n_threads)[:40]}"
         raise PerfsuiteError(f"{told}, expected 1 to {usable}, the processors that may be used")
@@ -84,10 +85,6 @@ def _study(options: argparse.Namespace) -> int:
     latencies = {run.name: (known | measured)[run.name] for run in plan.runs}
     _tell(join(plan, scores, latencies), latencies, engine, options)
     return 0
-
-
-def _unknown(plan: StudyPlan, known: Mapping[str, TokenLatency]) -> StudyPlan:
-    return replace(plan, runs=tuple(run for run in plan.runs if run.name not in known))
 
 
 def _measured(

@@ -15,9 +15,10 @@ from perfsuite.cli.shape_options import (
     add_subject_options,
     check_counts,
     check_outputs,
+    check_shape_bytes,
     opened_meters,
 )
-from perfsuite.cli.sweep_cases import SweepRequest, check_bytes, sweep_request
+from perfsuite.cli.sweep_cases import SweepRequest, sweep_request
 from perfsuite.cli.sweep_sizes import DEFAULTS_TOLD
 from perfsuite.cli.sweep_tables import sweep_answer
 from perfsuite.cli.taken_device import taken_device
@@ -98,7 +99,7 @@ def _checked(options: argparse.Namespace) -> SweepRequest:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
     setting = request.setting(n_compute_units=1)
     if not options.expected_only:
-        check_bytes(setting, verifies=not options.no_verify)
+        check_shape_bytes((case.shape for case in setting.cases), verifies=not options.no_verify)
     return request
 
 
@@ -113,7 +114,7 @@ def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
     ):
         meter = meters.resident()
         setting = request.setting(meter.description.n_compute_units)
-        check_bytes(setting, verifies=not options.no_verify)
+        check_shape_bytes((case.shape for case in setting.cases), verifies=not options.no_verify)
         swept = measure_sweep(
             meter,
             setting.cases,

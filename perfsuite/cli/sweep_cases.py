@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfsuite.cli.shape_options import asked_sizes, check_shape_bytes, chosen_tiling
+from perfsuite.cli.shape_options import asked_sizes, chosen_tiling
 from perfsuite.cli.sweep_sizes import SizeRange, all_sizes, size_option, swept_dimension
 from perfsuite.errors import ShapeError
 from perfsuite.verdict.shapes.sweep_expected import SweepSetting
@@ -59,11 +59,6 @@ def sweep_request(options: argparse.Namespace) -> SweepRequest:
         asked=asked,
         swept=swept_dimension(operation, asked),
     )
-
-
-def check_bytes(setting: SweepSetting, *, verifies: bool) -> None:
-    """Refuse a sweep whose largest case moves more than the operands of several can have."""
-    check_shape_bytes((case.shape for case in setting.cases), verifies=verifies)
 
 
 def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None:

@@ -60,12 +60,7 @@ def taken_device(
     """Have a device as its profile wants it to be, while something is measured; `command` is the one that does so.
 
     Within a program that another command has started under its own lock, that lock is shared. What is to be told of the
-    device goes to standard error, as the command's other remarks.
-
-    Parameters
-    ----------
-    reach
-        Another way to it than that of the profile.
+    device goes to standard error, as the command's other remarks. `reach` is another way to it than the profile's.
 
     Raises
     ------

@@ -20,13 +20,7 @@ from perfsuite.verdict.recorder_traces import traced_by_both
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Compare the eBPF recorder with the callback recorder; the exit code is 1 where they saw different operators.
-
-    Raises
-    ------
-    PerfsuiteError
-        eBPF cannot be used here, or the model cannot be run.
-    """
+    """Compare the eBPF recorder with the callback recorder; the exit code is 1 where they saw different operators."""
     options = _parser().parse_args(arguments)
     check_least(options, "threads")
     with taken_device(find_local_profile(options.device), "trace", options):

@@ -42,13 +42,7 @@ _WITHOUT_LOG = (
 
 
 def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
-    """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read.
-
-    Raises
-    ------
-    PerfsuiteError
-        An option is unusable, the program cannot be started, or the layer does not build.
-    """
+    """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read."""
     _refuse_unusable(options, program)
     profile = find_local_profile(options.device)
     with _log_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:

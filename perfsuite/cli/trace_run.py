@@ -19,20 +19,13 @@ from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.memory_limit import drop_file_pages, limited_memory, memory_limit_obstacle
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
-from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
 from perfsuite.units import format_count
 from perfsuite.verdict.recorder_traces import Observe, traced_by_ebpf, traced_by_engine
 
 
 def trace_run(options: argparse.Namespace) -> int:
-    """Run a model once and keep the trace of it.
-
-    Raises
-    ------
-    PerfsuiteError
-        The model, the scenario or the recorder cannot be had, or the worker failed.
-    """
+    """Run a model once and keep the trace of it."""
     profile = find_local_profile(options.device)
     if options.memory_limit is not None:
         _bytes(options.memory_limit)
@@ -48,29 +41,19 @@ def _traced(options: argparse.Namespace, folder: Path) -> int:
     told = remarks("trace", options)
     observe = _memory_limit(options.memory_limit, plan, told)
     told.step(f"{Path(plan.gguf_path).stem}, {options.scenario}, recorder {recorder}")
-    tell(options, _record(recorder, plan, folder, ebpf, opencl, observe, told), folder)
-    return 0
-
-
-def _record(
-    recorder: str,
-    plan: LlamaPlan,
-    folder: Path,
-    ebpf: EbpfPlan | None,
-    opencl: OpenClBackend | None,
-    observe: Observe | None,
-    told: Progress,
-) -> EngineTrace:
     if ebpf is not None:
         traced = traced_by_ebpf(plan, ebpf, folder, observe=observe)
         for note in traced.payload["ebpf_notes"]:
             told.remark(note)
-        return traced.trace
-    if opencl is not None:
+        trace = traced.trace
+    elif opencl is not None:
         from perfsuite.verdict.opencl_trace_run import traced_by_opencl
 
-        return traced_by_opencl(plan, opencl, folder, announce=told.remark)
-    return traced_by_engine(plan, recorder, folder, observe=observe).trace
+        trace = traced_by_opencl(plan, opencl, folder, announce=told.remark)
+    else:
+        trace = traced_by_engine(plan, recorder, folder, observe=observe).trace
+    tell(options, trace, folder)
+    return 0
 
 
 def _memory_limit(text: str | None, plan: LlamaPlan, told: Progress) -> Observe | None:
@@ -108,24 +91,12 @@ def _bytes(text: str) -> int:
 
 
 def own_plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -> LlamaPlan:
-    """Return the plan of one run of what the options name, with no recorder in it.
-
-    Raises
-    ------
-    PerfsuiteError
-        There is no such device, model or scenario.
-    """
+    """Return the plan of one run of what the options name, with no recorder in it."""
     return replace(engine_run(options, opencl).plan, recorder="none")
 
 
 def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
-    """Return how the options want a run of the suite's own followed.
-
-    Raises
-    ------
-    PerfsuiteError
-        eBPF cannot be used here, or a level is unknown.
-    """
+    """Return how the options want a run of the suite's own followed."""
     return EbpfPlan(
         helper=str(find_helper(Path(plan.cache_dir))),
         log_path="",

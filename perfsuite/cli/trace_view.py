@@ -24,13 +24,7 @@ _PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Show what the words behind ``view`` ask for.
-
-    Raises
-    ------
-    PerfsuiteError
-        The recording cannot be read, or has not what is asked for.
-    """
+    """Show what the words behind ``view`` ask for."""
     options = _parser().parse_args(arguments)
     check_least(options, "top")
     return int(options.view(options))
