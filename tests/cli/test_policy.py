@@ -123,16 +123,6 @@ def test_a_mistake_is_one_line(refused: Refused, arguments: list[str], message: 
     assert message in refused(["policy", *arguments])
 
 
-def test_a_size_that_the_operation_has_not_is_refused(capsys: Streams) -> None:
-    """Each operation has options for its own dimensions."""
-    with pytest.raises(SystemExit):
-        main(["policy", "gemv", "--m", "8"])
-    assert "unrecognized arguments: --m 8" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["policy", "attention", "--k", "8"])
-    assert "unrecognized arguments: --k 8" in capsys.readouterr().err
-
-
 @pytest.mark.usefixtures("opened")
 def test_the_file_is_there_for_a_reader_who_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured is written before it is printed, which may fail."""

@@ -76,17 +76,6 @@ def kept(folder: Path) -> list[Path]:
     return sorted((folder / ".perfsuite" / "rooflines").glob("*.json"))
 
 
-def test_ridge_points_of_published_devices(capsys: Streams, recorder: Recorder) -> None:
-    """The five devices of RooflineBench have their printed ridge points, and nothing is measured."""
-    assert main(["roofline", "--published", "--json"]) == 0
-    devices = json.loads(capsys.readouterr().out)["devices"]
-    points = [f"{each['ridge_point']:.2f}" for each in devices if each["paper"] == "RooflineBench"]
-    assert points == ["38.00", "37.05", "25.39", "20.48", "8.98"]
-    assert main(["roofline", "--published"]) == 0
-    assert "37.05" in capsys.readouterr().out
-    assert recorder.requests == []
-
-
 def test_a_stored_run_for_programs(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
     """Ceilings and points are read from the file alone."""
     assert main(["roofline", "--from", stored(tmp_path), "--json"]) == 0
