@@ -94,10 +94,7 @@ class Records:
     def plain(self) -> list[dict[str, Any]]:
         """Return a dict a row, as JSON has it.
 
-        Raises
-        ------
-        PerfsuiteError
-            Two columns have one name.
+        Raises `PerfsuiteError`: two columns have one name.
         """
         doubled = [name for name, count in Counter(self.columns).items() if count > 1]
         if doubled:

@@ -85,10 +85,7 @@ def _offload(options: argparse.Namespace) -> int:
 def gpu_layers(text: str, n_all: int) -> tuple[int, ...]:
     """Return the numbers of layers that a list by commas names, each once and in its order; ``all`` is `n_all`.
 
-    Raises
-    ------
-    PerfsuiteError
-        A part is no number of layers that the model has.
+    Raises `PerfsuiteError`: a part is no number of layers that the model has.
     """
     numbers = []
     for part in text.split(","):

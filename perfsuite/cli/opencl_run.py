@@ -36,10 +36,7 @@ def named_weights(options: argparse.Namespace) -> Weights:
 def opencl_backend(options: argparse.Namespace) -> OpenClBackend:
     """Set up the OpenCL device that ``--opencl-platform`` or the profile chooses.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no such platform, no backend for the engine, or a layer does not build.
+    Raises `PerfsuiteError`: there is no such platform, no backend for the engine, or a layer does not build.
     """
     from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
 
@@ -60,10 +57,7 @@ def engine_run(
     Flash attention, unless ``--flash-attn`` asks for it, is off where an OpenCL device is a processor, which compiles
     it for 20 s.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no such device, model or scenario.
+    Raises `PerfsuiteError`: there is no such device, model or scenario.
     """
     find_local_profile(options.device)
     asked, weights, cache_dir = getattr(options, "flash_attn", None), named_weights(options), user_cache()

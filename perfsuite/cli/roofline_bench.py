@@ -18,10 +18,8 @@ from perfsuite.records.llama_bench_file import read_llama_bench
 def read_bench(path: Path, thread_counts: Collection[int], name_or_path: str | None) -> tuple[BenchRun, ...]:
     """Read what llama-bench wrote, and refuse what could not be placed.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file is none of llama-bench's, its weights are not known, or it ran on threads without ceilings.
+    Raises `PerfsuiteError`: the file is none of llama-bench's, its weights are not known, or it ran on threads without
+    ceilings.
     """
     runs = read_llama_bench(path)
     for run in runs:

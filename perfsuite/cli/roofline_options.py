@@ -59,10 +59,7 @@ def check_options(options: argparse.Namespace) -> None:
 def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
     """Return each named sweep once; all of them where that was said.
 
-    Raises
-    ------
-    PerfsuiteError
-        A sweep is unknown.
+    Raises `PerfsuiteError`: a sweep is unknown.
     """
     names = [name.strip() for text in texts for name in text.split(",")]
     for name in names:

@@ -30,10 +30,7 @@ class SweepRequest:
     def setting(self, n_compute_units: int) -> SweepSetting:
         """Return the cases on a device of so many compute units.
 
-        Raises
-        ------
-        ShapeError
-            The operation has no such size, or moves more than fits.
+        Raises `ShapeError`: the operation has no such size, or moves more than fits.
         """
         tile = None if self.tiling is None else self.tiling.tile
         sizes = all_sizes(self.operation, self.asked, type=self.type, tile=tile, n_compute_units=n_compute_units)

@@ -43,10 +43,7 @@ class TakenDevice:
     def refuse_untrusted(self) -> None:
         """Raise where what was measured so far cannot be trusted: before it is kept for later.
 
-        Raises
-        ------
-        DeviceError
-            The device was too hot, or somebody has broken its lock.
+        Raises `DeviceError`: the device was too hot, or somebody has broken its lock.
         """
         problems = self.board.held().problems
         if problems:

@@ -25,10 +25,7 @@ _HOME = Path(".perfsuite") / "traces"
 def recording_folder(named: str | None) -> Iterator[Path]:
     """Make the folder that the user named, or one of its own for each recording; one that stays empty goes away.
 
-    Raises
-    ------
-    MeasurementError
-        It cannot be made, or holds a recording already.
+    Raises `MeasurementError`: it cannot be made, or holds a recording already.
     """
     folder = new_folder(Path(named) if named is not None else _HOME / f"{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}")
     try:
