@@ -62,9 +62,8 @@ def add_parser(commands: Commands) -> None:
     add_shared(subject, "threads")
     types = ", ".join(STANDARD_TYPES)
     subject.add_argument("--type", action="append", metavar="TYPE", help=f"ggml type of weights (default: {types})")
-    effort_group(parser).add_argument(
-        "--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"rounds over all operators (default {N_ROUNDS})"
-    )
+    text = f"rounds over all operators (default {N_ROUNDS})"
+    effort_group(parser).add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=text)
     add_answer(parser)
     parser.set_defaults(run=_calibrate)
 

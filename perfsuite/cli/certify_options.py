@@ -47,20 +47,9 @@ def add_options(commands: Commands) -> argparse.ArgumentParser:
 
 def _add_effort(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
-    group.add_argument(
-        "--inject",
-        type=float,
-        action="append",
-        default=[],
-        metavar="RATIO",
-        help="also slow both phases down by this share, such as 0.05; may be repeated",
-    )
-    group.add_argument(
-        "--inject-operator",
-        action="append",
-        default=[],
-        metavar="ROLE=RATIO",
-        help="also slow one operator down, such as ffn_up=0.2; may be repeated",
-    )
+    text = "also slow both phases down by this share, such as 0.05; may be repeated"
+    group.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
+    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
+    group.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
     group.add_argument("--load", action="store_true", help="also switch on a background load half way")
     group.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")

@@ -63,9 +63,8 @@ def _add_actions(actions: Commands) -> None:
         examples={"perfsuite engines keep ~/llama.cpp/build": "a build of one's own"},
         writes="the store",
     )
-    keep.add_argument(
-        "build", nargs="?", type=Path, metavar="BUILD", help="default: what a run would measure, LLAMA_CPP_LIB_PATH's"
-    )
+    text = "default: what a run would measure, LLAMA_CPP_LIB_PATH's"
+    keep.add_argument("build", nargs="?", type=Path, metavar="BUILD", help=text)
     export = add_action(
         actions,
         "export",
@@ -89,13 +88,8 @@ def _add_actions(actions: Commands) -> None:
         writes="the store",
     )
     prune.add_argument("--keep", type=int, default=0, metavar="N", help="so many more stay, the newest (default 0)")
-    prune.add_argument(
-        "--baseline-dir",
-        type=Path,
-        default=Path("baselines"),
-        metavar="DIR",
-        help="folder of the baselines; those of .perfsuite/baselines count too (default: baselines)",
-    )
+    text = "folder of the baselines; those of .perfsuite/baselines count too (default: baselines)"
+    prune.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
     for action in (one, export):
         action.add_argument("engine", metavar="ID", help="the id, or the beginning of it")
     for action in (export, take):

@@ -47,15 +47,13 @@ def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "forecast", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md",))
     request = parser.add_argument_group("the request")
-    request.add_argument(
-        "--architecture", required=True, metavar="NAME|PATH", help="of the catalogue, a config.json, or a .gguf file"
-    )
+    text = "of the catalogue, a config.json, or a .gguf file"
+    request.add_argument("--architecture", required=True, metavar="NAME|PATH", help=text)
     request.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
     request.add_argument("--prompt", type=int, required=True, metavar="N", help="tokens of the prompt")
     request.add_argument("--new-tokens", type=int, required=True, metavar="N", help="tokens to generate")
-    request.add_argument(
-        "--conventions", default=Conventions.ENGINE.value, help="engine (default: llama.cpp's graph) or paper (LIFE's)"
-    )
+    text = "engine (default: llama.cpp's graph) or paper (LIFE's)"
+    request.add_argument("--conventions", default=Conventions.ENGINE.value, help=text)
     add_device_options(parser)
     _add_optimisations(parser)
     answer = answer_group(parser)
@@ -70,9 +68,8 @@ def _add_optimisations(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quantization", metavar="Q", help="weights, such as q4_k_m, in the variant's place")
     group.add_argument("--kv-type", metavar="T", help="KV cache, such as q8_0, in the variant's place")
     group.add_argument("--batch", type=int, default=1, metavar="N", help="sequences side by side (default 1)")
-    group.add_argument(
-        "--chunk", type=int, metavar="N", help="tokens of a prompt at once (default 512; paper: the whole prompt)"
-    )
+    text = "tokens of a prompt at once (default 512; paper: the whole prompt)"
+    group.add_argument("--chunk", type=int, metavar="N", help=text)
     group.add_argument("--tile", type=int, default=1, metavar="N", help="pad prompt and context to a multiple of N")
     group.add_argument("--lora-rank", type=int, metavar="R", help="adapters (default 16 where the variant has them)")
     group.add_argument("--lora-merged", action="store_true", help="the adapters were merged into the weights before")

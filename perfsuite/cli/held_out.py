@@ -48,12 +48,8 @@ def add_parser(commands: Commands) -> None:
         see=("docs/forecasting.md", "perfsuite calibrate --help"),
     )
     subject = add_subject(parser, "device", "threads")
-    subject.add_argument(
-        "--workload",
-        action="append",
-        metavar="NAME:PROMPT",
-        help="weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)",
-    )
+    text = "weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)"
+    subject.add_argument("--workload", action="append", metavar="NAME:PROMPT", help=text)
     add_answer(parser)
     parser.set_defaults(run=_held_out)
 

@@ -45,9 +45,8 @@ def add_parser(commands: Commands) -> None:
         exits=_EXITS,
         see=("docs/how-to/run-it-nightly.md", "perfsuite history"),
     )
-    parser.add_argument(
-        "plan", type=Path, metavar="PLAN", help="a TOML file; docs/how-to/run-it-nightly.md describes it"
-    )
+    text = "a TOML file; docs/how-to/run-it-nightly.md describes it"
+    parser.add_argument("plan", type=Path, metavar="PLAN", help=text)
     parser.add_argument("--dry-run", action="store_true", help="check the plan, tell what would be run")
     parser.add_argument("--resume", action="store_true", help="go on with the last night in the folder")
     default = Path(FOLDER) / "nightly"

@@ -48,15 +48,10 @@ def add_parser(commands: Commands) -> None:
     subject.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
     add_shared(subject, "opencl-platform", "flash-attn")
     effort = effort_group(parser)
-    effort.add_argument(
-        "--gpu-layers",
-        default="0,all",
-        metavar="LIST",
-        help="numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)",
-    )
-    effort.add_argument(
-        "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"timed processes (default {_DEFAULT_ROUNDS})"
-    )
+    text = "numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)"
+    effort.add_argument("--gpu-layers", default="0,all", metavar="LIST", help=text)
+    text = f"timed processes (default {_DEFAULT_ROUNDS})"
+    effort.add_argument("--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=text)
     answer = add_answer(parser)
     answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
     parser.set_defaults(run=_offload)

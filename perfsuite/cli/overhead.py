@@ -64,20 +64,13 @@ def add_parser(commands: Commands) -> None:
     )
     add_subject(parser, "device", "model", "threads", "backend", "opencl-platform")
     effort = effort_group(parser)
-    effort.add_argument(
-        "--recorder",
-        action="append",
-        metavar="NAME",
-        help=f"on cpu {', '.join(RECORDERS['cpu'])} (default: the first three); "
-        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three); may be repeated",
+    text = (
+        f"on cpu {', '.join(RECORDERS['cpu'])} (default: the first three); "
+        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three); may be repeated"
     )
-    effort.add_argument(
-        "--pairs",
-        type=int,
-        metavar="N",
-        help=f"pairs (default: within a process 1000 of decode and 400 of prefill, "
-        f"with eBPF {EBPF_PAIRS}, else {PROCESS_PAIRS})",
-    )
+    effort.add_argument("--recorder", action="append", metavar="NAME", help=text)
+    text = "pairs (default: within a process 1000 of decode and 400 of prefill, with eBPF "
+    effort.add_argument("--pairs", type=int, metavar="N", help=f"{text}{EBPF_PAIRS}, else {PROCESS_PAIRS})")
     add_answer(parser)
     parser.set_defaults(run=_overhead)
 

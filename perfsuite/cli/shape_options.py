@@ -56,20 +56,14 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
 
 def add_subject_options(parser: argparse.ArgumentParser) -> None:
     """Add who computes, how B is stored, and how the suite's kernels are cut."""
-    parser.add_argument(
-        "--subject",
-        choices=[each.value for each in Subject],
-        default=Subject.TILED.value,
-        help="who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends",
-    )
+    text = "who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends"
+    parser.add_argument("--subject", choices=[each.value for each in Subject], default=Subject.TILED.value, help=text)
     parser.add_argument("--type", choices=STORED_TYPES, default="f32", help="how the weights or keys are stored")
     tiles, vectors = (", ".join(map(str, each)) for each in (TILES, VECTORS))
-    parser.add_argument(
-        "--tile", type=int, metavar="N", help=f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
-    )
-    parser.add_argument(
-        "--vector", type=int, metavar="N", help=f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
-    )
+    text = f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
+    parser.add_argument("--tile", type=int, metavar="N", help=text)
+    text = f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
+    parser.add_argument("--vector", type=int, metavar="N", help=text)
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:

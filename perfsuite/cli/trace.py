@@ -71,9 +71,8 @@ def add_parser(commands: Commands) -> None:
     _add_recording(parser.add_argument_group("what to record"))
     own = parser.add_argument_group("a run of the suite's own")
     add_shared(own, "device", "scenario", "threads", "opencl-platform")
-    own.add_argument(
-        "--memory-limit", metavar="BYTES", help="let the run have no more memory, such as 900M: experts are paged then"
-    )
+    text = "let the run have no more memory, such as 900M: experts are paged then"
+    own.add_argument("--memory-limit", metavar="BYTES", help=text)
     told = add_answer(parser, json_help="print JSON, after the program's own output")
     told.add_argument("--output", metavar="DIR", help="keep the trace there (default: .perfsuite/traces/<time>)")
     told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")

@@ -48,9 +48,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_subject(parser, "device", "model", "scenario", "threads")
     recorder = parser.add_argument_group("the eBPF recorder")
-    recorder.add_argument(
-        "--trace", default="operator,ends", metavar="LEVELS", help="by commas (default operator,ends)"
-    )
+    text = "by commas (default operator,ends)"
+    recorder.add_argument("--trace", default="operator,ends", metavar="LEVELS", help=text)
     recorder.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of events (default ring)")
     add_answer(parser)
     parser.set_defaults(trace_floor=None, counters=None)

@@ -63,7 +63,6 @@ def _view(views: Commands, name: str, view: View, shows: str, *, n_runs: int | s
 def _add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", metavar="NAME|N", help="decode, prefill or a number (default: the commonest decode)")
     parser.add_argument("--metric", default="time", metavar="NAME", help="of colours: time, bandwidth, or a counter")
-    parser.add_argument(
-        "--layers", metavar="LIST", help="layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
-    )
+    text = "layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
+    parser.add_argument("--layers", metavar="LIST", help=text)
     parser.add_argument("--output", type=Path, metavar="FILE", help="draw it there: .dot, .svg or .png")

@@ -13,8 +13,8 @@ from ..synthetic_opencl_backend import opencl_backend
 from ..synthetic_view import growth, horizon, kernel, phase_view, traced_view, workload
 from .conftest import Streams, plain_of, printed
 
-KERNELS = (kernel("kernel_mul_mat", 1_200_000, share_ratio=0.6), kernel("kernel_add", 800_000, share_ratio=0.4))
-PREFILL = phase_view(Phase.PREFILL, KERNELS, 0.125)
+TWO_KERNELS = (kernel("kernel_mul_mat", 1_200_000, share_ratio=0.6), kernel("kernel_add", 800_000, share_ratio=0.4))
+PREFILL = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
 
 
 def shown(traced: TracedView, capsys: Streams, folder: Path, *, n_top: int = 8, kind: str = "cpu") -> str:
@@ -58,7 +58,7 @@ def test_kernels_beyond_the_top_are_counted(capsys: Streams, tmp_path: Path) -> 
 def test_a_decode_tells_its_idle_share_over_the_generation(capsys: Streams, tmp_path: Path) -> None:
     """At steps that are further and further apart, as far as the generation went, counted from 1."""
     ratios = [0.5, 0.0, 0.0, 0.25, *[0.0] * 11, 0.125, 0.0]
-    out = shown(traced_view(phase_view(Phase.DECODE, KERNELS, *ratios)), capsys, tmp_path)
+    out = shown(traced_view(phase_view(Phase.DECODE, TWO_KERNELS, *ratios)), capsys, tmp_path)
     assert (
         "decode: 2.00 ms, the median of 17; kernels account for 87.5%; "
         "the device is idle for 50.0% at step 1, 25.0% at step 4, 12.5% at step 16\n" in out
@@ -67,7 +67,7 @@ def test_a_decode_tells_its_idle_share_over_the_generation(capsys: Streams, tmp_
 
 def test_a_kernel_of_many_operators_names_some(capsys: Streams, tmp_path: Path) -> None:
     """Three are named, and more are counted."""
-    view = phase_view(Phase.PREFILL, KERNELS, 0.125)
+    view = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
     view.roles["kernel_mul_mat"] = tuple("abcd")  # type: ignore[index]
     assert words(shown(traced_view(view), capsys, tmp_path), "kernel_mul_mat")[-5:] == ["a,", "b,", "c,", "1", "more"]
 

@@ -16,21 +16,21 @@ from perfsuite.verdict.study.plan_file import read_plan
 
 from .conftest import write_phase_run
 
-PLAN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "plan.toml"
+STUDY_PLAN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "plan.toml"
 NAME = "smollm2-135m q8_0"
 WORKLOAD = "smollm2-135m-q8_0/p100-g4"
 
 
 def with_first(**changes: Any) -> StudyPlan:
     """Return the example with its first run changed, and no other."""
-    plan = read_plan(PLAN)
+    plan = read_plan(STUDY_PLAN)
     run: StudyRun = replace(plan.runs[0], **changes)
     return replace(plan, runs=(run,))
 
 
 def test_what_must_be_measured_is_not_known() -> None:
     """A plan without latencies has none."""
-    assert known_latencies(read_plan(PLAN), None) == {}
+    assert known_latencies(read_plan(STUDY_PLAN), None) == {}
 
 
 def test_a_given_latency_is_one_sample() -> None:

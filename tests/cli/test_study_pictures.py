@@ -10,12 +10,12 @@ from perfsuite.verdict.study.joined import Study, TokenKind, join
 from perfsuite.verdict.study.plan_file import read_plan
 from perfsuite.verdict.study.scores import read_scores
 
-SUITE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "made-up-suite.toml"
+MADE_UP_SUITE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "made-up-suite.toml"
 
 
 def study() -> Study:
     """Return the example whose numbers are all made up."""
-    plan = read_plan(SUITE)
+    plan = read_plan(MADE_UP_SUITE)
     return join(plan, read_scores(plan), known_latencies(plan, None))
 
 
