@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.records.llama_bench_file import read_llama_bench
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
@@ -111,15 +109,6 @@ def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(phase_run: Path, ca
         f"GROUP BY {', '.join(f'tb.{name}' for name in shared)} ORDER BY tb.n_gen"
     ).fetchall()
     assert rows == [pytest.approx((16, 0, 750, 750)), pytest.approx((0, 4, 100, 100))]
-
-
-def test_words_of_llama_bench_are_taken_from_its_file(phase_run: Path, capsys: Streams) -> None:
-    """``--like`` is as in the older command."""
-    like = Path(__file__).parent.parent / "data" / "llama-bench.json"
-    assert main(["export", "llama-bench", str(phase_run), "--like", str(like)]) == 0
-    assert {test["model_type"] for test in json.loads(capsys.readouterr().out)} == {
-        read_llama_bench(like)[0].model_type
-    }
 
 
 def test_a_spreadsheet_is_asked_for(run_dir: Path, capsys: Streams) -> None:
