@@ -20,15 +20,37 @@ Streams = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["dance"], ["synthesize", "smollm2-135m"], ["overhead", "--backend", "none"], ["overhead", "--pairs", "x"]],
+    ("line", "told"),
+    [
+        ("", "required: COMMAND"),
+        ("dance", "no command 'dance'"),
+        ("synthesize smollm2-135m", "required: -o/--output"),
+        ("overhead --backend none", "invalid choice: 'none' (choose from 'cpu', 'opencl')"),
+        ("overhead --pairs x", "argument --pairs: invalid int value: 'x'"),
+        ("calibrate --rounds many", "argument --rounds: invalid int value: 'many'"),
+        ("calibrate --threads 1.5", "argument --threads: invalid int value: '1.5'"),
+        ("calibrate --type", "argument --type: expected one argument"),
+        ("forecast --prompt many", "argument --prompt: invalid int value: 'many'"),
+        ("forecast --tops many", "argument --tops: invalid float value: 'many'"),
+        ("forecast --lora-rank many", "argument --lora-rank: invalid int value: 'many'"),
+        ("plot life-fig8 --format pdf", "invalid choice: 'pdf' (choose from 'png', 'svg')"),
+        ("reproduce death", "invalid choice: 'death' (choose from 'life')"),
+        ("completion cmd.exe", "invalid choice: 'cmd.exe' (choose from 'bash'"),
+        ("devices dance", "invalid choice: 'dance'"),
+        ("devices add lab --user --folder kept", "argument --folder: not allowed with argument --user"),
+        ("export pytest-benchmark one two", "unrecognized arguments: two"),
+        ("policy gemv --m 8", "unrecognized arguments: --m 8"),
+        ("policy attention --k 8", "unrecognized arguments: --k 8"),
+    ],
 )
-def test_a_command_that_is_none_is_told_by_its_usage(arguments: list[str], capsys: Streams) -> None:
+def test_a_command_that_is_none_is_told_by_its_usage(line: str, told: str, capsys: Streams) -> None:
     """Unknown commands, missing arguments and values out of their choices end with 2 and the usage."""
     with pytest.raises(SystemExit) as caught:
-        main(arguments)
+        main(line.split())
     assert caught.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: perfsuite")
+    err = capsys.readouterr().err
+    assert err.startswith("usage: perfsuite")
+    assert told.replace("'", "") in err.replace("'", "")
 
 
 def test_the_versions_are_told(capsys: Streams) -> None:

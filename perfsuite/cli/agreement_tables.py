@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
+from perfsuite.cli.answer import Answer, Part, Sheet, figure, percent
 from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.recorder_agreement import RecorderAgreement, TimesAgreement
 
@@ -15,8 +14,12 @@ from perfsuite.verdict.recorder_agreement import RecorderAgreement, TimesAgreeme
 SCHEMA = 1
 
 
-def agreement_lines(found: RecorderAgreement) -> Iterator[str]:
-    """Yield whether they saw the same operators, and how far their total times lie apart."""
+def agreement_answer(found: RecorderAgreement) -> Answer:
+    """Return whether they saw the same operators, and how far their times lie apart, in all and by thread."""
+    return Answer(parts=lambda: _parts(found), plain=lambda: _plain(found))
+
+
+def _parts(found: RecorderAgreement) -> Iterator[Part]:
     same = "the same operators in the same order" if found.is_same else "not the same operators"
     evaluations = format_count(found.n_evaluations, "evaluation")
     yield f"{evaluations} seen by both recorders: {same}; {found.n_ebpf} by eBPF, {found.n_callback} by the callback"
@@ -24,29 +27,22 @@ def agreement_lines(found: RecorderAgreement) -> Iterator[str]:
         yield f"seen by one alone: {found.n_callback_only} by the callback, {found.n_ebpf_only} by eBPF"
     if found.first_difference:
         yield f"{format_count(found.n_different, 'evaluation')} differ, first: {found.first_difference}"
-
-
-def agreement_tables(found: RecorderAgreement) -> Iterator[Table]:
-    """Yield the times of phases and operators, and what each thread's add up to."""
-    times = Table("operators", "n", "eBPF", "callback", "eBPF/callback", box=None, pad_edge=False)
-    for each in (*found.phases, *found.ops, found.total):
-        times.add_row(*_cells(each))
-    yield times
-    threads = Table("thread", "in operators", "waiting", "of the graphs", "accounted", box=None, pad_edge=False)
-    for account in found.threads:
-        accounted = account.accounted_ratio
-        threads.add_row(
-            str(account.thread),
-            format_ns(account.own_ns),
-            format_ns(account.wait_ns),
-            format_ns(account.graph_ns),
-            "-" if accounted is None else f"{accounted * 100.0:.2f} %",
+    times = [
+        (
+            *(each.name or "all", each.n_operators, format_ns(each.ebpf_ns), format_ns(each.callback_ns)),
+            figure("{:.4f}", each.ratio),
         )
-    yield threads
+        for each in (*found.phases, *found.ops, found.total)
+    ]
+    yield Sheet(("operators", "n", "eBPF", "callback", "eBPF/callback"), times)
+    threads = [
+        (each.thread, *map(format_ns, (each.own_ns, each.wait_ns, each.graph_ns)), percent(each.accounted_ratio, 2))
+        for each in found.threads
+    ]
+    yield Sheet(("thread", "in operators", "waiting", "of the graphs", "accounted"), threads)
 
 
-def plain_agreement(found: RecorderAgreement) -> dict[str, Any]:
-    """Return dicts, lists, numbers and strings."""
+def _plain(found: RecorderAgreement) -> dict[str, Any]:
     plain = {"schema": SCHEMA, "is_same": found.is_same, **asdict(found)}
     plain["total"] = _plain_times(found.total)
     for name in ("phases", "ops"):
@@ -57,8 +53,3 @@ def plain_agreement(found: RecorderAgreement) -> dict[str, Any]:
 
 def _plain_times(each: TimesAgreement) -> dict[str, Any]:
     return {**asdict(each), "name": each.name or "all", "ratio": each.ratio}
-
-
-def _cells(each: TimesAgreement) -> tuple[str, ...]:
-    ratio = "-" if each.ratio is None else f"{each.ratio:.4f}"
-    return each.name or "all", str(each.n_operators), format_ns(each.ebpf_ns), format_ns(each.callback_ns), ratio

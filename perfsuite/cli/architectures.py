@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Sheet, show
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.workload.catalog import find, names
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_parser(commands: Commands) -> None:
@@ -31,10 +25,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _architectures(_: argparse.Namespace) -> int:
-    table = Table("name", "GGUF architecture", "parameters", "layers", box=None, pad_edge=False)
-    for name in names():
-        architecture = find(name)
-        millions = f"{architecture.n_parameters / 1e6:.0f} M"
-        table.add_row(name, architecture.gguf_architecture, millions, str(architecture.n_layers))
-    show(table)
+    rows = [
+        (name, each.gguf_architecture, f"{each.n_parameters / 1e6:.0f} M", each.n_layers)
+        for name in names()
+        for each in [find(name)]
+    ]
+    show(Sheet(("name", "GGUF architecture", "parameters", "layers"), rows))
     return 0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
-from perfsuite.cli import baseline_output as output
+from perfsuite.cli.answer import give, show
 from perfsuite.cli.baseline_options import add_actions
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.baseline_output import changes_answer, entries_answer, rejected_lines
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import BaselineError
 from perfsuite.report.run_reader import run_path
@@ -22,9 +23,6 @@ from perfsuite.verdict.entry import BaselineEntry, entry_with
 from perfsuite.verdict.match import absence_text, settings_text
 from perfsuite.verdict.recorded_run import RecordedGroup, RecordedRun, read_run, require_reference
 from perfsuite.verdict.sentinel_weights import fitted_weights
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_parser(commands: Commands) -> None:
@@ -62,7 +60,7 @@ def _record(options: argparse.Namespace) -> int:
         for stored, group in changed:
             write_baselines(stored)
             print(f"{stored.path}: {format_count(len(group.session.samples_ns), 'case')} of {run.recorded_at} added")
-    output.show_rejected(run)
+    show(*rejected_lines(run))
     return 0
 
 
@@ -86,11 +84,7 @@ def _diff(options: argparse.Namespace) -> int:
     run = read_run(run_path(options.run_path))
     profile = find_profile(run.device)
     changes = [change for group, entries in _stored(options, run) for change in _changes(profile, group, entries)]
-    if options.json:
-        output.print_changes(changes, options.margin)
-    else:
-        output.show_changes(changes, options.margin)
-        output.show_rejected(run)
+    give(changes_answer(changes, options.margin, run), options)
     return int(any(change.is_beyond(options.margin) for change in changes))
 
 
@@ -103,7 +97,7 @@ def _approve(options: argparse.Namespace) -> int:
             append_approval(approvals_path(stored.path), text, run.recorded_at)
             write_baselines(stored)
             print(f"{stored.path}: {format_count(n_cases, 'case')} approved; review {approvals_path(stored.path)}")
-    output.show_rejected(run)
+    show(*rejected_lines(run))
     return 0
 
 
@@ -139,10 +133,7 @@ def _show(options: argparse.Namespace) -> int:
     stored = _named_file(options)
     entries = _selected(stored, options)
     weights = find_profile(options.device).sentinel_weight_ratio
-    if options.json:
-        output.print_entries(options.device, options.name, entries, weights)
-    else:
-        output.show_entries(entries, weights)
+    give(entries_answer(options.device, options.name, entries, weights), options)
     return 0
 
 
@@ -187,7 +178,7 @@ def _stored(options: argparse.Namespace, run: RecordedRun) -> list[tuple[Recorde
     if not found:
         raise BaselineError(f"{'; '.join(lacking) or run.path}; add the run with 'perfsuite baseline record'")
     for line in lacking:
-        output.warn(f"{line}; its cases are left out")
+        print(f"perfsuite: {line}; its cases are left out", file=sys.stderr)
     return found
 
 

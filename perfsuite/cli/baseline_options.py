@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_actions(actions: Commands) -> None:
@@ -17,13 +13,8 @@ def add_actions(actions: Commands) -> None:
     _add_run_actions(actions)
     _add_store_actions(actions)
     for action in actions.choices.values():
-        action.add_argument(
-            "--baseline-dir",
-            type=Path,
-            default=Path("baselines"),
-            metavar="DIR",
-            help="folder of the baselines (default: baselines)",
-        )
+        text = "folder of the baselines (default: baselines)"
+        action.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
 
 
 def _add_run_actions(actions: Commands) -> None:
@@ -84,9 +75,7 @@ def _add_store_actions(actions: Commands) -> None:
     for action in (show, anchor, prune):
         action.add_argument("device", metavar="DEVICE", help="device profile, such as host")
         action.add_argument("name", metavar="MODEL", help="name of the file: a model, 'kernels' or 'own'")
-        action.add_argument(
-            "--where", action="append", default=[], metavar="FIELD=VALUE", help="entries of this fingerprint only"
-        )
-        action.add_argument(
-            "--board", metavar="ID", help="entries of this board only: its identity, or the beginning of it"
-        )
+        text = "entries of this fingerprint only"
+        action.add_argument("--where", action="append", default=[], metavar="FIELD=VALUE", help=text)
+        text = "entries of this board only: its identity, or the beginning of it"
+        action.add_argument("--board", metavar="ID", help=text)

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import platformdirs
-from rich.table import Table
 
 from perfsuite import __version__
+from perfsuite.cli.answer import Answer, Part, Sheet, give, percent
 from perfsuite.cli.certify_options import add_options
-from perfsuite.cli.commands import show
+from perfsuite.cli.command_help import Commands
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import engine_run
 from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import llama_workload, operator_cases, phase_cases
-from perfsuite.measure.launch import environment_engine
-from perfsuite.measure.llama_plan import llama_plan
+from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.records.json_file import write_json
 from perfsuite.verdict.certify import Certificate, Rate, certificate
 from perfsuite.verdict.trial import Trial, Truth, append_trial, read_trials
 from perfsuite.verdict.trial_run import TrialSetup, run_trial
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _DEFAULT_BUDGET_S = 90.0
 
@@ -51,10 +42,7 @@ def _certify(options: argparse.Namespace) -> int:
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
     write_json(state.with_suffix(".json"), plain, MeasurementError)
-    if options.json:
-        print(json.dumps(plain, indent=1))
-    else:
-        _print(found)
+    give(Answer(parts=lambda: _parts(found), plain=lambda: plain), options)
     return 0
 
 
@@ -72,20 +60,11 @@ def _measure(missing: Sequence[Truth], state: Path, trials: list[Trial], options
 
 def _setup(options: argparse.Namespace) -> TrialSetup:
     profile = find_local_profile(options.device)
-    if options.runs < 1:
-        raise PerfsuiteError(f"--runs={options.runs}: expected 1 or more")
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
-    workload = llama_workload(weights, find_scenario(options.scenario))
-    cases = (*phase_cases(workload), *operator_cases(workload))
+    check_least(options, "runs")
+    run = engine_run(options)
+    cases = (*phase_cases(run.workload), *operator_cases(run.workload))
     return TrialSetup(
-        plan=llama_plan(
-            workload,
-            environment_engine(),
-            gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-            cache_dir=cache_dir,
-            n_threads=options.threads or default_threads(),
-        ),
+        plan=run.plan,
         profile=profile,
         cases=cases,
         margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
@@ -96,7 +75,7 @@ def _setup(options: argparse.Namespace) -> TrialSetup:
 def _state_path(options: argparse.Namespace, build_id: str) -> Path:
     """Return where the runs of this device, workload, engine and suite are kept."""
     name = f"{options.device}-{_workload_name(options).replace('/', '-')}-{build_id[:8]}-{__version__}.jsonl"
-    return Path(platformdirs.user_cache_dir("perfsuite")) / "certify" / name
+    return user_cache() / "certify" / name
 
 
 def _workload_name(options: argparse.Namespace) -> str:
@@ -151,15 +130,23 @@ def _told(trial: Trial) -> str:
     )
 
 
-def _print(found: Certificate) -> None:
-    table = Table("", "k of n", "rate", "95 % bounds", box=None, pad_edge=False)
-    for title, rate in _rows(found):
-        table.add_row(title, f"{rate.k} of {rate.n}", _percent(rate.ratio), _bounds(rate))
-    show(table)
+def _parts(found: Certificate) -> Iterator[Part]:
+    yield Sheet(
+        ("", "k of n", "rate", "95 % bounds"),
+        [
+            (
+                title,
+                f"{rate.k} of {rate.n}",
+                percent(rate.ratio, 2),
+                f"{rate.lower * 100:.2f} to {percent(rate.upper, 2)}",
+            )
+            for title, rate in _rows(found)
+        ],
+    )
     if found.mean_pairs is not None:
-        print(f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average")
+        yield f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average"
     for phase, ratio in found.smallest_effect_ratio.items():
-        print(f"smallest effect that such a run could have shown, {phase}: {(ratio - 1) * 100:+.1f} %")
+        yield f"smallest effect that such a run could have shown, {phase}: {(ratio - 1) * 100:+.1f} %"
 
 
 def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:
@@ -178,11 +165,3 @@ def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:
         for share, power in peer.power.items():
             for phase, rate in power.by_phase.items():
                 yield f"{peer.name}: found {float(share):+.0%} in {phase}", rate
-
-
-def _percent(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio * 100:.2f} %"
-
-
-def _bounds(rate: Rate) -> str:
-    return f"{rate.lower * 100:.2f} to {rate.upper * 100:.2f} %"

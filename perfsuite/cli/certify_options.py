@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.run_options import add_answer, add_device, add_model, add_scenario, effort_group, subject_group
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.run_options import add_answer, add_subject, effort_group
 
 _DEFAULT_RUNS = 20
 
@@ -40,10 +36,7 @@ def add_options(commands: Commands) -> argparse.ArgumentParser:
         writes="each run as it ends and the summary, into the cache of the user or to --state",
         see=("docs/comparing.md", "docs/results.md"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
+    subject = add_subject(parser, "device", "model", "scenario")
     subject.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: usable cores)")
     _add_effort(effort_group(parser))
     answer = add_answer(parser)
@@ -54,20 +47,9 @@ def add_options(commands: Commands) -> argparse.ArgumentParser:
 
 def _add_effort(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
-    group.add_argument(
-        "--inject",
-        type=float,
-        action="append",
-        default=[],
-        metavar="RATIO",
-        help="also slow both phases down by this share, such as 0.05; may be repeated",
-    )
-    group.add_argument(
-        "--inject-operator",
-        action="append",
-        default=[],
-        metavar="ROLE=RATIO",
-        help="also slow one operator down, such as ffn_up=0.2; may be repeated",
-    )
+    text = "also slow both phases down by this share, such as 0.05; may be repeated"
+    group.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
+    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
+    group.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
     group.add_argument("--load", action="store_true", help="also switch on a background load half way")
     group.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")

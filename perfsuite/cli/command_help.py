@@ -6,12 +6,14 @@ import argparse
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from perfsuite.cli.registry import summary_of
 
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
+#: What `add_subparsers` returns, to which each subcommand adds itself.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_NO_FILE = "nothing but its answer"
 
 #: Below the exit codes of its own, each subcommand has these.
 _EXITS = {
@@ -64,7 +66,7 @@ def add_command(
     *,
     about: str,
     examples: Mapping[str, str],
-    writes: str = "nothing but its answer",
+    writes: str = _NO_FILE,
     exits: Mapping[int, str] | None = None,
     see: Sequence[str] = (),
     usage: str | None = None,
@@ -77,21 +79,14 @@ def add_command(
         Paragraphs, parted by empty lines: what it does, what it does not.
     examples
         By command line, what it is for; each must be one that the parser takes.
-    writes
-        The files that it writes.
     exits
         What exit codes other than 2 and 130 mean, and 0 where it says more than "done".
     see
         Pages of docs/ and other subcommands.
     """
-    return commands.add_parser(
-        name,
-        help=summary_of(name),
-        usage=usage,
-        description=_description(summary_of(name), about),
-        epilog=_epilog(examples, writes, {**_EXITS, **(exits or {})}, see),
-        formatter_class=ParagraphFormatter,
-    )
+    summary = summary_of(name)
+    told = _help(summary, about, examples, writes, exits, see)
+    return commands.add_parser(name, help=summary, usage=usage, **told)
 
 
 def add_action(
@@ -101,19 +96,13 @@ def add_action(
     summary: str,
     about: str = "",
     examples: Mapping[str, str] | None = None,
-    writes: str = "nothing but its answer",
+    writes: str = _NO_FILE,
     exits: Mapping[int, str] | None = None,
     allow_abbrev: bool = True,
 ) -> argparse.ArgumentParser:
     """Add what a subcommand can do besides other things, such as ``baseline approve``; as `add_command`."""
-    return actions.add_parser(
-        name,
-        help=summary,
-        description=_description(summary, about),
-        epilog=_epilog(examples or {}, writes, {**_EXITS, **(exits or {})}, ()),
-        formatter_class=ParagraphFormatter,
-        allow_abbrev=allow_abbrev,
-    )
+    told = _help(summary, about, examples or {}, writes, exits, ())
+    return actions.add_parser(name, help=summary, allow_abbrev=allow_abbrev, **told)
 
 
 def word_parser(
@@ -122,21 +111,12 @@ def word_parser(
     summary: str,
     about: str,
     examples: Mapping[str, str],
-    writes: str = "nothing but its answer",
+    writes: str = _NO_FILE,
     exits: Mapping[int, str] | None = None,
     see: Sequence[str] = ("docs/tracing.md",),
 ) -> argparse.ArgumentParser:
     """Return the parser of what stands where a program's name would, such as ``trace view``; as `add_command`."""
-    return argparse.ArgumentParser(
-        prog=prog,
-        description=_description(summary, about),
-        epilog=_epilog(examples, writes, {**_EXITS, **(exits or {})}, see),
-        formatter_class=ParagraphFormatter,
-    )
-
-
-def _description(summary: str, about: str) -> str:
-    return f"{_sentence(summary)}\n\n{textwrap.dedent(about).strip()}".strip()
+    return argparse.ArgumentParser(prog=prog, **_help(summary, about, examples, writes, exits, see))
 
 
 def add_quiet(options: argparse._ActionsContainer) -> None:
@@ -144,20 +124,25 @@ def add_quiet(options: argparse._ActionsContainer) -> None:
     options.add_argument("-q", "--quiet", action="store_true", help="only the answer: no progress, no remarks")
 
 
-def _sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
-
-
-def _epilog(examples: Mapping[str, str], writes: str, exits: Mapping[int, str], see: Sequence[str]) -> str:
-    return "\n\n".join(
-        [
-            *(
-                ["examples:\n" + "\n".join(f"  # {why}\n  {line}" for line, why in examples.items())]
-                if examples
-                else []
-            ),
-            f"files: it writes {writes}.",
-            "exit codes:\n" + "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted(exits.items())),
-            *([f"see also: {', '.join(see)}"] if see else []),
-        ]
-    )
+def _help(
+    summary: str,
+    about: str,
+    examples: Mapping[str, str],
+    writes: str,
+    exits: Mapping[int, str] | None,
+    see: Sequence[str],
+) -> dict[str, Any]:
+    """Return the arguments of a parser that are its help."""
+    lines = "\n".join(f"  # {why}\n  {line}" for line, why in examples.items())
+    codes = "\n".join(f"  {code:<3}  {meaning}" for code, meaning in sorted({**_EXITS, **(exits or {})}.items()))
+    parts = [
+        f"examples:\n{lines}" if examples else "",
+        f"files: it writes {writes}.",
+        f"exit codes:\n{codes}",
+        f"see also: {', '.join(see)}" if see else "",
+    ]
+    return {
+        "description": f"{summary[0].upper()}{summary[1:]}.\n\n{textwrap.dedent(about).strip()}".strip(),
+        "epilog": "\n\n".join(filter(None, parts)),
+        "formatter_class": ParagraphFormatter,
+    }

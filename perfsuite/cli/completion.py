@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import shtab
 
-from perfsuite.cli.command_help import add_command
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
+from perfsuite.cli.command_help import Commands, add_command
 
 #: Of those that shtab knows, the shells that are tried out in the suite's tests or named in its documentation.
 _SHELLS = tuple(name for name in shtab.SUPPORTED_SHELLS if name in ("bash", "zsh", "fish", "tcsh"))

@@ -7,12 +7,8 @@ which calls `perfsuite.cli.command_help.add_action` and sets ``run``; imports th
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
+from perfsuite.cli.command_help import Commands, add_command
 
 #: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
 ACTIONS = (
@@ -51,10 +47,4 @@ def add_parser(commands: Commands) -> None:
     actions = parser.add_subparsers(metavar="ACTION", dest="devices_action")
     for name in ACTIONS:
         import_module(f"perfsuite.cli.devices_{name}").add_parser(actions)
-    parser.set_defaults(run=_list)
-
-
-def _list(_: object) -> int:
-    from perfsuite.cli.devices_list import list_devices  # only where no action is named
-
-    return list_devices(as_json=False)
+    parser.set_defaults(run=actions.choices["list"].get_default("run"), json=False)

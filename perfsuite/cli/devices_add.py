@@ -6,11 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.device.reach import WAYS, Reach
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.profile.file import ProfileFile
 
 _ABOUT = """

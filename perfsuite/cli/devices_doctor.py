@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices_options import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.doctor.finding import Finding
     from perfsuite.device.profile import Profile
 
@@ -55,10 +56,8 @@ def _run(options: argparse.Namespace) -> int:
 
     profile = chosen_profile(options)
     findings = examine_device(profile)
-    if options.json:
-        _print_json(findings)
-    else:
-        _show(profile.name, findings)
+    plain = [{**asdict(each), "grade": each.grade.value} for each in findings]
+    give(Answer(parts=lambda: _parts(profile.name, findings), plain=lambda: plain), options)
     return 1 if any(each.grade is Grade.FAIL for each in findings) else 0
 
 
@@ -72,11 +71,8 @@ def examine_device(profile: Profile) -> tuple[Finding, ...]:
 
     python = python_words(profile, Path(sys.executable))
     here = read_installed(own_account())
-    target = open_target(profile.reach)
-    try:
+    with closing(open_target(profile.reach)) as target:
         return examine(gather(target, profile, python, here=here, model_bytes=_model_bytes(profile)))
-    finally:
-        target.close()
 
 
 def _model_bytes(profile: Profile) -> int | None:
@@ -95,28 +91,12 @@ def _model_bytes(profile: Profile) -> int | None:
     return None
 
 
-def _print_json(findings: Sequence[Finding]) -> None:
-    import json
-    from dataclasses import asdict
-
-    print(json.dumps([{**asdict(each), "grade": each.grade.value} for each in findings], indent=2))
-
-
-def _show(device: str, findings: Sequence[Finding]) -> None:
-    """Print a line for each, and how many of which there are."""
-    from rich.markup import escape
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    from perfsuite.cli.commands import show
+def _parts(device: str, findings: Sequence[Finding]) -> Iterator[Part]:
+    """Yield a line for each, and how many of which there are."""
     from perfsuite.device.doctor.finding import Grade
 
     styles = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "red"}
-    names = ("", escape(device), "seen", "mend")
-    table = Table(*(Column(name, overflow="fold") for name in names), box=None, pad_edge=False)
-    for each in findings:
-        cells = (each.grade.value, each.what, each.seen, each.mend)  # as text: [reach] is no markup
-        table.add_row(*map(Text, cells), style=styles[each.grade])
-    show(table)
+    rows = [(each.grade.value, each.what, each.seen, each.mend) for each in findings]
+    yield Sheet(("", device, "seen", "mend"), rows, styles=[styles[each.grade] for each in findings])
     counts = {grade: sum(each.grade is grade for each in findings) for grade in Grade}
-    print(f"{device}: {counts[Grade.FAIL]} fail, {counts[Grade.WARN]} warn, {counts[Grade.OK]} ok")
+    yield f"{device}: {counts[Grade.FAIL]} fail, {counts[Grade.WARN]} warn, {counts[Grade.OK]} ok"

@@ -42,14 +42,13 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
 
     While somebody may measure here, no OpenCL driver and no eBPF helper is started, which would disturb him.
     """
-    import platformdirs
-
+    from perfsuite.cli.kept_folders import user_cache
     from perfsuite.device.lock import lock_state
     from perfsuite.device.lock.state import Holder
     from perfsuite.device.setup.installations import installed_digest
     from perfsuite.measure.ebpf_helper import ebpf_obstacle
 
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     lock = lock_state()
     is_busy = lock is not None and lock.holder in {Holder.RUNS, Holder.HANGS, Holder.UNKNOWN}
     device, opencl_problem = (None, None) if is_busy else _opencl(opencl_platform, cache_dir)

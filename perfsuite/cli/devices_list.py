@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.command_help import Commands, add_action
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.profile.file import ProfileFile
 
 _ABOUT = """
@@ -27,24 +27,15 @@ def add_parser(commands: Commands) -> None:
         examples={"perfsuite devices list --json": "for a program"},
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_list)
+    parser.set_defaults(run=list_devices)
 
 
-def _list(options: argparse.Namespace) -> int:
-    return list_devices(as_json=options.json)
-
-
-def list_devices(*, as_json: bool) -> int:
-    """Print them as a table or as JSON."""
+def list_devices(options: argparse.Namespace) -> int:
+    """Answer with all of them."""
     from perfsuite.device.profile import profile_names
 
     devices = [_device(name) for name in profile_names()]
-    if as_json:
-        import json
-
-        print(json.dumps(devices, indent=1))
-    else:
-        _show(devices)
+    give(Answer(parts=lambda: [_sheet(devices)], plain=lambda: devices), options)
     return 0
 
 
@@ -70,16 +61,16 @@ def source(file: ProfileFile) -> str:
     return file.where if file.folder is not None else f"the suite ({file.name})"
 
 
-def _show(devices: list[dict[str, Any]]) -> None:
-    from rich.markup import escape  # somebody's words may hold what rich takes for a colour
-    from rich.table import Table
-
-    from perfsuite.cli.commands import show
+def _sheet(devices: list[dict[str, Any]]) -> Sheet:
     from perfsuite.device.reach import Reach
 
-    table = Table("name", "reached by", "what it is", "profile from", box=None, pad_edge=False)
-    for each in devices:
-        way = "-" if each["reach"] is None else Reach(**each["reach"]).text
-        told = each["description"] or f"broken: {each['complaint']}"
-        table.add_row(*map(escape, (each["name"], way, told, each["file"])))
-    show(table)
+    rows = [
+        (
+            each["name"],
+            each["reach"] and Reach(**each["reach"]).text,
+            each["description"] or f"broken: {each['complaint']}",
+            each["file"],
+        )
+        for each in devices
+    ]
+    return Sheet(("name", "reached by", "what it is", "profile from"), rows)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.errors import DeviceError
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.probe.readings import Readings
     from perfsuite.device.reach import Reach
 
@@ -53,15 +53,13 @@ def add_parser(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from perfsuite.device.probe.survey import take_survey
     from perfsuite.device.target.opening import open_target
+    from perfsuite.records.whole_file import write_whole_bytes
 
     reach = _reach(options)
     output = _output(options)
-    target = open_target(reach)
-    try:
+    with closing(open_target(reach)) as target:
         readings = take_survey(target)
-    finally:
-        target.close()
-    _write(_checked_text(readings, reach, output), output)
+    write_whole_bytes(output, _checked_text(readings, reach, output).encode(), DeviceError)
     print(f"{output}: written from what {reach.text} said")
     _tell_next(options.device, output)
     return 0
@@ -115,15 +113,6 @@ def _checked_text(readings: Readings, reach: Reach, output: Path) -> str:
     file = ProfileFile(name=output.stem, place=output, where=str(output), folder=output.parent)
     check_tables(tomllib.loads(text), file)
     return text
-
-
-def _write(text: str, output: Path) -> None:
-    from perfsuite.records.whole_file import write_whole
-
-    def fill(out: TextIO) -> None:
-        out.write(text)
-
-    write_whole(output, fill, DeviceError)
 
 
 def _tell_next(device: str | None, output: Path) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action, add_quiet
+from perfsuite.cli.answer import Sheet, show
+from perfsuite.cli.command_help import Commands, add_action, add_quiet
 from perfsuite.cli.devices_options import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
-    from perfsuite.device.setup.installed import Installed
     from perfsuite.device.setup.set_up import SetUp
 
 _ABOUT = """
@@ -71,40 +71,27 @@ def _run(options: argparse.Namespace) -> int:
         is_offline=options.offline,
         is_forced=options.force,
     )
-    target = open_target(profile.reach)
-    try:
-        with progress(f"setup of {profile.name}", options) as tell:
-            done = set_up(target, order, tell)
-    finally:
-        target.close()
+    with closing(open_target(profile.reach)) as target, progress(f"setup of {profile.name}", options) as tell:
+        done = set_up(target, order, tell)
     _show(profile.name, done)
     return 0
 
 
 def _show(device: str, done: SetUp) -> None:
     """Print the versions on both sides, and what comes next."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from perfsuite.cli.commands import show
     from perfsuite.cli.devices_installed import own_account
     from perfsuite.device.setup.installed import read_installed
 
-    table = Table("", "here", escape(device), box=None, pad_edge=False)
-    for row in _rows(read_installed(own_account()), done.installed):
-        table.add_row(*map(escape, row))
-    show(table)
-    print(f"{device}: {'installed' if done.is_new else 'is there already'}: {done.python}")
-    if done.installed.engine_problem:
-        print(f"{device}: no llama.cpp: {done.installed.engine_problem}")
-    print(f"next: perfsuite devices doctor {device}, then pytest --device={device}")
-
-
-def _rows(here: Installed, there: Installed) -> tuple[tuple[str, str, str], ...]:
-    return (
+    here, there = read_installed(own_account()), done.installed
+    rows = (
         ("perfsuite", here.suite_version, there.suite_version),
-        ("plans", str(here.plan_schema), str(there.plan_schema)),
+        ("plans", here.plan_schema, there.plan_schema),
         ("Python", here.python_version, there.python_version),
         ("machine", here.machine, there.machine),
         ("llama.cpp", here.engine_build_id or "none", there.engine_build_id or "none"),
     )
+    show(Sheet(("", "here", device), rows))
+    print(f"{device}: {'installed' if done.is_new else 'is there already'}: {done.python}")
+    if done.installed.engine_problem:
+        print(f"{device}: no llama.cpp: {done.installed.engine_problem}")
+    print(f"next: perfsuite devices doctor {device}, then pytest --device={device}")

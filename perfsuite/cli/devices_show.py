@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices_list import source
 from perfsuite.cli.devices_options import add_device_argument
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.profile import TheoreticalPeak
     from perfsuite.device.profile.account import ProfileAccount
 
@@ -39,19 +41,11 @@ def _show_device(options: argparse.Namespace) -> int:
     from perfsuite.device.profile.account import profile_account
 
     account = profile_account(options.device, asked="")
-    if options.json:
-        import json
-
-        print(json.dumps(_plain(account), indent=1))
-    else:
-        _show_values(account)
-        _show_peaks(account)
+    give(Answer(parts=lambda: _parts(account), plain=lambda: _plain(account)), options)
     return 0
 
 
 def _plain(account: ProfileAccount) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "name": account.profile.name,
         "files": [source(file) for file in account.files],
@@ -64,38 +58,33 @@ def _plain(account: ProfileAccount) -> dict[str, Any]:
     }
 
 
-def _show_values(account: ProfileAccount) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+def _parts(account: ProfileAccount) -> Iterator[Part]:
+    from perfsuite.units import format_bytes, format_bytes_per_s, format_flops_per_s
 
-    from perfsuite.cli.commands import show
-    from perfsuite.units import format_bytes
-
-    profile = account.profile
-    table = Table("value", profile.name, "from", box=None, pad_edge=False)
-    for each in account.values:
-        value = format_bytes(profile.memory_bytes) if each.key == "memory_bytes" else _told(each.value)
-        table.add_row(each.key, escape(value), "-" if each.file is None else escape(source(each.file)))
-    show(table)
-
-
-def _show_peaks(account: ProfileAccount) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from perfsuite.cli.commands import show
-    from perfsuite.units import format_bytes_per_s, format_flops_per_s
-
-    peaks = _peaks(account)
+    profile, peaks = account.profile, _peaks(account)
+    values = [
+        (
+            each.key,
+            format_bytes(profile.memory_bytes) if each.key == "memory_bytes" else _told(each.value),
+            each.file and source(each.file),
+        )
+        for each in account.values
+    ]
+    yield Sheet(("value", profile.name, "from"), values)
     if not peaks or account.peaks_file is None:
         return
-    print(f"\ntheoretical peaks, from {source(account.peaks_file)}:")
-    table = Table("processor", "of", "at most", "official", "source", box=None, pad_edge=False)
-    for peak in peaks:
-        form = format_bytes_per_s if peak.kind == "bandwidth" else format_flops_per_s
-        official = "yes" if peak.official else "no"
-        table.add_row(escape(peak.processor), peak.kind, form(peak.per_s), official, escape(peak.source))
-    show(table)
+    yield f"\ntheoretical peaks, from {source(account.peaks_file)}:"
+    forms = {"bandwidth": format_bytes_per_s}
+    yield Sheet(
+        ("processor", "of", "at most", "official", "source"),
+        [
+            (
+                *(peak.processor, peak.kind, forms.get(peak.kind, format_flops_per_s)(peak.per_s)),
+                *("yes" if peak.official else "no", peak.source),
+            )
+            for peak in peaks
+        ],
+    )
 
 
 def _peaks(account: ProfileAccount) -> tuple[TheoreticalPeak, ...]:

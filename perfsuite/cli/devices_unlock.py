@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.command_help import add_action
+from perfsuite.cli.command_help import Commands, add_action
 from perfsuite.cli.devices_options import add_device_argument, chosen_profile
 from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
 from perfsuite.errors import DeviceError, LockedError
+from perfsuite.report.terminal_text import terminal_text
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.lock.state import LockState
     from perfsuite.device.profile import Profile
     from perfsuite.device.reach import Reach
@@ -38,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
     profile = chosen_profile(arguments)
     words = ("break", "--force") if arguments.force else ("break",)
     for line in _told(profile.name, answered(profile, words)):
-        print(_shown(line))
+        print(terminal_text(line))
     return 0
 
 
@@ -61,18 +62,16 @@ def answered(profile: Profile, words: tuple[str, ...]) -> dict[str, Any]:
     else:
         plain = _asked(profile.name, profile.reach, words)
     if "error" in plain:
-        raise LockedError(_shown(f"{profile.name}: {plain['error']}"))
+        raise LockedError(terminal_text(f"{profile.name}: {plain['error']}"))
     return plain
 
 
 def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
     from perfsuite.device.target.opening import open_target  # only where a device is asked
 
-    target, python = open_target(reach), suite_python(reach.home)
-    try:
+    python = suite_python(reach.home)
+    with closing(open_target(reach)) as target:
         completed = target.run([python, *_COMMAND, *words])
-    finally:
-        target.close()
     if completed.status in NO_PROGRAM:
         told = f"{name}: the suite is not on the device ({reach.text}: no {python})"
         raise DeviceError(f"{told}; run 'perfsuite devices setup {name}'")
@@ -80,7 +79,7 @@ def _asked(name: str, reach: Reach, words: tuple[str, ...]) -> dict[str, Any]:
     if plain is not None:
         return plain
     told = f"{name}: the suite on the device answers nothing about its lock ({completed.last_words})"
-    raise DeviceError(_shown(f"{told}; run 'perfsuite devices setup {name}', which brings it up to date"))
+    raise DeviceError(terminal_text(f"{told}; run 'perfsuite devices setup {name}', which brings it up to date"))
 
 
 def _plain(output: str) -> dict[str, Any] | None:
@@ -95,13 +94,6 @@ def _plain(output: str) -> dict[str, Any] | None:
         return {"lock": lock, "notes": [str(each) for each in plain["notes"]]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _shown(line: str) -> str:
-    """Return one line of what a device says, with nothing in it that would steer a terminal."""
-    from perfsuite.report.terminal_text import terminal_text  # only where something is told
-
-    return terminal_text(line)
 
 
 def _told(name: str, plain: dict[str, Any]) -> list[str]:

@@ -56,12 +56,8 @@ def _status(work: Callable[[], int]) -> int:
 
 def _refusal(error: OSError) -> str:
     """Say which file the system refused, and why."""
-    reason = error.strerror or str(error) or type(error).__name__
-    return reason if error.filename is None else f"{_name(error.filename)}: {reason}"
-
-
-def _name(named: object) -> str:
-    return os.fsdecode(named) if isinstance(named, bytes) else str(named)
+    reason, named = error.strerror or str(error) or type(error).__name__, error.filename
+    return reason if named is None else f"{os.fsdecode(named) if isinstance(named, bytes) else named}: {reason}"
 
 
 def _told(text: str, status: int) -> int:

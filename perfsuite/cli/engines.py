@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import platformdirs
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_action, add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.engine_store import EngineStore, StoredEngine, open_store
 from perfsuite.measure.launch import environment_engine
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 #: How a session of a baseline names what made it.
 _NAMED = re.compile(r'"engine": *"([0-9a-f]{16})"')
@@ -69,9 +63,8 @@ def _add_actions(actions: Commands) -> None:
         examples={"perfsuite engines keep ~/llama.cpp/build": "a build of one's own"},
         writes="the store",
     )
-    keep.add_argument(
-        "build", nargs="?", type=Path, metavar="BUILD", help="default: what a run would measure, LLAMA_CPP_LIB_PATH's"
-    )
+    text = "default: what a run would measure, LLAMA_CPP_LIB_PATH's"
+    keep.add_argument("build", nargs="?", type=Path, metavar="BUILD", help=text)
     export = add_action(
         actions,
         "export",
@@ -95,13 +88,8 @@ def _add_actions(actions: Commands) -> None:
         writes="the store",
     )
     prune.add_argument("--keep", type=int, default=0, metavar="N", help="so many more stay, the newest (default 0)")
-    prune.add_argument(
-        "--baseline-dir",
-        type=Path,
-        default=Path("baselines"),
-        metavar="DIR",
-        help="folder of the baselines; those of .perfsuite/baselines count too (default: baselines)",
-    )
+    text = "folder of the baselines; those of .perfsuite/baselines count too (default: baselines)"
+    prune.add_argument("--baseline-dir", type=Path, default=Path("baselines"), metavar="DIR", help=text)
     for action in (one, export):
         action.add_argument("engine", metavar="ID", help="the id, or the beginning of it")
     for action in (export, take):
@@ -109,23 +97,25 @@ def _add_actions(actions: Commands) -> None:
 
 
 def _store() -> EngineStore:
-    return open_store(Path(platformdirs.user_cache_dir("perfsuite")))
+    return open_store(user_cache())
 
 
 def _list(options: argparse.Namespace) -> int:
     store = _store()
-    if options.json:
-        print(json.dumps([asdict(each) for each in store.entries()], indent=1))
-        return 0
-    table = Table("id", "what", "build", "version", "size", "kept", box=None, pad_edge=False)
-    for each in store.entries():
-        table.add_row(
-            each.engine_id, each.kind, each.build_id, each.version, format_bytes(each.n_bytes), each.kept_at[:16]
-        )
-    show(table)
-    for name in store.damaged():
-        print(f"{terminal_text(str(store.folder / name))}: is damaged; remove it")
+    give(Answer(parts=lambda: _parts(store), plain=lambda: [asdict(each) for each in store.entries()]), options)
     return 0
+
+
+def _parts(store: EngineStore) -> Iterator[Part]:
+    yield Sheet(
+        ("id", "what", "build", "version", "size", "kept"),
+        [
+            (each.engine_id, each.kind, each.build_id, each.version, format_bytes(each.n_bytes), each.kept_at[:16])
+            for each in store.entries()
+        ],
+    )
+    for name in store.damaged():
+        yield f"{terminal_text(str(store.folder / name))}: is damaged; remove it"
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -178,13 +168,8 @@ def _named_engines(folders: tuple[Path, ...]) -> set[str]:
 
 
 def _described(entry: StoredEngine) -> str:
-    words = (
-        entry.kind,
-        entry.version,
-        f"build {entry.build_id}" if entry.build_id else "",
-        format_bytes(entry.n_bytes),
-    )
-    return terminal_text(", ".join(filter(None, words)))
+    build = f"build {entry.build_id}" if entry.build_id else ""
+    return terminal_text(", ".join(filter(None, (entry.kind, entry.version, build, format_bytes(entry.n_bytes)))))
 
 
 _RUNS = {"list": _list, "show": _show, "keep": _keep, "export": _export, "import": _import, "prune": _prune}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, check_picture, draw, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.run_options import check_least
 from perfsuite.errors import PerfsuiteError
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.records.engine_trace import EngineTrace
     from perfsuite.report.statistics.experts import ExpertReport
 
@@ -49,28 +49,17 @@ def add_parser(commands: Commands) -> None:
 
 
 def _experts(options: argparse.Namespace) -> int:
-    _check(options)
+    check_least(options, "cache")
+    check_picture(options.plot)
+    from perfsuite.report.statistics.experts import expert_chart
+    from perfsuite.report.statistics.experts_json import plain_experts
     from perfsuite.trace.recording import read_recording  # NumPy and the readers
 
     report = _report(read_recording(options.recording), options)
     if options.plot is not None:
-        _draw(report, options.plot)
-    if options.json:
-        from perfsuite.report.statistics.experts_json import plain_experts
-
-        print(json.dumps(plain_experts(report), indent=1))
-    else:
-        _tell(report)
+        draw(expert_chart(report), options.plot)
+    give(Answer(parts=lambda: _parts(report), plain=lambda: plain_experts(report)), options)
     return 0
-
-
-def _check(options: argparse.Namespace) -> None:
-    if options.cache is not None and options.cache < 1:
-        raise PerfsuiteError(f"--cache={options.cache}: expected 1 or more experts")
-    if options.plot is not None:
-        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
-
-        format_of(options.plot)
 
 
 def _report(trace: EngineTrace, options: argparse.Namespace) -> ExpertReport:
@@ -94,22 +83,11 @@ def _report(trace: EngineTrace, options: argparse.Namespace) -> ExpertReport:
     )
 
 
-def _draw(report: ExpertReport, path: Path) -> None:
-    from perfsuite.report.plots.picture import write_picture
-    from perfsuite.report.statistics.experts import expert_chart
-
-    write_picture(expert_chart(report), path)
-
-
-def _tell(report: ExpertReport) -> None:
+def _parts(report: ExpertReport) -> Iterator[Part]:
     from perfsuite.report.statistics.experts import cache_table, expert_lines, fault_table, layer_table
 
-    for line in expert_lines(report):
-        print(line)
-    print()
-    show(layer_table(report.layers))
-    print()
-    show(cache_table(report.sizes))
+    yield from expert_lines(report)
+    yield from ("", layer_table(report.layers))
+    yield from ("", cache_table(report.sizes))
     if report.faults.bins:
-        print()
-        show(fault_table(report.faults))
+        yield from ("", fault_table(report.faults))

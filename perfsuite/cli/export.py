@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.llama_bench import add_bench_options, exported_tests
 from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.llama_bench_file import bench_text, read_llama_bench
+from perfsuite.records.llama_bench_file import bench_text
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports.csv import csv_text
 from perfsuite.report.exports.github_annotations import annotations_text
@@ -27,9 +25,6 @@ from perfsuite.report.run_file import RunFile
 from perfsuite.report.run_reader import read_run_file, run_path
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_count
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _ABOUT = """
 A run is named by its folder or its run.json. The text goes to standard output, or with -o into a file, always in
@@ -46,7 +41,7 @@ _EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Format:
     """One format: what it is called and for, and how its text is made from the options."""
 
@@ -73,12 +68,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _add_format(formats: Commands, each: _Format) -> None:
-    parser = formats.add_parser(
-        each.name, help=each.summary, description=f"{each.summary[0].upper()}{each.summary[1:]}."
-    )
-    parser.add_argument(
-        "runs", type=Path, nargs="+" if each.takes_many else 1, metavar="RUN", help="folder or run.json"
-    )
+    about = f"{each.summary[0].upper()}{each.summary[1:]}."
+    parser = formats.add_parser(each.name, help=each.summary, description=about)
+    n_runs = "+" if each.takes_many else 1
+    parser.add_argument("runs", type=Path, nargs=n_runs, metavar="RUN", help="folder or run.json")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     each.add_options(parser)
     parser.set_defaults(run=lambda options: _export(each, options))
@@ -107,68 +100,35 @@ def _csv(options: argparse.Namespace) -> str:
 
 
 def _add_csv_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--for-spreadsheet",
-        action="store_true",
-        help="put an apostrophe before text that a spreadsheet would take for a formula",
-    )
+    text = "put an apostrophe before text that a spreadsheet would take for a formula"
+    parser.add_argument("--for-spreadsheet", action="store_true", help=text)
 
 
 def _bench(form: str) -> Callable[[argparse.Namespace], str]:
-    def text(options: argparse.Namespace) -> str:
-        from perfsuite.report.llama_bench_export import bench_runs  # brings the cost models
-
-        runs = bench_runs(
-            run_path(options.runs[0]),
-            cache_dir=Path(platformdirs.user_cache_dir("perfsuite")) / "models",
-            weights=options.model,
-            build_commit=options.build_commit,
-            like=read_llama_bench(options.like) if options.like else (),
-        )
-        return bench_text(runs, form)
-
-    return text
-
-
-def _add_bench_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
-    parser.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit")
-    parser.add_argument("--like", type=Path, metavar="FILE", help="tests of llama-bench whose words to use")
+    return lambda options: bench_text(exported_tests(run_path(options.runs[0]), options), form)
 
 
 _FORMATS = (
     _Format(
-        name="pytest-benchmark",
-        summary="JSON for pytest-benchmark compare and --benchmark-compare; one run",
-        text=lambda options: pytest_benchmark_text(read_run_file(options.runs[0])),
+        "pytest-benchmark",
+        "JSON for pytest-benchmark compare and --benchmark-compare; one run",
+        lambda options: pytest_benchmark_text(read_run_file(options.runs[0])),
         takes_many=False,
     ),
     *(
         _Format(
-            name=f"llama-bench{'' if form == 'json' else f'-{form}'}",
-            summary=f"prefill and decode as llama-bench -o {form} prints them; one run",
-            text=_bench(form),
+            f"llama-bench{'' if form == 'json' else f'-{form}'}",
+            f"prefill and decode as llama-bench -o {form} prints them; one run",
+            _bench(form),
             takes_many=False,
-            add_options=_add_bench_options,
+            add_options=add_bench_options,
         )
         for form in ("json", "jsonl", "sql")
     ),
-    _Format(name="junit", summary="a JUnit report with the figures as properties", text=_of_runs(junit_text)),
-    _Format(
-        name="github",
-        summary='Markdown for >> "$GITHUB_STEP_SUMMARY", at most 1 MiB',
-        text=_of_runs(summary_text),
-    ),
-    _Format(
-        name="github-annotations",
-        summary="workflow commands for the log of a GitHub Actions step",
-        text=_of_runs(annotations_text),
-    ),
-    _Format(
-        name="markdown",
-        summary="a comment for a pull request, under 65,536 characters",
-        text=_of_runs(comment_text),
-    ),
-    _Format(name="openmetrics", summary="text that Prometheus reads", text=_of_runs(openmetrics_text)),
-    _Format(name="csv", summary="a table, one row a case", text=_csv, add_options=_add_csv_options),
+    _Format("junit", "a JUnit report with the figures as properties", _of_runs(junit_text)),
+    _Format("github", 'Markdown for >> "$GITHUB_STEP_SUMMARY", at most 1 MiB', _of_runs(summary_text)),
+    _Format("github-annotations", "workflow commands for the log of a GitHub Actions step", _of_runs(annotations_text)),
+    _Format("markdown", "a comment for a pull request, under 65,536 characters", _of_runs(comment_text)),
+    _Format("openmetrics", "text that Prometheus reads", _of_runs(openmetrics_text)),
+    _Format("csv", "a table, one row a case", _csv, add_options=_add_csv_options),
 )

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.fidelity_published import run_published
-from perfsuite.cli.fidelity_tables import show_fidelity
+from perfsuite.cli.fidelity_tables import fidelity_parts
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_backend,
-    add_device,
-    add_model,
-    add_scenario,
-    add_threads,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import Profile, find_local_profile
 from perfsuite.device.threads import default_threads
@@ -30,20 +20,15 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.launch import environment_engine, environment_opencl_vendors, run_worker
 from perfsuite.measure.plan import DevicesPlan
-from perfsuite.verdict.fidelity import FidelityKind, FidelityRun
+from perfsuite.units import NS_PER_S
+from perfsuite.verdict.fidelity import FidelityKind
 from perfsuite.verdict.fidelity_limits import statements
 from perfsuite.verdict.fidelity_recording import record_fidelity
 from perfsuite.verdict.fidelity_request import KERNEL_BUDGET_NS, N_PROCESSES, N_ROUNDS, FidelityRequest
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
-    from perfsuite.measure.opencl_backend import OpenClBackend
 
 _LOGS = Path(".perfsuite") / "fidelity"
-_NS_PER_S = 1_000_000_000
 _MOST_BUDGET_S = 86_400
 
 
@@ -74,12 +59,7 @@ def add_parser(commands: Commands) -> None:
         exits={1: "a limit is not met, or a part could not be measured"},
         see=("docs/fidelity.md",),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
-    add_threads(subject)
-    add_backend(subject)
+    add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
     _add_parts(parser.add_argument_group("which parts"))
     _add_effort(effort_group(parser))
     answer = add_answer(parser)
@@ -97,21 +77,12 @@ def _add_parts(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_effort(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--processes",
-        type=int,
-        default=N_PROCESSES,
-        metavar="N",
-        help=f"fresh ones of each tracer (default {N_PROCESSES})",
-    )
+    text = f"fresh ones of each tracer (default {N_PROCESSES})"
+    group.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
     group.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})")
-    group.add_argument(
-        "--kernel-budget",
-        type=float,
-        default=KERNEL_BUDGET_NS / _NS_PER_S,
-        metavar="S",
-        help=f"time for the rounds of one kernel, s (default {KERNEL_BUDGET_NS / _NS_PER_S:g})",
-    )
+    default_s = KERNEL_BUDGET_NS / NS_PER_S
+    text = f"time for the rounds of one kernel, s (default {default_s:g})"
+    group.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
 
 
 def _fidelity(options: argparse.Namespace) -> int:
@@ -121,34 +92,21 @@ def _fidelity(options: argparse.Namespace) -> int:
     _check(options)
     with taken_device(profile, "fidelity", options), progress("fidelity", options) as told:
         run = record_fidelity(_request(options, profile), told.step)
-    _tell(run, as_json=options.json)
+    give(Answer(parts=lambda: fidelity_parts(run), plain=run.to_plain), options)
     return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
 
 
-def _tell(run: FidelityRun, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(run.to_plain(), indent=1))
-    else:
-        show_fidelity(run)
-
-
 def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
-    cache_dir, engine = Path(platformdirs.user_cache_dir("perfsuite")), environment_engine()
-    platform = options.opencl_platform or profile.opencl_platform
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
-    scenario, case_ids = find_scenario(options.scenario), _case_ids(options.kernel or ())
-    opencl: OpenClBackend | None = None
-    if options.backend == "opencl":
-        from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
-
-        opencl = set_up_opencl(engine, platform, cache_dir)
-    elif options.opencl_platform is not None:
-        _check_platform(platform, cache_dir)
+    weights, scenario = named_weights(options), find_scenario(options.scenario)
+    case_ids, platform = _case_ids(options.kernel or ()), options.opencl_platform or profile.opencl_platform
+    opencl = opencl_backend_of(options)
+    if opencl is None and options.opencl_platform is not None:
+        _check_platform(platform)
     return FidelityRequest(
         profile=profile,
-        engine=engine,
+        engine=environment_engine(),
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
-        cache_dir=cache_dir,
+        cache_dir=user_cache(),
         log_dir=_LOGS,
         n_threads=options.threads or default_threads(),
         opencl_platform=platform,
@@ -158,20 +116,16 @@ def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
         case_ids=case_ids,
         n_processes=options.processes,
         n_rounds=options.rounds,
-        kernel_budget_ns=round(options.kernel_budget * _NS_PER_S),
+        kernel_budget_ns=round(options.kernel_budget * NS_PER_S),
     )
 
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse numbers that measure nothing, and options that nothing would be done with."""
-    for name in ("threads", "processes", "rounds"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
+    check_least(options, "threads", "processes", "rounds")
     if not 0 < options.kernel_budget <= _MOST_BUDGET_S:
-        raise PerfsuiteError(
-            f"--kernel-budget={options.kernel_budget:g}: expected seconds above 0, {_MOST_BUDGET_S} at most"
-        )
+        told = f"--kernel-budget={options.kernel_budget:g}"
+        raise PerfsuiteError(f"{told}: expected seconds above 0, {_MOST_BUDGET_S} at most")
     _case_ids(options.kernel or ())
     if FidelityKind.KERNELS in _kinds(options):
         return
@@ -183,11 +137,11 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_platform(platform: str | None, cache_dir: Path) -> None:
+def _check_platform(platform: str | None) -> None:
     """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
     from perfsuite.measure.kernel_runtime import opencl_environment
 
-    settings = opencl_environment(cache_dir, inherited=environment_opencl_vendors())
+    settings = opencl_environment(user_cache(), inherited=environment_opencl_vendors())
     run_worker(DevicesPlan(platform=platform), extra_environment=settings)
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.verdict.lm_meter_rows import MeanCheck, PrintedScore, RowCheck, check_means, check_rows
 from perfsuite.verdict.published_fidelity import published_fidelity
 
@@ -24,11 +21,9 @@ def run_published(arguments: argparse.Namespace) -> int:
     """Print each row with what rounding allows, then what is outside; `arguments.json` is for programs."""
     published = published_fidelity()
     rows, means = check_rows(published), tuple(check_means(published))
-    if arguments.json:
-        plain = {"schema": SCHEMA, "paper": published.paper, "rows": [_plain(each) for each in rows]}
-        print(json.dumps({**plain, "means": [asdict(each) for each in means]}, indent=1))
-    else:
-        _tell(rows, means)
+    plain = {"schema": SCHEMA, "paper": published.paper, "rows": [_plain(each) for each in rows]}
+    plain["means"] = [asdict(each) for each in means]
+    give(Answer(parts=lambda: _parts(rows, means), plain=lambda: plain), arguments)
     return 0
 
 
@@ -46,22 +41,20 @@ def _score_plain(score: PrintedScore | None) -> dict[str, Any] | None:
     return None if score is None else {**asdict(score), "is_within": score.is_within, "is_cut": score.is_cut}
 
 
-def _tell(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> None:
-    show(_table([each for each in rows if each.accuracy is not None]))
+def _parts(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> Iterator[Part]:
+    yield _sheet(rows)
     computed = [each for each in rows if each.is_within is not None]
-    print(
-        f"{sum(each.is_within is True for each in computed)} of {len(computed)} rows with latencies are within rounding"
-    )
+    n_within = sum(each.is_within is True for each in computed)
+    yield f"{n_within} of {len(computed)} rows with latencies are within rounding"
     for each in rows:
         for sentence in _complaints(each):
-            print(f"  {each.row.device or each.row.table}, {each.row.subject}, {each.row.name}: {sentence}")
+            yield f"  {each.row.device or each.row.table}, {each.row.subject}, {each.row.name}: {sentence}"
     n_agree = sum(each.scores_agree for each in rows)
-    print(f"in {n_agree} of {len(rows)} rows the printed accuracy is that of the printed scaled error")
+    yield f"in {n_agree} of {len(rows)} rows the printed accuracy is that of the printed scaled error"
     for mean in means:
-        said = _SAID[mean.is_within]
-        print(
+        yield (
             f"{mean.device}, {mean.table}: mean of the printed rows {mean.computed_percent:.2f} %, stated "
-            f"{mean.stated_percent:.2f} %, {said} rounding"
+            f"{mean.stated_percent:.2f} %, {_SAID[mean.is_within]} rounding"
         )
 
 
@@ -78,17 +71,15 @@ def _complaints(check: RowCheck) -> list[str]:
     return found
 
 
-def _table(rows: Sequence[RowCheck]) -> Table:
-    table = Table("of", "name", box=None, pad_edge=False)
-    for heading in ("accuracy %", "computed", "µs/ms", "computed", "rounding"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in rows:
-        assert each.accuracy is not None
-        assert each.scaled_error is not None
-        accuracy, error = each.accuracy, each.scaled_error
-        table.add_row(
-            *(each.row.subject, each.row.name),
-            *(f"{accuracy.printed:.2f}", f"{accuracy.computed:.2f}", f"{error.printed:.3f}", f"{error.computed:.3f}"),
-            _SAID[each.is_within],
-        )
-    return table
+def _sheet(rows: Sequence[RowCheck]) -> Sheet:
+    return Sheet(
+        ("of", "name", ">accuracy %", ">computed", ">µs/ms", ">computed", ">rounding"),
+        [
+            (
+                *(each.row.subject, each.row.name, f"{accuracy.printed:.2f}", f"{accuracy.computed:.2f}"),
+                *(f"{error.printed:.3f}", f"{error.computed:.3f}", _SAID[each.is_within]),
+            )
+            for each in rows
+            if (accuracy := each.accuracy) is not None and (error := each.scaled_error) is not None
+        ],
+    )

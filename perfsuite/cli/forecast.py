@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.forecast_answer import Answer
+from perfsuite.cli.answer import give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.forecast_answer import AskedForecast, forecast_answer
 from perfsuite.cli.forecast_calibrated import calibrated_forecast
 from perfsuite.cli.forecast_device import add_device_options, device_rates
-from perfsuite.cli.forecast_json import to_plain
-from perfsuite.cli.forecast_table import print_forecast
 from perfsuite.cli.run_options import answer_group
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.requests.analytic import Conventions
@@ -23,9 +20,6 @@ from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.speculative_passes import Speculation, SpeculativePasses
 from perfsuite.expectation.requests.subject import Subject, find_subject
 from perfsuite.workload.variant import find_variant, variant_names
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _ABOUT = """
 A request is forecast before anyone runs it: the prefill of a prompt (TTFT) and the decode steps after it (TPOT). The
@@ -53,15 +47,13 @@ def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "forecast", about=_ABOUT, examples=_EXAMPLES, see=("docs/forecasting.md",))
     request = parser.add_argument_group("the request")
-    request.add_argument(
-        "--architecture", required=True, metavar="NAME|PATH", help="of the catalogue, a config.json, or a .gguf file"
-    )
+    text = "of the catalogue, a config.json, or a .gguf file"
+    request.add_argument("--architecture", required=True, metavar="NAME|PATH", help=text)
     request.add_argument("--variant", metavar="NAME", help=f"one of {', '.join(variant_names())}")
     request.add_argument("--prompt", type=int, required=True, metavar="N", help="tokens of the prompt")
     request.add_argument("--new-tokens", type=int, required=True, metavar="N", help="tokens to generate")
-    request.add_argument(
-        "--conventions", default=Conventions.ENGINE.value, help="engine (default: llama.cpp's graph) or paper (LIFE's)"
-    )
+    text = "engine (default: llama.cpp's graph) or paper (LIFE's)"
+    request.add_argument("--conventions", default=Conventions.ENGINE.value, help=text)
     add_device_options(parser)
     _add_optimisations(parser)
     answer = answer_group(parser)
@@ -76,9 +68,8 @@ def _add_optimisations(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quantization", metavar="Q", help="weights, such as q4_k_m, in the variant's place")
     group.add_argument("--kv-type", metavar="T", help="KV cache, such as q8_0, in the variant's place")
     group.add_argument("--batch", type=int, default=1, metavar="N", help="sequences side by side (default 1)")
-    group.add_argument(
-        "--chunk", type=int, metavar="N", help="tokens of a prompt at once (default 512; paper: the whole prompt)"
-    )
+    text = "tokens of a prompt at once (default 512; paper: the whole prompt)"
+    group.add_argument("--chunk", type=int, metavar="N", help=text)
     group.add_argument("--tile", type=int, default=1, metavar="N", help="pad prompt and context to a multiple of N")
     group.add_argument("--lora-rank", type=int, metavar="R", help="adapters (default 16 where the variant has them)")
     group.add_argument("--lora-merged", action="store_true", help="the adapters were merged into the weights before")
@@ -88,24 +79,19 @@ def _add_optimisations(parser: argparse.ArgumentParser) -> None:
 
 
 def _forecast(options: argparse.Namespace) -> int:
-    answer = _answer(options)
-    if options.json:
-        print(json.dumps(to_plain(answer), indent=1))
-    else:
-        print_forecast(answer)
+    give(forecast_answer(_asked(options)), options)
     return 0
 
 
-def _answer(options: argparse.Namespace) -> Answer:
+def _asked(options: argparse.Namespace) -> AskedForecast:
     conventions = _conventions(options.conventions)
-    _check_lengths(options)
-    _check_measurements(options)
+    _check(options)
     rates = device_rates(options)
     optimisations = _optimisations(options)
     subject = find_subject(options.architecture)
     passes = _with_draft(options, passes_of(subject, optimisations, conventions), subject, optimisations, conventions)
     request = compose(passes, options.prompt, options.new_tokens)
-    return Answer(
+    return AskedForecast(
         architecture=subject.architecture.name,
         device=options.device,
         conventions=conventions,
@@ -124,14 +110,11 @@ def _answer(options: argparse.Namespace) -> Answer:
     )
 
 
-def _check_lengths(options: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace) -> None:
     lengths = (("--prompt", options.prompt, _MOST_PROMPT), ("--new-tokens", options.new_tokens, _MOST_NEW_TOKENS))
     for option, value, most in lengths:
         if not 1 <= value <= most:
             raise PerfsuiteError(f"{option}={value}: expected an integer from 1 to {most}")
-
-
-def _check_measurements(options: argparse.Namespace) -> None:
     for option, seconds in (("ttft", options.measured_ttft_s), ("tpot", options.measured_tpot_s)):
         if seconds is not None and not 0.0 < seconds < math.inf:
             raise PerfsuiteError(f"--measured-{option}-s={seconds:g}: expected seconds above 0")

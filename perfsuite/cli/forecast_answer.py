@@ -1,19 +1,23 @@
-"""A forecast with all that was asked, and the utilisation that measurements show."""
+"""A forecast with all that was asked, as the command answers it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.cli.forecast_calibrated import CalibratedForecast
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.forecast import PhaseForecast, RequestForecast, Utilisation, utilisation
 from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.rates import DeviceRates
+from perfsuite.units import NS_PER_S, format_bytes, format_ns
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class AskedForecast:
     """A forecast with all that was asked."""
 
     architecture: str
@@ -34,10 +38,6 @@ class Answer:
         variant = self.optimisations.variant
         return None if variant is None else variant.name
 
-    def utilisation_of(self, phase: PhaseForecast, measured_s: float | None) -> Utilisation | None:
-        """Return MBU and MFU of a phase; None where it was not measured."""
-        return None if measured_s is None else utilisation(phase.cost.total, measured_s, self.rates)
-
     def utilisation_of_all(self) -> Utilisation | None:
         """Return MBU and MFU over all that was measured: the prefill, the decode steps, or both."""
         parts: list[tuple[OpCost, float]] = []
@@ -52,3 +52,148 @@ class Answer:
         for other, seconds in others:
             cost, measured_s = cost + other, measured_s + seconds
         return utilisation(cost, measured_s, self.rates)
+
+    @property
+    def uses(self) -> tuple[Utilisation | None, Utilisation | None]:
+        """MBU and MFU of the prefill and of decode; None where it was not measured."""
+        measured = ((self.forecast.prefill, self.measured_ttft_s), (self.forecast.decode, self.measured_tpot_s))
+        prefill, decode = (
+            None if measured_s is None else utilisation(phase.cost.total, measured_s, self.rates)
+            for phase, measured_s in measured
+        )
+        return prefill, decode
+
+
+def forecast_answer(asked: AskedForecast) -> Answer:
+    """Return a table by phase, where the operations are, and what bounds each phase; as JSON every figure."""
+    return Answer(parts=lambda: _parts(asked), plain=lambda: _plain(asked))
+
+
+def _plain(asked: AskedForecast) -> dict[str, Any]:
+    """Return the forecast as JSON has it: operations, bytes and dispatches are integers, times are seconds."""
+    forecast, optimisations = asked.forecast, asked.optimisations
+    prefill_use, decode_use = map(_plain_use, asked.uses)
+    steps = {"first": _plain_step(forecast.first), "last": _plain_step(forecast.last)}
+    return {
+        "architecture": asked.architecture,
+        "variant": asked.variant,
+        "conventions": asked.conventions.value,
+        "n_prompt": asked.n_prompt,
+        "n_new_tokens": forecast.n_gen,
+        **fields_of(optimisations, "quantization", "kv_type", "chunk", "tile", "lora_merged"),
+        "batch": optimisations.n_sequences,
+        "lora_rank": optimisations.adapter_rank,
+        "draft": asked.draft,
+        "hardware": _plain_hardware(asked),
+        "prefill": _plain_prefill(forecast.prefill) | prefill_use,
+        "decode": _plain_step(forecast.decode) | steps | decode_use,
+        "end_to_end_s": forecast.end_to_end_s,
+        "energy_j": forecast.energy_j,
+        "calibrated": _plain_calibrated(asked.calibrated),
+    } | _plain_use(asked.utilisation_of_all())
+
+
+def _plain_calibrated(calibrated: CalibratedForecast | None) -> dict[str, Any] | None:
+    if calibrated is None:
+        return None
+    latencies = {"ttft_s": calibrated.ttft, "tpot_s": calibrated.tpot}
+    ends = ("expected", "lower", "upper")
+    bounds = {name: {end: getattr(each, f"{end}_ns") / NS_PER_S for end in ends} for name, each in latencies.items()}
+    return {"recorded_at": calibrated.recorded_at, **bounds}
+
+
+def _plain_hardware(asked: AskedForecast) -> dict[str, Any]:
+    rates = asked.rates
+    return {
+        "device": asked.device,
+        **fields_of(rates, "peak_flops_per_s", "bandwidth_bytes_per_s", "dispatch_s", "power_w"),
+        "compute_efficiency_ratio": rates.efficiency.compute_ratio,
+        "memory_efficiency_ratio": rates.efficiency.memory_ratio,
+    }
+
+
+def _plain_prefill(phase: PhaseForecast) -> dict[str, Any]:
+    """The cache after the prompt is what the prefill has written into it."""
+    kv_bytes = phase.cost.total.kv_written_bytes
+    return _plain_phase(phase) | {"kv_bytes": kv_bytes, "shares": phase.cost.flops_shares, "ttft_s": phase.time_s}
+
+
+def _plain_step(phase: PhaseForecast) -> dict[str, Any]:
+    figures = {"kv_bytes": phase.cost.total.kv_bytes, "tpot_s": phase.time_s, "tokens_per_s": phase.tokens_per_s}
+    return _plain_phase(phase) | figures
+
+
+def _plain_phase(phase: PhaseForecast) -> dict[str, Any]:
+    cost = phase.cost.total
+    return {
+        "ops": cost.flops,
+        "bytes": cost.moved_bytes,
+        "read_bytes": cost.read_bytes,
+        "write_bytes": cost.written_bytes,
+        "dispatches": cost.n_dispatches,
+        **fields_of(phase, "compute_s", "memory_s", "dispatch_s"),
+        "dispatch_share": phase.dispatch_share_ratio,
+        "bound": phase.bound.value,
+    }
+
+
+def _plain_use(use: Utilisation | None) -> dict[str, float]:
+    return {} if use is None else {"mbu": use.mbu, "mfu": use.mfu}
+
+
+def _parts(asked: AskedForecast) -> Iterator[Part]:
+    forecast, calibrated = asked.forecast, asked.calibrated
+    weights = asked.variant or asked.optimisations.quantization or "the file's own types"
+    title = f"{asked.architecture}, {weights}, {asked.n_prompt} + {forecast.n_gen} tokens, {asked.conventions.value}"
+    yield Sheet(("", ">prefill", ">decode, mean", ">first token", ">last token"), list(_rows(asked)), title)
+    shares = sorted(forecast.prefill.cost.flops_shares.items(), key=lambda item: -item[1])
+    told = ", ".join(f"{name} {share:.1%}" for name, share in shares if share >= 0.0005)
+    yield f"operations of the prefill: {told}"
+    if calibrated is not None:
+        ttft, tpot = (
+            f"{format_ns(each.expected_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
+            for each in (calibrated.ttft, calibrated.tpot)
+        )
+        yield f"by the calibration of {calibrated.recorded_at}: TTFT {ttft}, TPOT {tpot}; above, the ceilings alone"
+    yield f"the prefill is bound by {_bound(forecast.prefill)}; decode is bound by {_bound(forecast.decode)}"
+
+
+def _rows(asked: AskedForecast) -> Iterator[tuple[str, ...]]:
+    forecast = asked.forecast
+    steps = (forecast.decode, forecast.first, forecast.last)
+    phases = (forecast.prefill, *steps)
+    kv_bytes = (forecast.prefill.cost.total.kv_written_bytes, *(step.cost.total.kv_bytes for step in steps))
+    yield from ((name, *map(tell, phases)) for name, tell in _COST_ROWS.items())
+    yield ("KV cache", *map(format_bytes, kv_bytes))
+    yield from ((name, *map(tell, phases)) for name, tell in _TIME_ROWS.items())
+    yield ("tokens/s", "-", *(f"{step.tokens_per_s:.3g}" for step in steps))
+    if any(use is not None for use in asked.uses):
+        for name in ("mbu", "mfu"):
+            cells = ("-" if use is None else f"{getattr(use, name):.1%}" for use in asked.uses)
+            yield (f"measured {name.upper()}", *cells)
+    if forecast.energy_j is not None:
+        yield "energy of all", f"{forecast.energy_j:.4g} J"
+
+
+def _bound(phase: PhaseForecast) -> str:
+    return f"{phase.bound.value} ({_seconds(phase.compute_s)} computing, {_seconds(phase.memory_s)} moving)"
+
+
+def _seconds(time_s: float) -> str:
+    return format_ns(time_s * NS_PER_S)
+
+
+_COST_ROWS: Mapping[str, Callable[[PhaseForecast], str]] = {
+    "operations": lambda phase: f"{phase.cost.total.flops:.4g}",
+    "read": lambda phase: format_bytes(phase.cost.total.read_bytes),
+    "written": lambda phase: format_bytes(phase.cost.total.written_bytes),
+    "dispatches": lambda phase: str(phase.cost.total.n_dispatches),
+}
+
+_TIME_ROWS: Mapping[str, Callable[[PhaseForecast], str]] = {
+    "computing": lambda phase: _seconds(phase.compute_s),
+    "moving": lambda phase: _seconds(phase.memory_s),
+    "bound": lambda phase: phase.bound.value,
+    "dispatch share": lambda phase: f"{phase.dispatch_share_ratio:.1%}",
+    "TTFT, TPOT": lambda phase: _seconds(phase.time_s),
+}

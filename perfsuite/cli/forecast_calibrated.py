@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import platformdirs
-
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.cases import N_UBATCH, LlamaWorkload
@@ -52,7 +50,7 @@ def calibrated_forecast(
         return None
     if optimisations.n_sequences > 1 or optimisations.tile > 1:
         return None
-    n_threads, cache_dir = default_threads(), Path(platformdirs.user_cache_dir("perfsuite"))
+    n_threads, cache_dir = default_threads(), user_cache()
     calibration = find_calibration(host_fingerprint(), environment_engine().build_id, n_threads, cache_dir)
     if calibration is None:
         return None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-import platformdirs
-
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import profile_names
 from perfsuite.device.threads import default_threads
@@ -32,13 +30,8 @@ def add_device_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tops", type=float, metavar="T", help="peak, in 1e12 operations a second")
     group.add_argument("--bandwidth", type=float, metavar="B", help="memory bandwidth, in GB/s of 1e9 bytes a second")
     for part, peak in (("compute", "operations a second"), ("memory", "bandwidth")):
-        group.add_argument(
-            f"--{part}-efficiency",
-            type=float,
-            default=1.0,
-            metavar="E",
-            help=f"share of the {peak} reached (default 1)",
-        )
+        text = f"share of the {peak} reached (default 1)"
+        group.add_argument(f"--{part}-efficiency", type=float, default=1.0, metavar="E", help=text)
     group.add_argument("--dispatch-us", type=float, metavar="X", help="cost of a dispatch (default 0; host: measured)")
     group.add_argument("--power-w", type=float, metavar="P", help="power while it computes, for the energy")
 
@@ -79,7 +72,7 @@ def _profile_figures(name: str) -> tuple[float, float, float]:
             f"give --tops and --bandwidth ('perfsuite devices show {name}' has the data sheet's)"
         )
     n_threads = default_threads()
-    ceilings = stored_ceilings(host_fingerprint(), n_threads, Path(platformdirs.user_cache_dir("perfsuite")))
+    ceilings = stored_ceilings(host_fingerprint(), n_threads, user_cache())
     if ceilings is None:
         raise DeviceError(
             f"--device={name}: no ceilings of this machine with {n_threads} threads are stored; measure them with "

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-import platformdirs
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import add_answer, add_device, add_threads, subject_group
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.profile import Profile, find_local_profile
@@ -27,10 +22,6 @@ from perfsuite.measure.launch import environment_engine
 from perfsuite.units import format_change, format_ns
 from perfsuite.verdict.held_out import HELD_OUT, HeldOutRow, HeldOutSummary, measure_held_out, summarize
 from perfsuite.workload.weights import resolve
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
-
 
 _ABOUT = """
 The time to first token (TTFT, the evaluation of the prompt) and per output token (TPOT) of workloads that no
@@ -56,29 +47,22 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         see=("docs/forecasting.md", "perfsuite calibrate --help"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_threads(subject)
-    subject.add_argument(
-        "--workload",
-        action="append",
-        metavar="NAME:PROMPT",
-        help="weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)",
-    )
+    subject = add_subject(parser, "device", "threads")
+    text = "weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)"
+    subject.add_argument("--workload", action="append", metavar="NAME:PROMPT", help=text)
     add_answer(parser)
     parser.set_defaults(run=_held_out)
 
 
 def _held_out(options: argparse.Namespace) -> int:
     profile = find_local_profile(options.device)
-    if options.threads is not None and options.threads < 1:
-        raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
+    check_least(options, "threads")
     workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
     for name, _ in workloads:
-        resolve(name, cache_dir=_cache_dir() / "models")
+        resolve(name, cache_dir=user_cache() / "models")
     with taken_device(profile, "held-out", options):
         rows = _measured(options, profile, workloads)
-    _tell(rows, as_json=options.json)
+    give(_answer(rows), options)
     return 0
 
 
@@ -87,7 +71,7 @@ def _measured(
 ) -> tuple[HeldOutRow, ...]:
     """Compare with the calibration of the device as it is now: with its governor."""
     engine = environment_engine()
-    cache_dir = _cache_dir()
+    cache_dir = user_cache()
     n_threads = options.threads or default_threads()
     calibration = find_calibration(host_fingerprint(), engine.build_id, n_threads, cache_dir)
     if calibration is None:
@@ -106,10 +90,6 @@ def _measured(
         )
 
 
-def _cache_dir() -> Path:
-    return Path(platformdirs.user_cache_dir("perfsuite"))
-
-
 def _workload(text: str) -> tuple[str, int]:
     name, _, length = text.rpartition(":")
     if not name or not length.isdecimal() or int(length) < 1:
@@ -117,31 +97,27 @@ def _workload(text: str) -> tuple[str, int]:
     return name, int(length)
 
 
-def _tell(rows: Sequence[HeldOutRow], *, as_json: bool) -> None:
+def _answer(rows: Sequence[HeldOutRow]) -> Answer:
     summaries = summarize(rows)
-    if as_json:
-        plain = [{**asdict(row), "error_ratio": row.error_ratio, "is_inside": row.is_inside} for row in rows]
-        print(json.dumps({"rows": plain, "summaries": [asdict(each) for each in summaries]}, indent=1))
-        return
-    table = Table(
-        *("weights", "prompt", "latency", "forecast", "interval", "measured", "error", "inside"),
-        box=None,
-        pad_edge=False,
+    figures = [{**asdict(row), "error_ratio": row.error_ratio, "is_inside": row.is_inside} for row in rows]
+    return Answer(
+        parts=lambda: (_sheet(rows), *map(_sentence, summaries)),
+        plain=lambda: {"rows": figures, "summaries": [asdict(each) for each in summaries]},
     )
-    for row in rows:
-        table.add_row(
-            row.weights,
-            str(row.n_prompt),
-            row.latency.upper(),
-            format_ns(row.expected_ns),
-            f"{format_ns(row.lower_ns)} to {format_ns(row.upper_ns)}",
-            format_ns(row.measured_ns),
-            format_change(1.0 + row.error_ratio),
-            "yes" if row.is_inside else "no",
-        )
-    show(table)
-    for summary in summaries:
-        print(_sentence(summary))
+
+
+def _sheet(rows: Sequence[HeldOutRow]) -> Sheet:
+    return Sheet(
+        ("weights", "prompt", "latency", "forecast", "interval", "measured", "error", "inside"),
+        [
+            (
+                *(row.weights, row.n_prompt, row.latency.upper(), format_ns(row.expected_ns)),
+                *(f"{format_ns(row.lower_ns)} to {format_ns(row.upper_ns)}", format_ns(row.measured_ns)),
+                *(format_change(1.0 + row.error_ratio), "yes" if row.is_inside else "no"),
+            )
+            for row in rows
+        ],
+    )
 
 
 def _sentence(summary: HeldOutSummary) -> str:

@@ -7,13 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action, add_command
+from perfsuite.cli.command_help import Commands, add_action, add_command
 from perfsuite.cli.kept_folders import FOLDER, kept_folder
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _ABOUT = """
 Each run with --device adds its cases to the history, a folder of Parquet files (--history DIR). Where none is named,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
 from statistics import median
 from typing import Any, TypeAlias
 
+from perfsuite.cli.answer import Answer, fields_of, give
 from perfsuite.cli.history_commits import CommitsBetween, commits_between
 from perfsuite.cli.history_tables import commit_text, place_text
 from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
@@ -71,12 +71,8 @@ def tell_changes(points: Sequence[TrendPoint], options: argparse.Namespace, *, e
     """Print where cases changed, by device and time, with the commits in between."""
     advice = _advice_by_case(points)
     between = cache(partial(commits_between, options.repo))  # cases change together: git is asked once for all of them
-    if options.json:
-        print(json.dumps([_plain_advice(each, between) for each in advice], indent=1))
-    elif not points:
-        print(terminal_text(empty))
-    else:
-        _tell(advice, between, names_boards=has_boards(points))
+    lines = _lines(advice, between, names_boards=has_boards(points)) if points else iter([terminal_text(empty)])
+    give(Answer(parts=lambda: lines, plain=lambda: [_plain_advice(each, between) for each in advice]), options)
 
 
 def _advice_by_case(points: Sequence[TrendPoint]) -> list[tuple[str, str, ChangeAdvice]]:
@@ -93,31 +89,31 @@ def _weights(device: str) -> Mapping[str, float]:
         return {}
 
 
-def _tell(advice: Sequence[tuple[str, str, ChangeAdvice]], between: Between, *, names_boards: bool) -> None:
+def _lines(advice: Sequence[tuple[str, str, ChangeAdvice]], between: Between, *, names_boards: bool) -> Iterator[str]:
     for change, case_ids in _machine_changes(advice):
         seam_text = _seam_text(change.before, change.after, names_board=names_boards)
-        print(f"{seam_text}, {format_count(len(case_ids), 'case')}")
-        print(f"  {terminal_text(change.text)}\n")
+        yield f"{seam_text}, {format_count(len(case_ids), 'case')}"
+        yield f"  {terminal_text(change.text)}\n"
     seams = _seams(advice)
     for seam in seams:
         n_cases = sum(device == seam.after.device for _, device, _ in advice)
-        print(_seam_text(seam.before, seam.after, names_board=names_boards))
-        _tell_seam(seam, n_cases, between(seam.before.commit, seam.after.commit))
+        yield _seam_text(seam.before, seam.after, names_board=names_boards)
+        yield from _seam_lines(seam, n_cases, between(seam.before.commit, seam.after.commit))
     if not seams:
-        print(_nothing_text(advice))
-    print(_ADVICE)
+        yield _nothing_text(advice)
+    yield _ADVICE
 
 
-def _tell_seam(seam: Seam, n_cases: int, commits: CommitsBetween) -> None:
+def _seam_lines(seam: Seam, n_cases: int, commits: CommitsBetween) -> Iterator[str]:
     for change in seam.changes[:_MOST_CASES]:
-        print(f"  {terminal_text(change.after.case_id)}\n    {change.text}")
+        yield f"  {terminal_text(change.after.case_id)}\n    {change.text}"
     if len(seam.changes) > _MOST_CASES:
-        print(f"  and {format_count(len(seam.changes) - _MOST_CASES, 'case')} more")
+        yield f"  and {format_count(len(seam.changes) - _MOST_CASES, 'case')} more"
     if len(seam.changes) >= max(_LEAST_UNIFORM, _UNIFORM_SHARE * n_cases):
-        print(f"  {len(seam.changes)} of {n_cases} cases changed here: look at the machine and the build first")
-    for line in (*commits.lines, *commits.remarks):
-        print(f"  commit {terminal_text(line)}" if line in commits.lines else f"  commits: {terminal_text(line)}")
-    print()
+        yield f"  {len(seam.changes)} of {n_cases} cases changed here: look at the machine and the build first"
+    yield from (f"  commit {terminal_text(line)}" for line in commits.lines)
+    yield from (f"  commits: {terminal_text(line)}" for line in commits.remarks)
+    yield ""
 
 
 def _nothing_text(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> str:
@@ -138,15 +134,12 @@ def _seams(advice: Sequence[tuple[str, str, ChangeAdvice]]) -> list[Seam]:
     for _, device, each in advice:
         for change in each.changes:
             found[device, change.before.run_id, change.after.run_id].append(change)
+    for changes in found.values():
+        changes.sort(key=lambda change: -abs(change.change.estimate_ratio - 1.0))
     seams = (
-        Seam(before=changes[0].before, after=changes[0].after, changes=tuple(sorted(changes, key=_smallness)))
-        for changes in found.values()
+        Seam(before=changes[0].before, after=changes[0].after, changes=tuple(changes)) for changes in found.values()
     )
     return sorted(seams, key=lambda seam: (seam.after.started_at, seam.after.device))
-
-
-def _smallness(change: ChangePoint) -> float:
-    return -abs(change.change.estimate_ratio - 1.0)
 
 
 def _machine_changes(
@@ -157,12 +150,11 @@ def _machine_changes(
     for case_id, _, each in advice:
         for change in each.machine_changes:
             found[change.before.run_id, change.after.run_id, change.differences].append((case_id, change))
-    return [(_middle([each for _, each in told]), tuple(case_id for case_id, _ in told)) for told in found.values()]
-
-
-def _middle(changes: Sequence[MachineChange]) -> MachineChange:
-    """Return one for all, with the middle one's change of time."""
-    return replace(changes[0], ratio=median(change.ratio for change in changes))
+    return [
+        # one for all, with the middle one's change of time
+        (replace(told[0][1], ratio=median(each.ratio for _, each in told)), tuple(case_id for case_id, _ in told))
+        for told in found.values()
+    ]
 
 
 def _seam_text(before: TrendPoint, after: TrendPoint, *, names_board: bool) -> str:
@@ -192,15 +184,12 @@ def _plain_change(change: ChangePoint, between: Between) -> dict[str, Any]:
     commits = between(change.before.commit, change.after.commit)
     return {
         **_plain_seam(change.before, change.after),
-        "old_ns": change.old_ns,
-        "new_ns": change.new_ns,
+        **fields_of(change, "old_ns", "new_ns", "sentinel"),
         "change_ratio": change.change.estimate_ratio,
-        "lower_ratio": change.change.lower_ratio,
-        "upper_ratio": change.change.upper_ratio,
+        **fields_of(change.change, "lower_ratio", "upper_ratio"),
         "n_runs_before": change.n_before,
         "n_runs_after": change.n_after,
         "confidence": change.confidence.value,
-        "sentinel": change.sentinel,
         "told": f"{format_change(change.change.estimate_ratio)}, {change.confidence.value}",
         "commits": list(commits.lines),
         "remarks": list(commits.remarks),

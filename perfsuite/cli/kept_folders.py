@@ -1,4 +1,4 @@
-"""Where runs keep what they write: ``.perfsuite`` in pytest's root folder, which may be above the current one."""
+"""Where things are kept: ``.perfsuite`` in pytest's root folder, which may be above the current one, and the cache."""
 
 from __future__ import annotations
 
@@ -28,3 +28,10 @@ def _above(folder: Path) -> Iterator[Path]:
             yield each
         if (each / ".git").exists():
             return
+
+
+def user_cache() -> Path:
+    """Return the suite's folder in the cache of the user."""
+    import platformdirs  # which most commands do not need
+
+    return Path(platformdirs.user_cache_dir("perfsuite"))

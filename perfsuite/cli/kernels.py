@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.answer import give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.kernel_tables import view_answer
+from perfsuite.cli.opencl_run import engine_run, named_weights, opencl_backend
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_model,
-    add_platform,
-    add_scenario,
-    add_threads,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
-from perfsuite.errors import PerfsuiteError
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _TOP = 8
 
@@ -44,34 +35,21 @@ _EXAMPLES = {
 def add_parser(commands: Commands) -> None:
     """Add the subcommand."""
     parser = add_command(commands, "kernels", about=_ABOUT, examples=_EXAMPLES, see=("docs/kernels.md",))
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
-    add_threads(subject)
-    add_platform(subject)
-    subject.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
+    add_subject(parser, "device", "model", "scenario", "threads", "opencl-platform", "flash-attn")
     answer = add_answer(parser, json_help="print JSON, with all kernels")
     answer.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"kernels of each phase (default {_TOP})")
     parser.set_defaults(run=_kernels)
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    from perfsuite.cli.kernel_tables import show_view  # NumPy and the layers, which few commands need
-    from perfsuite.cli.kernels_json import print_view
-    from perfsuite.cli.opencl_run import named_weights, opencl_run
-    from perfsuite.verdict.traced_view import traced_view
+    from perfsuite.verdict.traced_view import traced_view  # NumPy and the layers, which few commands need
 
-    for name in ("threads", "top"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
-    profile, weights = find_local_profile(options.device), named_weights(options)
+    check_least(options, "threads", "top")
+    profile = find_local_profile(options.device)
+    named_weights(options)
     with taken_device(profile, "kernels", options), progress("kernels", options) as told:
-        run = opencl_run(options, weights)
-        traced = traced_view(run.plan, run.backend, run.profile, cache_dir=run.cache_dir, announce=told.step)
-    if options.json:
-        print_view(traced, run.workload, run.backend)
-    else:
-        show_view(traced, run.workload, run.backend, n_top=options.top)
+        backend = opencl_backend(options)
+        run = engine_run(options, backend)
+        traced = traced_view(run.plan, backend, profile, cache_dir=user_cache(), announce=told.step)
+    give(view_answer(traced, run.workload, backend, n_top=options.top), options)
     return 0

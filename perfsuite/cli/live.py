@@ -3,47 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.live_tables import loss_line, show_cost, show_summary, token_line
-from perfsuite.cli.opencl_options import opencl_backend_of
+from perfsuite.cli.answer import give, show
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.live_tables import cost_answer, loss_line, summary_plain, summary_sheets, token_line
+from perfsuite.cli.opencl_run import engine_run, opencl_backend_of
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_backend,
-    add_device,
-    add_model,
-    add_scenario,
-    add_threads,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
-from perfsuite.measure.launch import WORKER_LIMIT_S, environment_engine
+from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.live import Delivery, deliveries, run_live
-from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.live import LiveEnd, LiveLoss, LiveToken, to_line
 from perfsuite.trace.live_watch import LiveWatch
 from perfsuite.units import format_count
 from perfsuite.verdict.live_cost import LiveCostRun, measure_live_cost
 from perfsuite.verdict.overhead import LEAST_PAIRS
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
-    from perfsuite.measure.opencl_backend import OpenClBackend
 
 _DEFAULT_PAIRS = 20
 
@@ -75,22 +55,12 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         see=("docs/live.md",),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="silo")
-    add_threads(subject)
-    add_backend(subject)
+    subject = add_subject(parser, "device", "model", "scenario=silo", "threads", "backend", "opencl-platform")
     subject.add_argument("--socket", type=Path, metavar="PATH", help="attach to a run that offers its records there")
     effort = effort_group(parser)
     effort.add_argument("--repetitions", type=int, default=1, metavar="N", help="of the scenario (default 1)")
-    effort.add_argument(
-        "--limit",
-        type=float,
-        default=WORKER_LIMIT_S,
-        metavar="S",
-        help=f"longest wait for a record, s (default {WORKER_LIMIT_S:g})",
-    )
+    text = f"longest wait for a record, s (default {WORKER_LIMIT_S:g})"
+    effort.add_argument("--limit", type=float, default=WORKER_LIMIT_S, metavar="S", help=text)
     effort.add_argument("--cost", action="store_true", help="measure what a subscriber costs a run, in pairs")
     effort.add_argument("--pairs", type=int, metavar="N", help=f"pairs of --cost (default {_DEFAULT_PAIRS})")
     add_answer(parser, json_help="print every record as a line of JSON")
@@ -102,7 +72,7 @@ def _live(options: argparse.Namespace) -> int:
     if options.cost:
         with taken_device(find_local_profile(options.device), "live", options):
             cost = _cost(options)
-        show_cost(cost, as_json=options.json)
+        give(cost_answer(cost), options)
         return 0
     watch = LiveWatch()
     take = _taker(watch, as_json=options.json)
@@ -111,19 +81,19 @@ def _live(options: argparse.Namespace) -> int:
     else:
         with taken_device(find_local_profile(options.device), "live", options):
             _run(options, take)
-    show_summary(watch, as_json=options.json)
+    if options.json:
+        print(json.dumps(summary_plain(watch)))
+    else:
+        show(*summary_sheets(watch))
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name, least in (("threads", 1), ("repetitions", 1), ("pairs", LEAST_PAIRS)):
-        value = getattr(options, name)
-        if value is not None and value < least:
-            raise PerfsuiteError(f"--{name}={value}: expected {least} or more")
+    check_least(options, "threads", "repetitions")
+    check_least(options, "pairs", least=LEAST_PAIRS)
     if not 0 < options.limit <= _LONGEST_LIMIT_S:
-        raise PerfsuiteError(
-            f"--limit={options.limit:g}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)"
-        )
+        told = f"--limit={options.limit:g}"
+        raise PerfsuiteError(f"{told}: expected seconds above 0, up to {_LONGEST_LIMIT_S:.0f} (a day)")
     if options.socket is not None and options.cost:
         raise PerfsuiteError(f"--socket={options.socket}: --cost starts runs of its own; leave one of them out")
     if options.backend != "cpu" and options.socket is not None:
@@ -148,23 +118,8 @@ def _run(options: argparse.Namespace, take: Callable[[Delivery], None]) -> None:
     opencl = opencl_backend_of(options)
     with work_folder() as logs:
         environment = opencl.environment(logs) if opencl else None
-        run_live(_plan(options, opencl), take, extra_environment=environment, limit_s=options.limit)
-
-
-def _plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -> LlamaPlan:
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    find_local_profile(options.device)
-    flash_attn = opencl is None or not opencl.device.is_cpu
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
-    return llama_plan(
-        llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn),
-        environment_engine(),
-        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-        cache_dir=cache_dir,
-        n_threads=options.threads or default_threads(),
-        opencl=opencl,
-        n_repetitions=options.repetitions,
-    )
+        plan = engine_run(options, opencl, n_repetitions=options.repetitions).plan
+        run_live(plan, take, extra_environment=environment, limit_s=options.limit)
 
 
 def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
@@ -196,7 +151,7 @@ def _cost(options: argparse.Namespace) -> LiveCostRun:
 
     with progress("live", options) as told:
         return measure_live_cost(
-            _plan(options),
+            engine_run(options, n_repetitions=options.repetitions).plan,
             profile=find_local_profile(options.device),
             n_pairs=options.pairs or _DEFAULT_PAIRS,
             consume=consume,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
-from rich.table import Table
-
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet, figure, percent
 from perfsuite.records.live import LiveForecast, LiveLoss, LiveToken
 from perfsuite.trace.live_watch import LiveWatch
 from perfsuite.units import format_count, format_ns
@@ -30,46 +29,56 @@ def loss_line(loss: LiveLoss) -> str:
     return f"lost: {count} ({loss.where})"
 
 
-def show_summary(watch: LiveWatch, *, as_json: bool) -> None:
-    """Print how late the records were, and how far off the forecasts."""
-    delays, errors = watch.delays(), watch.forecast_errors()
-    if as_json:
-        plain = {"delays": [asdict(each) for each in delays], "forecast_errors": [asdict(each) for each in errors]}
-        print(json.dumps({"kind": "summary", **plain, "n_tokens": watch.n_tokens, "n_lost": watch.n_lost}))
-        return
-    table = Table("record", "n", "delay", "95 % within", box=None, pad_edge=False)
-    for delay in delays:
-        table.add_row(delay.name, str(delay.n_records), format_ns(delay.median_ns), format_ns(delay.p95_ns))
-    show(table)
-    table = Table(
-        "steps ahead", "n", "median error", "95 % within", "in interval", "last step", "mean", box=None, pad_edge=False
+def summary_plain(watch: LiveWatch) -> dict[str, Any]:
+    """Return the record that ends the stream of records."""
+    return {
+        "kind": "summary",
+        "delays": [asdict(each) for each in watch.delays()],
+        "forecast_errors": [asdict(each) for each in watch.forecast_errors()],
+        "n_tokens": watch.n_tokens,
+        "n_lost": watch.n_lost,
+    }
+
+
+def summary_sheets(watch: LiveWatch) -> Iterator[Sheet]:
+    """Yield how late the records were, and how far off the forecasts."""
+    delays = [(each.name, each.n_records, format_ns(each.median_ns), format_ns(each.p95_ns)) for each in watch.delays()]
+    yield Sheet(("record", "n", "delay", "95 % within"), delays)
+    yield Sheet(
+        ("steps ahead", "n", "median error", "95 % within", "in interval", "last step", "mean"),
+        [
+            (
+                *(each.horizon, each.n_outcomes),
+                *(figure("{:.1f} %", each.median_percent), figure("{:.1f} %", each.p95_percent)),
+                *(percent(each.within_ratio), figure("{:.1f} %", each.last_median_percent)),
+                figure("{:.1f} %", each.mean_median_percent),
+            )
+            for each in watch.forecast_errors()
+        ],
     )
-    for each in errors:
-        percents = (each.median_percent, each.p95_percent)
-        naive = (each.last_median_percent, each.mean_median_percent)
-        within = None if each.within_ratio is None else each.within_ratio * 100.0
-        cells = [_percent(value) for value in (*percents, within, *naive)]
-        table.add_row(str(each.horizon), str(each.n_outcomes), *cells)
-    show(table)
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} %"
-
-
-def show_cost(run: LiveCostRun, *, as_json: bool) -> None:
-    """Print what a subscriber costs each phase."""
+def cost_answer(run: LiveCostRun) -> Answer:
+    """Return what a subscriber costs each phase."""
     overhead = run.overhead
-    if as_json:
-        costs = [{"phase": phase.value, **asdict(ratio)} for phase, ratio in overhead.ratios.items()]
-        print(json.dumps({"costs": costs, "n_tokens": run.n_tokens, "n_discarded": overhead.n_discarded}, indent=1))
-        return
-    table = Table("phase", "median", "95 % bounds", "pairs", box=None, pad_edge=False)
-    for phase, ratio in overhead.ratios.items():
-        bounds = f"{_change(ratio.lower_ratio)} to {_change(ratio.upper_ratio)}"
-        table.add_row(phase.value, _change(ratio.median_ratio), bounds, str(ratio.n_pairs))
-    show(table)
-    print(f"{format_count(run.n_tokens, 'token')} delivered, {format_count(overhead.n_discarded, 'pair')} left out")
+    costs = [{"phase": phase.value, **asdict(ratio)} for phase, ratio in overhead.ratios.items()]
+    return Answer(
+        parts=lambda: _cost_parts(run),
+        plain=lambda: {"costs": costs, "n_tokens": run.n_tokens, "n_discarded": overhead.n_discarded},
+    )
+
+
+def _cost_parts(run: LiveCostRun) -> Iterator[Part]:
+    rows = [
+        (
+            *(phase.value, _change(ratio.median_ratio)),
+            *(f"{_change(ratio.lower_ratio)} to {_change(ratio.upper_ratio)}", ratio.n_pairs),
+        )
+        for phase, ratio in run.overhead.ratios.items()
+    ]
+    yield Sheet(("phase", "median", "95 % bounds", "pairs"), rows)
+    left_out = format_count(run.overhead.n_discarded, "pair")
+    yield f"{format_count(run.n_tokens, 'token')} delivered, {left_out} left out"
 
 
 def _change(ratio: float) -> str:

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import platformdirs
-from rich.markup import escape
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_action, add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Sheet, show
+from perfsuite.cli.command_help import Commands, add_action, add_command
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.records.llama_bench import BenchRun
 from perfsuite.records.llama_bench_file import BENCH_FORMS, bench_text, read_llama_bench, write_llama_bench
-from perfsuite.report.llama_bench_export import bench_runs
 from perfsuite.units import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_parser(commands: Commands) -> None:
@@ -64,25 +55,35 @@ def _add_export(actions: Commands) -> None:
     export.add_argument("run_path", type=Path, metavar="RUN.json", help="the file that a run with --device wrote")
     export.add_argument("-o", dest="form", choices=BENCH_FORMS, default="json", help="as of llama-bench (default json)")
     export.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
-    export.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
-    export.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit")
-    export.add_argument(
-        "--like",
-        type=Path,
-        metavar="FILE",
-        help="tests of llama-bench with these weights on this machine, to use its words for both",
-    )
+    add_bench_options(export)
     export.set_defaults(run=_export)
 
 
-def _export(options: argparse.Namespace) -> int:
-    runs = bench_runs(
-        options.run_path,
-        cache_dir=Path(platformdirs.user_cache_dir("perfsuite")) / "models",
-        weights=options.model,
-        build_commit=options.build_commit,
-        like=read_llama_bench(options.like) if options.like else (),
+def add_bench_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says in which words of llama-bench a run is told."""
+    parser.add_argument("--model", metavar="GGUF", help="what the run measured, where it is not of the catalogue")
+    parser.add_argument("--build-commit", metavar="NAME", help="default: the engine's commit")
+    text = "tests of llama-bench with these weights on this machine, to use its words for both"
+    parser.add_argument("--like", type=Path, metavar="FILE", help=text)
+
+
+def exported_tests(path: Path, options: argparse.Namespace) -> tuple[BenchRun, ...]:
+    """Return prefill and decode of a run as tests of llama-bench."""
+    from perfsuite.report.llama_bench_export import bench_runs  # brings the cost models
+
+    return tuple(
+        bench_runs(
+            path,
+            cache_dir=user_cache() / "models",
+            weights=options.model,
+            build_commit=options.build_commit,
+            like=read_llama_bench(options.like) if options.like else (),
+        )
     )
+
+
+def _export(options: argparse.Namespace) -> int:
+    runs = exported_tests(options.run_path, options)
     if options.output is None:
         print(bench_text(runs, options.form), end="")
         return 0
@@ -92,28 +93,13 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    show(_table(read_llama_bench(options.bench_path)))
+    headings = ("weights", ">size", ">backend", ">threads", ">K/V", ">test", ">tokens/s", ">samples")
+    rows = [
+        (
+            *(run.model_type, format_bytes(run.model_size), run.backends, run.n_threads, f"{run.type_k}/{run.type_v}"),
+            *(run.test, f"{run.avg_ts:.2f} ± {run.stddev_ts:.2f}", len(run.samples_ns) or None),
+        )
+        for run in read_llama_bench(options.bench_path)
+    ]
+    show(Sheet(headings, rows))
     return 0
-
-
-def _table(runs: Sequence[BenchRun]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("weights", no_wrap=True)
-    for name in ("size", "backend", "threads", "K/V", "test", "tokens/s", "samples"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for run in runs:
-        table.add_row(*map(escape, _cells(run)))
-    return table
-
-
-def _cells(run: BenchRun) -> tuple[str, ...]:
-    return (
-        run.model_type,
-        format_bytes(run.model_size),
-        run.backends,
-        str(run.n_threads),
-        f"{run.type_k}/{run.type_v}",
-        run.test,
-        f"{run.avg_ts:.2f} ± {run.stddev_ts:.2f}",
-        str(len(run.samples_ns) or "-"),
-    )

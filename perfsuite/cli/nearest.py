@@ -26,10 +26,7 @@ def nearest(name: str, known: Iterable[str], *, least_ratio: float = 0.6) -> str
 def refuse_mistyped(options: argparse.Namespace) -> None:
     """Refuse a path that is not there where one beside it is like it; others are for the subcommand to refuse.
 
-    Raises
-    ------
-    PerfsuiteError
-        It names the path that may have been meant.
+    Raises `PerfsuiteError`: it names the path that may have been meant.
     """
     for path in _inputs(options):
         if not path.exists() and (meant := _nearest_path(path)) is not None:

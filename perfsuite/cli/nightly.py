@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command, add_quiet
+from perfsuite.cli.answer import show
+from perfsuite.cli.command_help import Commands, add_command, add_quiet
 from perfsuite.cli.kept_folders import FOLDER
 from perfsuite.nightly.plan_file import read_plan
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _ABOUT = """
 Each cell of a plan is one run of pytest, with a folder, a log and a JUnit report of its own. Boards are measured side
@@ -48,9 +45,8 @@ def add_parser(commands: Commands) -> None:
         exits=_EXITS,
         see=("docs/how-to/run-it-nightly.md", "perfsuite history"),
     )
-    parser.add_argument(
-        "plan", type=Path, metavar="PLAN", help="a TOML file; docs/how-to/run-it-nightly.md describes it"
-    )
+    text = "a TOML file; docs/how-to/run-it-nightly.md describes it"
+    parser.add_argument("plan", type=Path, metavar="PLAN", help=text)
     parser.add_argument("--dry-run", action="store_true", help="check the plan, tell what would be run")
     parser.add_argument("--resume", action="store_true", help="go on with the last night in the folder")
     default = Path(FOLDER) / "nightly"
@@ -63,9 +59,9 @@ def add_parser(commands: Commands) -> None:
 def _nightly(options: argparse.Namespace) -> int:
     plan = read_plan(options.plan)
     if options.dry_run:
-        from perfsuite.cli.nightly_tables import show_cells
+        from perfsuite.cli.nightly_tables import cell_parts
 
-        show_cells(plan)
+        show(*cell_parts(plan))
         return 0
     from perfsuite.cli.nightly_answer import answer, conduct_night
 

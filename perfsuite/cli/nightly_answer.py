@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfsuite.cli.answer import show
 from perfsuite.cli.nightly_summary import SUMMARY_NAME, summary_markdown
-from perfsuite.cli.nightly_tables import show_ends
+from perfsuite.cli.nightly_tables import end_sheet
 from perfsuite.cli.progress import remarks
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_end import CellEnd, Ending
@@ -54,8 +55,7 @@ def conduct_night(plan: NightPlan, options: argparse.Namespace) -> tuple[Path, M
 
 def answer(plan: NightPlan, folder: Path, ends: Mapping[str, CellEnd]) -> int:
     """Print the table of a night, and return its exit code."""
-    show_ends(plan, ends)
-    print(f"{terminal_text(str(folder))}: {SUMMARY_NAME}, {_JUNIT_NAME}")
+    show(end_sheet(plan, ends), f"{terminal_text(str(folder))}: {SUMMARY_NAME}, {_JUNIT_NAME}")
     return exit_code(plan, ends)
 
 

@@ -5,27 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.answer import check_picture, draw, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.offload_tables import sweep_answer
+from perfsuite.cli.opencl_run import engine_run, named_weights, opencl_backend
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_model,
-    add_platform,
-    add_scenario,
-    add_threads,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
-    from perfsuite.trace.offload import OffloadSweep
 
 _DEFAULT_ROUNDS = 3
 _DEFAULT_SCENARIO = "p16-g8"
@@ -55,61 +44,43 @@ def add_parser(commands: Commands) -> None:
         writes="the picture of --plot, and nothing else",
         see=("docs/offload.md",),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default=_DEFAULT_SCENARIO)
-    add_threads(subject)
+    subject = add_subject(parser, "device", "model", f"scenario={_DEFAULT_SCENARIO}", "threads")
     subject.add_argument("--backend", choices=("opencl",), default="opencl", help="whose device (default opencl)")
-    add_platform(subject)
-    subject.add_argument("--flash-attn", choices=("on", "off"), help="default on; off where the device is a processor")
+    add_shared(subject, "opencl-platform", "flash-attn")
     effort = effort_group(parser)
-    effort.add_argument(
-        "--gpu-layers",
-        default="0,all",
-        metavar="LIST",
-        help="numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)",
-    )
-    effort.add_argument(
-        "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"timed processes (default {_DEFAULT_ROUNDS})"
-    )
+    text = "numbers of layers, the output layer counted as one, and 'all', by commas (default 0,all)"
+    effort.add_argument("--gpu-layers", default="0,all", metavar="LIST", help=text)
+    text = f"timed processes (default {_DEFAULT_ROUNDS})"
+    effort.add_argument("--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=text)
     answer = add_answer(parser)
     answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
     parser.set_defaults(run=_offload)
 
 
 def _offload(options: argparse.Namespace) -> int:
-    from perfsuite.cli.offload_json import print_sweep
-    from perfsuite.cli.offload_tables import show_sweep
-    from perfsuite.cli.opencl_run import named_weights, opencl_run
-    from perfsuite.verdict.offload_sweep import measure_offload
+    from perfsuite.report.offload_chart import offload_chart
+    from perfsuite.verdict.offload_sweep import measure_offload  # NumPy
 
-    _check(options)
+    check_least(options, "threads", "rounds")
+    check_picture(options.plot)
     weights = named_weights(options)
     layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
     profile = find_local_profile(options.device)
     with taken_device(profile, "offload", options), progress("offload", options) as told:
-        run = opencl_run(options, weights)
-        sweep = measure_offload(
-            run.plan, run.backend, run.profile, layers=layers, n_rounds=options.rounds, announce=told.step
-        )
+        backend = opencl_backend(options)
+        run = engine_run(options, backend)
+        sweep = measure_offload(run.plan, backend, profile, layers=layers, n_rounds=options.rounds, announce=told.step)
         if options.plot is not None:
-            _draw(sweep, run.workload.prefix, str(run.backend.device), options)
+            draw(offload_chart(sweep, name=run.workload.prefix, device=str(backend.device)), options.plot)
             told.remark(f"{options.plot}: drawn")
-    if options.json:
-        print_sweep(sweep, run.workload, run.backend)
-    else:
-        show_sweep(sweep, run.workload, run.backend)
+    give(sweep_answer(sweep, run.workload, backend), options)
     return 0
 
 
 def gpu_layers(text: str, n_all: int) -> tuple[int, ...]:
     """Return the numbers of layers that a list by commas names, each once and in its order; ``all`` is `n_all`.
 
-    Raises
-    ------
-    PerfsuiteError
-        A part is no number of layers that the model has.
+    Raises `PerfsuiteError`: a part is no number of layers that the model has.
     """
     numbers = []
     for part in text.split(","):
@@ -118,21 +89,3 @@ def gpu_layers(text: str, n_all: int) -> tuple[int, ...]:
             raise PerfsuiteError(f"--gpu-layers={text}: '{part.strip()}' is no number of 0 to {n_all}, and not 'all'")
         numbers.append(number)
     return tuple(dict.fromkeys(numbers))
-
-
-def _check(options: argparse.Namespace) -> None:
-    for name in ("threads", "rounds"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
-    if options.plot is not None:
-        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
-
-        format_of(options.plot)
-
-
-def _draw(sweep: OffloadSweep, name: str, device: str, options: argparse.Namespace) -> None:
-    from perfsuite.report.offload_chart import offload_chart
-    from perfsuite.report.plots.picture import write_picture
-
-    write_picture(offload_chart(sweep, name=name, device=device), options.plot)

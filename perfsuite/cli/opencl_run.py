@@ -1,73 +1,75 @@
-"""The run on llama.cpp's OpenCL backend that the options of a subcommand describe."""
+"""The run of llama.cpp that the options of a subcommand describe, on the processor or an OpenCL device."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.device.profile import Profile, find_local_profile
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.llama_plan import llama_plan
-from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import Weights, materialize, resolve
 
+if TYPE_CHECKING:
+    from perfsuite.measure.opencl_backend import OpenClBackend
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenClRun:
-    """What runs, where, and how."""
+class EngineRun:
+    """What runs, and how: one process, with all layers on the backend where there is one."""
 
-    profile: Profile
     workload: LlamaWorkload
-    backend: OpenClBackend
     plan: LlamaPlan
-    cache_dir: Path
 
 
 def named_weights(options: argparse.Namespace) -> Weights:
-    """Return the weights that ``--model`` names; nothing is made yet.
-
-    Raises
-    ------
-    PerfsuiteError
-        There are none of that name.
-    """
-    return resolve(options.model, cache_dir=_cache_dir() / "models")
+    """Return the weights that ``--model`` names; a `PerfsuiteError` where there are none. Nothing is made yet."""
+    return resolve(options.model, cache_dir=user_cache() / "models")
 
 
-def opencl_run(options: argparse.Namespace, weights: Weights) -> OpenClRun:
-    """Set up the device that the options choose, and plan one process with all layers on it.
+def opencl_backend(options: argparse.Namespace) -> OpenClBackend:
+    """Set up the OpenCL device that ``--opencl-platform`` or the profile chooses.
 
-    Flash attention, unless it is asked for, is off where the device is a processor, which compiles it for 20 s.
-
-    Raises
-    ------
-    PerfsuiteError
-        There is no such device or scenario, or no backend for the engine.
+    Raises `PerfsuiteError`: there is no such platform, no backend for the engine, or a layer does not build.
     """
     from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
 
-    profile, scenario = find_local_profile(options.device), find_scenario(options.scenario)
-    cache_dir, engine = _cache_dir(), environment_engine()
-    backend = set_up_opencl(engine, options.opencl_platform or profile.opencl_platform, cache_dir)
-    flash_attn = not backend.device.is_cpu if options.flash_attn is None else options.flash_attn == "on"
-    workload = llama_workload(weights, scenario, flash_attn=flash_attn)
+    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
+    return set_up_opencl(environment_engine(), platform, user_cache())
+
+
+def opencl_backend_of(options: argparse.Namespace) -> OpenClBackend | None:
+    """Set up what ``--backend`` asks for; `None` for the processor's backend."""
+    return None if options.backend == "cpu" else opencl_backend(options)
+
+
+def engine_run(
+    options: argparse.Namespace, opencl: OpenClBackend | None = None, *, n_repetitions: int = 1
+) -> EngineRun:
+    """Plan one process of what the options name.
+
+    Flash attention, unless ``--flash-attn`` asks for it, is off where an OpenCL device is a processor, which compiles
+    it for 20 s.
+
+    Raises `PerfsuiteError`: there is no such device, model or scenario.
+    """
+    find_local_profile(options.device)
+    asked, weights, cache_dir = getattr(options, "flash_attn", None), named_weights(options), user_cache()
+    flash_attn = (opencl is None or not opencl.device.is_cpu) if asked is None else asked == "on"
+    workload = llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn)
     plan = llama_plan(
         workload,
-        engine,
+        environment_engine(),
         gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
         cache_dir=cache_dir,
         n_threads=options.threads or default_threads(),
-        opencl=backend,
+        opencl=opencl,
+        n_repetitions=n_repetitions,
     )
-    return OpenClRun(profile=profile, workload=workload, backend=backend, plan=plan, cache_dir=cache_dir)
-
-
-def _cache_dir() -> Path:
-    return Path(platformdirs.user_cache_dir("perfsuite"))
+    return EngineRun(workload=workload, plan=plan)

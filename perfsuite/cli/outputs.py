@@ -45,10 +45,7 @@ class _CheckedOutput:
 def checked_outputs() -> Iterator[None]:
     """Make sure that what was printed has arrived; an output that is closed or full is a mistake like any other.
 
-    Raises
-    ------
-    PerfsuiteError
-        Standard output is closed, or could not be written.
+    Raises `PerfsuiteError`: standard output is closed, or could not be written.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for as long as the process lives)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.overhead_rows import (
     CONTEXT_RECORDERS,
     DEFAULT_RECORDERS,
@@ -22,15 +18,7 @@ from perfsuite.cli.overhead_rows import (
     overhead_rows,
 )
 from perfsuite.cli.progress import progress
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_backend,
-    add_device,
-    add_model,
-    add_threads,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import PerfsuiteError
@@ -39,9 +27,6 @@ from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.ebpf_recorders import EBPF_RECORDERS
 from perfsuite.verdict.overhead import LEAST_PAIRS
 from perfsuite.verdict.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 #: Fewer pairs have no bound worth telling.
 _LEAST_TURN_PAIRS = 20
@@ -77,34 +62,22 @@ def add_parser(commands: Commands) -> None:
         examples=_EXAMPLES,
         see=("docs/tracing.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_threads(subject)
-    add_backend(subject)
+    add_subject(parser, "device", "model", "threads", "backend", "opencl-platform")
     effort = effort_group(parser)
-    effort.add_argument(
-        "--recorder",
-        action="append",
-        metavar="NAME",
-        help=f"on cpu {', '.join(RECORDERS['cpu'])} (default: the first three); "
-        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three); may be repeated",
+    text = (
+        f"on cpu {', '.join(RECORDERS['cpu'])} (default: the first three); "
+        f"on opencl {', '.join(OPENCL_COMPARISONS)} (default: the first three); may be repeated"
     )
-    effort.add_argument(
-        "--pairs",
-        type=int,
-        metavar="N",
-        help=f"pairs (default: within a process 1000 of decode and 400 of prefill, "
-        f"with eBPF {EBPF_PAIRS}, else {PROCESS_PAIRS})",
-    )
+    effort.add_argument("--recorder", action="append", metavar="NAME", help=text)
+    text = "pairs (default: within a process 1000 of decode and 400 of prefill, with eBPF "
+    effort.add_argument("--pairs", type=int, metavar="N", help=f"{text}{EBPF_PAIRS}, else {PROCESS_PAIRS})")
     add_answer(parser)
     parser.set_defaults(run=_overhead)
 
 
 def _overhead(options: argparse.Namespace) -> int:
     profile = find_local_profile(options.device)
-    if options.threads is not None and options.threads < 1:
-        raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
+    check_least(options, "threads")
     if options.opencl_platform is not None and options.backend != "opencl":
         raise PerfsuiteError(f"--opencl-platform={options.opencl_platform}: expected --backend opencl beside it")
     recorders = options.recorder or DEFAULT_RECORDERS[options.backend]
@@ -114,29 +87,32 @@ def _overhead(options: argparse.Namespace) -> int:
     _check_pairs(options.pairs, recorders)
     with taken_device(profile, "overhead", options), progress("overhead", options) as told:
         rows = [row for recorder in recorders for row in overhead_rows(options, recorder, told)]
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
-        return 0
-    show(_table(rows))
-    for row in rows:
-        if row.n_lost and row.phase == Phase.DECODE.value:
-            print(f"{row.recorder}: {format_count(row.n_lost, 'event')} found no room, and cost less than it should")
+    give(Answer(parts=lambda: _parts(rows), plain=lambda: [asdict(row) for row in rows]), options)
     return 0
 
 
-def _table(rows: Sequence[OverheadRow]) -> Table:
+def _parts(rows: Sequence[OverheadRow]) -> Iterator[Part]:
     """Give probes columns of their own where there are any."""
     has_probes = any(row.hits_per_step is not None for row in rows)
     probes = ("hits a step", "a hit", "probes' load") if has_probes else ()
-    table = Table("recorder", "phase", "median", "95 % bounds", "pairs", *probes, box=None, pad_edge=False)
+    yield Sheet(
+        ("recorder", "phase", "median", "95 % bounds", "pairs", *probes),
+        [
+            (
+                *(row.recorder, row.phase, f"{(row.median_ratio - 1) * 100:+.2f} %"),
+                *(f"{(row.lower_ratio - 1) * 100:+.2f} to {(row.upper_ratio - 1) * 100:+.2f} %", row.pairs),
+                *(_probe_cells(row) if has_probes else ()),
+            )
+            for row in rows
+        ],
+    )
     for row in rows:
-        bounds = f"{(row.lower_ratio - 1) * 100:+.2f} to {(row.upper_ratio - 1) * 100:+.2f} %"
-        cells = (row.recorder, row.phase, f"{(row.median_ratio - 1) * 100:+.2f} %", bounds, str(row.pairs))
-        table.add_row(*cells, *(_probe_cells(row) if has_probes else ()))
-    return table
+        if row.n_lost and row.phase == Phase.DECODE.value:
+            yield f"{row.recorder}: {format_count(row.n_lost, 'event')} found no room, and cost less than it should"
 
 
 def _probe_cells(row: OverheadRow) -> tuple[str, str, str]:
+    """Leave them empty where nothing is probed."""
     hits = "" if row.hits_per_step is None else f"{row.hits_per_step:.0f}"
     cost = "" if row.ns_per_hit is None else format_ns(row.ns_per_hit)
     return hits, cost, "" if row.load_ratio is None else f"{row.load_ratio * 100:.2f} %"

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.opencl_options import opencl_backend_of
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
 from perfsuite.device.work_folder import work_folder
@@ -20,7 +19,7 @@ from perfsuite.records.events import Phase
 from perfsuite.verdict.ebpf_recorders import EBPF_RECORDERS
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
 from perfsuite.verdict.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
-from perfsuite.workload.weights import materialize, resolve
+from perfsuite.workload.weights import materialize
 
 if TYPE_CHECKING:
     from perfsuite.cli.progress import Progress
@@ -71,13 +70,7 @@ class OverheadRow:
 
 
 def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
-    """Measure one recorder as the options say, and tell how far it is.
-
-    Raises
-    ------
-    PerfsuiteError
-        The recorder cannot be used here, or a worker failed.
-    """
+    """Measure one recorder as the options say, and tell how far it is."""
     if recorder in EBPF_RECORDERS:
         return _ebpf_rows(options, recorder, told)
     if recorder in CONTEXT_RECORDERS:
@@ -136,14 +129,12 @@ def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> 
     plan = replace(_overhead_plan(options, "none"), n_gen=_TURN_GEN)
     if opencl is None:
         return plan
-    library = str(opencl.library) if opencl.library else None
-    n_prompt = _PROCESSOR_PROMPT if opencl.device.is_cpu else plan.n_prompt
     return replace(
         plan,
-        backend_library=library,
+        backend_library=str(opencl.library) if opencl.library else None,
         n_gpu_layers=999,
         flash_attn=not opencl.device.is_cpu,
-        n_prompt=n_prompt,
+        n_prompt=_PROCESSOR_PROMPT if opencl.device.is_cpu else plan.n_prompt,
         binds_threads=False,  # as in `llama_plan`
     )
 
@@ -155,20 +146,16 @@ def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase, told
     for at in range(_OVERHEAD_PROCESSES):
         told.step(f"{recorder}, {phase.value}, processes of {n_pairs} pairs", at, _OVERHEAD_PROCESSES)
         payloads.append(run_worker(plan))
-    ratio = paired_ratio(
-        *([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
-    )
+    sides = ([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
     waiting = [Contention.from_plain(payload["contention"]).waiting_ratio for payload in payloads]
     worst = max((each for each in waiting if each is not None), default=None)
-    return replace(_process_row(recorder, phase, ratio), waiting_ratio=worst)
+    return replace(_process_row(recorder, phase, paired_ratio(*sides)), waiting_ratio=worst)
 
 
 def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    engine = environment_engine()
-    path = materialize(resolve(options.model, cache_dir=cache_dir / "models"), cache_dir=cache_dir / "models")
+    cache_dir, engine = user_cache(), environment_engine()
     return LlamaPlan(
-        gguf_path=str(path),
+        gguf_path=str(materialize(named_weights(options), cache_dir=cache_dir / "models")),
         library_dir=str(engine.library_dir),
         engine_build_id=engine.build_id,
         cache_dir=str(cache_dir),

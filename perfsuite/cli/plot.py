@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Sheet, draw, show
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.pictures import PICTURES, Picture
 from perfsuite.errors import PerfsuiteError
 from perfsuite.report.plots.formats import FORMATS, format_of
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_parser(commands: Commands) -> None:
@@ -43,7 +37,7 @@ def add_parser(commands: Commands) -> None:
 
 def _plot(options: argparse.Namespace) -> int:
     if options.list:
-        show(_listing())
+        show(Sheet(("picture", "shows"), [(name, picture.shows) for name, picture in PICTURES.items()]))
         return 0
     pictures = {name: _find(name) for name in options.pictures}
     if not pictures:
@@ -51,23 +45,10 @@ def _plot(options: argparse.Namespace) -> int:
     if options.output is not None and len(pictures) > 1:
         raise PerfsuiteError(f"--output={options.output}: one file for {len(pictures)} pictures; name one picture")
     for name, path in {name: _path(name, options.output, options.format) for name in pictures}.items():
-        _draw(pictures[name], path)
+        chart = pictures[name].chart()
+        draw(chart, path)
+        print(f"{path}: {chart.title}")
     return 0
-
-
-def _draw(picture: Picture, path: Path) -> None:
-    from perfsuite.report.plots.picture import write_picture
-
-    chart = picture.chart()
-    write_picture(chart, path)
-    print(f"{path}: {chart.title}")
-
-
-def _listing() -> Table:
-    table = Table("picture", "shows", box=None, pad_edge=False)
-    for name, picture in PICTURES.items():
-        table.add_row(name, picture.shows)
-    return table
 
 
 def _find(name: str) -> Picture:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -11,16 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from perfsuite import __version__
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.answer import give
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.policy_options import add_check, add_measure
 from perfsuite.cli.policy_sizes import grid_sizes, number_list
 from perfsuite.cli.progress import progress, remarks
-from perfsuite.cli.shape_options import (
-    check_counts,
-    check_outputs,
-    check_shape_bytes,
-    opened_meters,
-)
+from perfsuite.cli.shape_options import check_counts, check_outputs, check_shape_bytes, opened_meters
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
@@ -30,7 +25,6 @@ from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.records.shape_policy import ShapePolicy
     from perfsuite.verdict.shapes.policy_question import PolicyQuestion
     from perfsuite.verdict.shapes.policy_rounds import RoundDesign, SubjectMeters
@@ -72,8 +66,8 @@ def add_parser(commands: Commands) -> None:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from perfsuite.cli.policy_tables import show_policy  # NumPy, which few commands need
-    from perfsuite.records.shape_policy_file import policy_plain, write_policy
+    from perfsuite.cli.policy_tables import policy_answer  # NumPy, which few commands need
+    from perfsuite.records.shape_policy_file import write_policy
 
     check_counts(options, "threads", "processes", "rounds")
     check_outputs({"--output": options.output})
@@ -87,10 +81,7 @@ def _measure(options: argparse.Namespace) -> int:
     if options.output is not None:  # first, for whoever reads the rest may leave
         write_policy(policy, options.output)
         remarks("policy", options).remark(f"{options.output}: written; 'perfsuite policy check' measures its promises")
-    if options.json:
-        print(json.dumps(policy_plain(policy), indent=1, ensure_ascii=False))
-    else:
-        show_policy(policy)
+    give(policy_answer(policy), options)
     return 0
 
 
@@ -123,7 +114,8 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
         with ExitStack() as stack:
             meters = _opened(stack, options, {choice.subject for choice in question.choices})
             told = stack.enter_context(progress("policy", options))
-            told.step(_told(question))
+            counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
+            told.step(f"{question.decides.value}, {counts}, each compared with NumPy first")
             rounds = partial(told.step, f"{question.decides.value}, rounds")
             found.append(measure_policy(question, meters, design=design, seed=options.seed, progress=rounds))
     return ShapePolicy(
@@ -136,19 +128,13 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
     )
 
 
-def _told(question: PolicyQuestion) -> str:
-    counts = f"{format_count(len(question.choices), 'choice')} at {format_count(len(question.sizes), 'size')}"
-    return f"{question.decides.value}, {counts}, each compared with NumPy first"
-
-
 def _check_bytes(questions: Iterable[PolicyQuestion]) -> None:
     for each in questions:
         check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
 
 
 def _check(options: argparse.Namespace) -> int:
-    from perfsuite.cli.policy_json import checks_plain
-    from perfsuite.cli.policy_tables import show_checks
+    from perfsuite.cli.policy_tables import checks_answer
     from perfsuite.records.shape_policy_file import read_policy
     from perfsuite.verdict.shapes.policy_check import Holding, check_table, refuse_other_device
     from perfsuite.verdict.shapes.policy_question import question_of
@@ -167,11 +153,7 @@ def _check(options: argparse.Namespace) -> int:
             for each in policy.tables
             for rounds in [partial(told.step, f"{each.title}, rounds")]
         ]
-    if options.json:
-        print(json.dumps(checks_plain(checked), indent=1, ensure_ascii=False))
-    else:
-        for table, checks in checked:
-            show_checks(table, checks)
+    give(checks_answer(checked), options)
     return int(any(each.holding is Holding.FAILS for _, checks in checked for each in checks))
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_action, add_quiet
+from perfsuite.cli.command_help import Commands, add_action, add_quiet
 from perfsuite.cli.policy_sizes import FORM
 from perfsuite.cli.run_options import answer_group, effort_group
 from perfsuite.cli.shape_options import MEANS, add_device_options
 from perfsuite.cli.sweep_sizes import size_option
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _TILES, _VECTORS = "8,16,32,64", "4,8,16"
 _CHOOSE = ("both", "tiling", "backend")
@@ -46,14 +42,10 @@ def add_measure(actions: Commands, operation: Operation) -> argparse.ArgumentPar
     what = parser.add_argument_group("what is chosen")
     what.add_argument("--choose", choices=_CHOOSE, default="both", help="what to decide (default both)")
     what.add_argument("--tiles", default=_TILES, metavar="LIST", help=f"tiles to choose from (default {_TILES})")
-    what.add_argument(
-        "--vectors", default=_VECTORS, metavar="LIST", help=f"vector widths to choose from (default {_VECTORS})"
-    )
-    _add_effort(parser, n_processes=8)
-    answer = answer_group(parser)
+    text = f"vector widths to choose from (default {_VECTORS})"
+    what.add_argument("--vectors", default=_VECTORS, metavar="LIST", help=text)
+    answer = _add_effort_and_answer(parser, n_processes=8)
     answer.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the policy there")
-    answer.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print the policy as JSON")
-    add_quiet(answer)
     return parser
 
 
@@ -69,17 +61,17 @@ def add_check(actions: Commands) -> argparse.ArgumentParser:
     )
     parser.add_argument("path", type=Path, metavar="POLICY.json", help="what 'perfsuite policy -o' wrote")
     parser.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
-    _add_effort(parser, n_processes=6)
-    answer = answer_group(parser)
-    answer.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print JSON")
-    add_quiet(answer)
+    _add_effort_and_answer(parser, n_processes=6)
     return parser
 
 
-def _add_effort(parser: argparse.ArgumentParser, *, n_processes: int) -> None:
+def _add_effort_and_answer(parser: argparse.ArgumentParser, *, n_processes: int) -> argparse._ArgumentGroup:
     effort = effort_group(parser)
-    effort.add_argument(
-        "--processes", type=int, default=n_processes, metavar="N", help=f"fresh processes (default {n_processes})"
-    )
+    text = f"fresh processes (default {n_processes})"
+    effort.add_argument("--processes", type=int, default=n_processes, metavar="N", help=text)
     effort.add_argument("--rounds", type=int, default=4, metavar="N", help="rounds in each (default 4)")
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="of the orders of rounds (default 0)")
+    answer = answer_group(parser)
+    answer.add_argument("--json", nargs="?", const="-", choices=("-",), metavar="-", help="print JSON")
+    add_quiet(answer)
+    return answer

@@ -24,10 +24,7 @@ def grid_sizes(
 ) -> tuple[str, tuple[int, ...], dict[str, int]]:
     """Return the dimension that decides, its sizes, and the sizes of all others, from what options give.
 
-    Raises
-    ------
-    ShapeError
-        A text names no sizes, or there is not exactly one dimension of several sizes.
+    Raises `ShapeError`: a text names no sizes, or there is not exactly one dimension of several sizes.
     """
     growing = operation.growing_dimension
     given = dict(texts)
@@ -57,10 +54,7 @@ def sizes_of(dimension: str, text: str, step: int = 1) -> tuple[int, ...]:
     spreads them evenly over a logarithmic axis, and are no multiples of tiles more often than other numbers are. Where
     rows are of whole blocks, they are rounded up to `step`.
 
-    Raises
-    ------
-    ShapeError
-        It is none of the forms, or names a size that nothing has, none, or too many.
+    Raises `ShapeError`: it is none of the forms, or names a size that nothing has, none, or too many.
     """
     if re.fullmatch(r"[0-9]{1,9}(?:,[0-9]{1,9})*", text):
         found = sorted({int(part) for part in text.split(",")})

@@ -1,86 +1,89 @@
-"""What ``perfsuite policy`` prints for people."""
+"""What ``perfsuite policy`` answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from rich.table import Column, Table
-
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet
 from perfsuite.records.shape_policy import PolicyRow, PolicyTable, ShapePolicy
+from perfsuite.records.shape_policy_file import policy_plain
 from perfsuite.units import format_count
 from perfsuite.verdict.shapes.policy_check import Holding, PromiseCheck
 from perfsuite.verdict.shapes.policy_words import finding, gain_text, promise, range_text
 
+#: Raised whenever a key of the JSON of checks changes its meaning.
+SCHEMA = 1
 
-def show_policy(policy: ShapePolicy) -> None:
-    """Print each table with what it says, what it promises, and what was left out."""
+
+def policy_answer(policy: ShapePolicy) -> Answer:
+    """Return each table with what it says, what it promises, and what was left out."""
+    return Answer(parts=lambda: _policy_parts(policy), plain=lambda: policy_plain(policy))
+
+
+def checks_answer(checked: Sequence[tuple[PolicyTable, Sequence[PromiseCheck]]]) -> Answer:
+    """Return what each row promises, what was measured, and whether it holds."""
+    return Answer(
+        parts=lambda: (part for table, checks in checked for part in _check_parts(table, checks)),
+        plain=lambda: {
+            "schema": SCHEMA,
+            "tables": [
+                {"table": table.title, "checks": [_plain_check(each) for each in checks]} for table, checks in checked
+            ],
+        },
+    )
+
+
+def _policy_parts(policy: ShapePolicy) -> Iterator[Part]:
     for subject in policy.subjects:
-        print(f"{subject.subject}: {subject.device}")
+        yield f"{subject.subject}: {subject.device}"
     for table in policy.tables:
-        print(f"\n{_title(table)}")
-        show(_policy_table(table))
-        print(f"{finding(table)}; {promise(table)}")
-        sizes = ", ".join(map(str, table.measured_sizes))
-        print(f"measured at {table.dimension} {sizes}; beyond them nothing is known, and the default holds")
-        for each in table.left_out:
-            print(f"left out: {each.choice}: {each.reason}")
-
-
-def show_checks(table: PolicyTable, checks: Sequence[PromiseCheck]) -> None:
-    """Print what each row promises, what was measured, and whether it holds."""
-    if not checks:
-        print(f"\n{table.title}: nothing to check, there is one choice only")
-        return
-    print(f"\n{_title(table)}")
-    show(_check_table(table, checks))
-    _say_sizes(table, checks)
-    _say_reasons(table, checks)
-    counts = {holding: sum(each.holding is holding for each in checks) for holding in Holding}
-    told = ", ".join(f"{holding.value} {n}" for holding, n in counts.items() if n)
-    print(f"{format_count(len(checks), 'promise')}: {told}")
-
-
-def _policy_table(table: PolicyTable) -> Table:
-    gains = (Column(f"over {each}", no_wrap=True) for each in ("the default", "the worst"))
-    found = Table(table.dimension, "choice", *gains, box=None, pad_edge=False)
-    for row in table.rows:
-        gain = "the default itself" if row.choice == table.default else gain_text(row.gain_over_default)
-        worst = "the worst itself" if row.choice == table.worst else gain_text(row.gain_over_worst)
-        found.add_row(range_text(row.least, row.most), str(row.choice), gain, worst)
-    return found
-
-
-def _check_table(table: PolicyTable, checks: Sequence[PromiseCheck]) -> Table:
-    columns = (Column(each, no_wrap=True) for each in (table.dimension, "choice", "over", "promised", "measured"))
-    found = Table(*columns, "", box=None, pad_edge=False)
-    for each in checks:
-        row = each.promise.row
-        found.add_row(
-            range_text(row.least, row.most),
-            str(row.choice),
-            str(each.promise.over),
-            gain_text(each.promise.promised),
-            "-" if each.measured is None else gain_text(each.measured),
-            each.holding.value,
+        yield f"\n{_title(table)}"
+        yield Sheet(
+            (table.dimension, "choice", "<over the default", "<over the worst"),
+            [
+                (
+                    *(range_text(row.least, row.most), row.choice),
+                    "the default itself" if row.choice == table.default else gain_text(row.gain_over_default),
+                    "the worst itself" if row.choice == table.worst else gain_text(row.gain_over_worst),
+                )
+                for row in table.rows
+            ],
         )
-    return found
+        yield f"{finding(table)}; {promise(table)}"
+        sizes = ", ".join(map(str, table.measured_sizes))
+        yield f"measured at {table.dimension} {sizes}; beyond them nothing is known, and the default holds"
+        yield from (f"left out: {each.choice}: {each.reason}" for each in table.left_out)
 
 
-def _say_sizes(table: PolicyTable, checks: Sequence[PromiseCheck]) -> None:
-    """Say where each row was measured."""
+def _check_parts(table: PolicyTable, checks: Sequence[PromiseCheck]) -> Iterator[Part]:
+    if not checks:
+        yield f"\n{table.title}: nothing to check, there is one choice only"
+        return
+    yield f"\n{_title(table)}"
+    yield Sheet(
+        (f"<{table.dimension}", "<choice", "<over", "<promised", "<measured", ""),
+        [
+            (
+                *(range_text(each.promise.row.least, each.promise.row.most), each.promise.row.choice),
+                *(each.promise.over, gain_text(each.promise.promised)),
+                *(each.measured and gain_text(each.measured), each.holding.value),
+            )
+            for each in checks
+        ],
+    )
     for row, drawn in {each.promise.row: each.promise.drawn for each in checks}.items():
         fitted = ", ".join(map(str, drawn.fitted_sizes))
         told = f"; the choice was made at {fitted} as well" if fitted else ""
-        print(f"{_where(table, row)}: measured at {', '.join(map(str, drawn.sizes))}{told}")
-
-
-def _say_reasons(table: PolicyTable, checks: Sequence[PromiseCheck]) -> None:
-    """Say what does not hold, and why."""
+        yield f"{_where(table, row)}: measured at {', '.join(map(str, drawn.sizes))}{told}"
     for each in checks:
         if each.reason:
             sides = f"{each.promise.row.choice} over {each.promise.over}"
-            print(f"{_where(table, each.promise.row)}, {sides}: {each.holding.value}: {each.reason}")
+            yield f"{_where(table, each.promise.row)}, {sides}: {each.holding.value}: {each.reason}"
+    counts = {holding: sum(each.holding is holding for each in checks) for holding in Holding}
+    told = ", ".join(f"{holding.value} {n}" for holding, n in counts.items() if n)
+    yield f"{format_count(len(checks), 'promise')}: {told}"
 
 
 def _where(table: PolicyTable, row: PolicyRow) -> str:
@@ -89,3 +92,19 @@ def _where(table: PolicyTable, row: PolicyRow) -> str:
 
 def _title(table: PolicyTable) -> str:
     return f"{table.title}; default {table.default}, worst {table.worst}"
+
+
+def _plain_check(check: PromiseCheck) -> dict[str, Any]:
+    row, drawn = check.promise.row, check.promise.drawn
+    return {
+        "least": row.least,
+        "most": row.most,
+        "choice": str(row.choice),
+        "over": str(check.promise.over),
+        "promised": asdict(check.promise.promised),
+        "measured": None if check.measured is None else asdict(check.measured),
+        "sizes": list(drawn.sizes),
+        "fitted_sizes": list(drawn.fitted_sizes),
+        "holding": check.holding.value,
+        "reason": check.reason or None,
+    }

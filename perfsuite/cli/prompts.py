@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show, tell_picture
+from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, give, tell_picture
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.whole_file import write_whole
+from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.units import format_count
 from perfsuite.workload.prompt_subset import (
     BINS_PER_OCTAVE,
@@ -28,9 +26,6 @@ from perfsuite.workload.prompt_subset import (
     random_divergences_nats,
 )
 from perfsuite.workload.prompts import LengthSource, Prompt, prompts_text, read_prompts
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _ABOUT = """
 Prompts are chosen whose lengths are distributed as those of all: the Kullback-Leibler divergence D(subset || whole) of
@@ -82,13 +77,15 @@ def _prompts(options: argparse.Namespace) -> int:
     subset = choose_subset(lengths, n_keep, max_kl_nats=options.max_kl, seed=options.seed)
     draws = random_divergences_nats(lengths, n_keep, options.random, options.seed)
     if options.output is not None:
-        _write([prompts[at] for at in subset.indices], options.output)
+        text = prompts_text([prompts[at] for at in subset.indices])
+        write_whole_bytes(options.output, text.encode(), PerfsuiteError)
     if options.plot is not None:
         _draw(lengths, subset, options)
-    if options.json:
-        print(json.dumps(_plain(prompts, subset, draws, options), indent=1))
-    else:
-        _tell(prompts, subset, draws)
+    answer = Answer(
+        parts=lambda: _parts(prompts, subset, draws),
+        plain=lambda: _plain(prompts, subset, draws, options),
+    )
+    give(answer, options)
     return 0
 
 
@@ -98,10 +95,7 @@ def _check(options: argparse.Namespace) -> None:
     if not 0 <= options.random <= _MOST_DRAWS:
         raise PerfsuiteError(f"--random={options.random}: expected 0 to {_MOST_DRAWS}")
     _check_written(options)
-    if options.plot is not None:
-        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
-
-        format_of(options.plot)
+    check_picture(options.plot)
 
 
 def _check_written(options: argparse.Namespace) -> None:
@@ -117,11 +111,12 @@ def _check_written(options: argparse.Namespace) -> None:
 
 
 def _read(paths: list[Path], gguf_path: Path | None) -> tuple[Prompt, ...]:
-    if gguf_path is None:
-        return tuple(prompt for path in paths for prompt in read_prompts(path))
-    from perfsuite.measure.token_counts import count_tokens
+    count = None
+    if gguf_path is not None:
+        from perfsuite.measure.token_counts import count_tokens  # the engine, which lengths alone do not need
 
-    return tuple(prompt for path in paths for prompt in read_prompts(path, partial(count_tokens, gguf_path)))
+        count = partial(count_tokens, gguf_path)
+    return tuple(prompt for path in paths for prompt in read_prompts(path, count))
 
 
 def _n_keep(text: str, n_prompts: int) -> int:
@@ -134,16 +129,11 @@ def _n_keep(text: str, n_prompts: int) -> int:
     raise PerfsuiteError(f"--keep={text}: expected a share such as 10%, or a number of 1 to {n_prompts}")
 
 
-def _write(chosen: list[Prompt], path: Path) -> None:
-    write_whole(path, lambda out: print(prompts_text(chosen), end="", file=out), PerfsuiteError)
-
-
 def _draw(lengths: tuple[int, ...], subset: Subset, options: argparse.Namespace) -> None:
-    from perfsuite.report.plots.picture import write_picture
     from perfsuite.report.prompt_chart import prompt_chart
 
     chart = prompt_chart(lengths, subset, name=", ".join(path.name for path in options.files))
-    write_picture(chart, options.plot)
+    draw(chart, options.plot)
     tell_picture(options, options.plot, chart.title)
 
 
@@ -193,20 +183,23 @@ def _p5(draws: tuple[float, ...]) -> float:
     return draws[len(draws) // 20]
 
 
-def _tell(prompts: tuple[Prompt, ...], subset: Subset, draws: tuple[float, ...]) -> None:
+def _parts(prompts: tuple[Prompt, ...], subset: Subset, draws: tuple[float, ...]) -> Iterator[Part]:
     lengths = [prompt.n_tokens for prompt in prompts]
-    table = Table("", box=None, pad_edge=False)
-    for heading in ("prompts", "tokens", "shortest", "mean", "median", "longest"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, each in (("whole", lengths), ("subset", [lengths[at] for at in subset.indices])):
-        told = _lengths_plain(each)
-        cells = (told["least_tokens"], f"{told['mean_tokens']:.2f}", told["median_tokens"], told["most_tokens"])
-        table.add_row(name, str(len(each)), str(told["n_tokens"]), *map(str, cells))
-    show(table)
-    print(f"D(subset || whole) is {subset.kl_nats:.4f} nats over {format_count(len(histogram(lengths)), 'bin')}")
+    groups = {"whole": lengths, "subset": [lengths[at] for at in subset.indices]}
+    told = {name: _lengths_plain(each) for name, each in groups.items()}
+    yield Sheet(
+        ("", ">prompts", ">tokens", ">shortest", ">mean", ">median", ">longest"),
+        [
+            (
+                *(name, len(groups[name]), each["n_tokens"], each["least_tokens"]),
+                *(f"{each['mean_tokens']:.2f}", each["median_tokens"], each["most_tokens"]),
+            )
+            for name, each in told.items()
+        ],
+    )
+    yield f"D(subset || whole) is {subset.kl_nats:.4f} nats over {format_count(len(histogram(lengths)), 'bin')}"
     if draws:
-        print(
-            f"{format_count(len(draws), 'random subset')}: 5th percentile {_p5(draws):.4f}, median {median(draws):.4f}"
-        )
+        counted = format_count(len(draws), "random subset")
+        yield f"{counted}: 5th percentile {_p5(draws):.4f}, median {median(draws):.4f}"
     if n_estimated := _sources(prompts).get(LengthSource.ESTIMATED.value):
-        print(f"{format_count(n_estimated, 'length')} estimated from words; --model counts tokens")
+        yield f"{format_count(n_estimated, 'length')} estimated from words; --model counts tokens"

@@ -1,8 +1,9 @@
 """The subcommands: what each is called, what for, and in which module it is.
 
 To add one, add a line to `COMMANDS` and write ``perfsuite/cli/<name>.py`` with ``add_parser(commands)``, which calls
-`perfsuite.cli.command_help.add_command`. Nothing else: the module is imported only when the subcommand is run, its
-line below is what ``perfsuite --help`` says of it, and completion finds it by itself.
+`perfsuite.cli.command_help.add_command`, and answers with `perfsuite.cli.answer.give`. Nothing else: the module is
+imported only when the subcommand is run, its line below is what ``perfsuite --help`` says of it, and completion finds
+it by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
+    from perfsuite.cli.command_help import Commands
 
 
 class Purpose(str, Enum):

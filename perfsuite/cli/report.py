@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.own_files import refuse_own_files
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.report.verdict_words import verdict_sentence
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_parser(commands: Commands) -> None:

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from rich.table import Table
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.expectation.paper.reproduction import PAPER_TABLES, ReproducedRow, reproduce
 from perfsuite.expectation.paper.table_row import Inputs
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _PAPERS = ("life",)
 _LEGEND = """error: the largest of the reproducible cells in a line, most of it the rounding of what is printed
@@ -48,15 +41,17 @@ def _reproduce(options: argparse.Namespace) -> int:
     tables = tuple(PAPER_TABLES) if options.table is None else (options.table,)
     rows = [row for table in tables for row in reproduce(table)]
     judged = [row.inside for row in rows if row.inside is not None]
-    if options.json:
-        print(json.dumps([_plain(row) for row in rows], indent=1))
-    else:
-        for table in tables:
-            show(_table(table, [row for row in rows if row.row.table == table]))
-            print()
-        print(_LEGEND)
-        print(f"{sum(judged)} of {len(judged)} reproducible cells inside their windows")
+    give(Answer(parts=lambda: _parts(tables, rows), plain=lambda: [_plain(row) for row in rows]), options)
     return 0 if all(judged) else 1
+
+
+def _parts(tables: Sequence[int], rows: Sequence[ReproducedRow]) -> Iterator[Part]:
+    for table in tables:
+        yield _sheet(table, [row for row in rows if row.row.table == table])
+        yield ""
+    yield _LEGEND
+    judged = [row.inside for row in rows if row.inside is not None]
+    yield f"{sum(judged)} of {len(judged)} reproducible cells inside their windows"
 
 
 def _plain(row: ReproducedRow) -> dict[str, object]:
@@ -70,20 +65,19 @@ def _plain(row: ReproducedRow) -> dict[str, object]:
     return plain
 
 
-def _table(number: int, rows: Sequence[ReproducedRow]) -> Table:
+def _sheet(number: int, rows: Sequence[ReproducedRow]) -> Sheet:
     """Lay a table out as the paper does: a line for each input, a column for each metric."""
     metrics = tuple(dict.fromkeys(row.row.metric for row in rows))
     lines: dict[Inputs, list[ReproducedRow]] = {}
     for row in rows:
         lines.setdefault(row.row.inputs, []).append(row)
-    titles = (*dict(rows[0].row.inputs), *(metric or "value" for metric in metrics), "error")
-    title = f"Table {number}: computed \\[printed]"
-    table = Table(*titles, title=title, box=None, pad_edge=False, title_justify="left")
+    shown = []
     for inputs, cells in lines.items():
         by_metric = {cell.row.metric: cell for cell in cells}
         values = (_value(by_metric.get(metric)) for metric in metrics)
-        table.add_row(*(str(value) for _, value in inputs), *values, _largest_error(cells))
-    return table
+        shown.append((*(value for _, value in inputs), *values, _largest_error(cells)))
+    headings = (*dict(rows[0].row.inputs), *(metric or "value" for metric in metrics), "error")
+    return Sheet(headings, shown, f"Table {number}: computed [printed]")
 
 
 def _value(row: ReproducedRow | None) -> str:
@@ -94,7 +88,7 @@ def _value(row: ReproducedRow | None) -> str:
     if row.cell is None:
         return text
     starred, mark = {True: ("", ""), False: ("", " outside"), None: ("*", "")}[row.inside]
-    return f"{text} \\[{row.cell.printed:g}{starred}]{mark}"
+    return f"{text} [{row.cell.printed:g}{starred}]{mark}"
 
 
 def _largest_error(rows: Sequence[ReproducedRow]) -> str:

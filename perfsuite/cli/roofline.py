@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import tell_picture
+from perfsuite.cli.answer import Answer, give, tell_picture
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.roofline_bench import placed, read_bench
 from perfsuite.cli.roofline_options import add_options, check_options, sweep_names
-from perfsuite.cli.roofline_published import published_plain, show_published
+from perfsuite.cli.roofline_published import published_answer
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads, usable_threads
@@ -30,7 +29,6 @@ from perfsuite.measure.launch import environment_engine
 from perfsuite.verdict.roofline.checks import all_checks
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.device.profile import Profile
     from perfsuite.expectation.roofline.point import Point
     from perfsuite.expectation.roofline.roofline_run import RooflineRun
@@ -73,14 +71,13 @@ def add_parser(commands: Commands) -> None:
 
 def _roofline(options: argparse.Namespace) -> int:
     if options.published:
-        if options.json:
-            print(json.dumps(published_plain(), indent=1))
-        else:
-            show_published()
+        give(published_answer(), options)
         return 0
     check_options(options)
-    earlier = None if options.again is None else _stored(options.again)
-    stored = None if options.source is None else _stored(options.source)
+    from perfsuite.verdict.roofline.stored_run import read_roofline
+
+    earlier = None if options.again is None else read_roofline(options.again)
+    stored = None if options.source is None else read_roofline(options.source)
     benched = _read_bench(options, stored)
     run = stored or _measured(options)
     points = placed(benched, run.survey, options.llama_bench_model)
@@ -97,12 +94,6 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
     else:
         counts = {options.threads or default_threads(), *thread_counts(usable_threads())}
     return read_bench(options.llama_bench, counts, options.llama_bench_model)
-
-
-def _stored(path: Path) -> RooflineRun:
-    from perfsuite.verdict.roofline.stored_run import read_roofline
-
-    return read_roofline(path)
 
 
 def _measured(options: argparse.Namespace) -> RooflineRun:
@@ -135,10 +126,8 @@ def _request(options: argparse.Namespace, profile: Profile) -> RooflineRequest:
     from perfsuite.verdict.roofline.measurement import Bench
     from perfsuite.verdict.roofline.recording import RooflineRequest
 
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    n_threads = options.threads or default_threads()
-    names = sweep_names(options.sweep or ())
-    counts = thread_counts(usable_threads())
+    cache_dir, n_threads = user_cache(), options.threads or default_threads()
+    names, counts = sweep_names(options.sweep or ()), thread_counts(usable_threads())
     subject = SweepSubject(
         weights=options.model,
         n_threads=n_threads,
@@ -163,18 +152,16 @@ def _request(options: argparse.Namespace, profile: Profile) -> RooflineRequest:
 
 
 def _tell(run: RooflineRun, benched: Sequence[Point], earlier: RooflineRun | None, options: argparse.Namespace) -> None:
-    from perfsuite.cli.roofline_json import agreement_plain, roofline_plain
+    from perfsuite.cli.roofline_json import roofline_plain
     from perfsuite.cli.roofline_pictures import draw_roofline
-    from perfsuite.cli.roofline_tables import show_agreement, show_roofline
+    from perfsuite.cli.roofline_tables import agreement_lines, roofline_parts
 
-    if options.json:
-        plain = roofline_plain(run, benched)
-        again = {} if earlier is None else {"again": agreement_plain(earlier, run)}
-        print(json.dumps({**plain, **again}, indent=1))
-    else:
-        show_roofline(run, benched)
-    if earlier is not None and not options.json:
-        show_agreement(earlier, run)
+    lines = () if earlier is None else agreement_lines(earlier, run)
+    answer = Answer(
+        parts=lambda: chain(roofline_parts(run, benched), lines),
+        plain=lambda: roofline_plain(run, benched, earlier=earlier),
+    )
+    give(answer, options)
     if options.plot is not None:
         for path, title in draw_roofline(run, options.plot):
             tell_picture(options, path, title)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-import platformdirs
-
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
 from perfsuite.expectation.roofline.ceiling import CPU
@@ -19,10 +18,8 @@ from perfsuite.records.llama_bench_file import read_llama_bench
 def read_bench(path: Path, thread_counts: Collection[int], name_or_path: str | None) -> tuple[BenchRun, ...]:
     """Read what llama-bench wrote, and refuse what could not be placed.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file is none of llama-bench's, its weights are not known, or it ran on threads without ceilings.
+    Raises `PerfsuiteError`: the file is none of llama-bench's, its weights are not known, or it ran on threads without
+    ceilings.
     """
     runs = read_llama_bench(path)
     for run in runs:
@@ -32,7 +29,7 @@ def read_bench(path: Path, thread_counts: Collection[int], name_or_path: str | N
                 f"--llama-bench={path}: {run.test} ran on {run.n_threads} threads, ceilings are of {accepted}; "
                 "run llama-bench with -t of one of these"
             )
-        bench_weights(run, cache_dir=_cache_dir(), name_or_path=name_or_path)
+        bench_weights(run, cache_dir=user_cache() / "models", name_or_path=name_or_path)
     return runs
 
 
@@ -42,10 +39,6 @@ def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -
         point
         for run in runs
         for point in bench_points(
-            [run], survey.of(CPU, run.n_threads), cache_dir=_cache_dir(), name_or_path=name_or_path
+            [run], survey.of(CPU, run.n_threads), cache_dir=user_cache() / "models", name_or_path=name_or_path
         )
     )
-
-
-def _cache_dir() -> Path:
-    return Path(platformdirs.user_cache_dir("perfsuite")) / "models"

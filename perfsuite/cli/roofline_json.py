@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from perfsuite.cli.answer import fields_of
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.ceiling import Ceiling
 from perfsuite.expectation.roofline.point import Point
@@ -15,14 +16,15 @@ from perfsuite.verdict.roofline.checks import all_checks
 from perfsuite.verdict.roofline.paper_findings import paper_findings
 
 
-def roofline_plain(run: RooflineRun, benched: Sequence[Point] = ()) -> dict[str, Any]:
-    """Return the run with every derived value; points of llama-bench follow those that were measured here."""
-    return {
-        "suite_version": run.suite_version,
-        "recorded_at": run.recorded_at,
-        "device": run.device,
-        "engine": run.engine,
-        "n_threads": run.n_threads,
+def roofline_plain(
+    run: RooflineRun, benched: Sequence[Point] = (), *, earlier: RooflineRun | None = None
+) -> dict[str, Any]:
+    """Return the run with every derived value; points of llama-bench follow those that were measured here.
+
+    Beside an earlier run, the points that both have follow, with their ratio and what they may differ by.
+    """
+    plain = {
+        **fields_of(run, "suite_version", "recorded_at", "device", "engine", "n_threads"),
         "fingerprint": dict(run.fingerprint),
         "ridge_point": run.survey.of(n_threads=run.n_threads).memory_roof.ridge_point,
         "ceilings": [_ceiling(each) for each in run.survey.ceilings],
@@ -31,27 +33,18 @@ def roofline_plain(run: RooflineRun, benched: Sequence[Point] = ()) -> dict[str,
         "checks": [asdict(each) for each in all_checks(run)],
         "findings": [asdict(each) for each in paper_findings(run)],
     }
-
-
-def agreement_plain(earlier: RooflineRun, run: RooflineRun) -> list[dict[str, Any]]:
-    """Return the points that an earlier run has as well, with their ratio and what they may differ by."""
-    return [{**asdict(each), "is_within": each.is_within} for each in agreements(earlier, run)]
+    if earlier is not None:
+        plain["again"] = [{**asdict(each), "is_within": each.is_within} for each in agreements(earlier, run)]
+    return plain
 
 
 def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
-    rate = ceiling.rate
+    rates = ("best_per_s", "median_per_s", "spread_ratio", "n_rounds")
     return {
-        "processor": ceiling.processor,
+        **fields_of(ceiling, "processor", "kind", "n_threads", "working_set_bytes", "theoretical_per_s"),
+        **(fields_of(ceiling.rate, *rates) if ceiling.rate else dict.fromkeys(rates)),
         "resource": ceiling.resource.value,
-        "kind": ceiling.kind,
-        "n_threads": ceiling.n_threads,
-        "working_set_bytes": ceiling.working_set_bytes,
-        "best_per_s": rate and rate.best_per_s,
-        "median_per_s": rate and rate.median_per_s,
-        "spread_ratio": rate and rate.spread_ratio,
-        "n_rounds": rate and rate.n_rounds,
         "missing": ceiling.missing or None,
-        "theoretical_per_s": ceiling.theoretical_per_s,
         "theoretical_source": ceiling.theoretical_source or None,
     }
 
@@ -59,14 +52,11 @@ def _ceiling(ceiling: Ceiling) -> dict[str, Any]:
 def _row(run: RooflineRun, row: Row) -> dict[str, Any]:
     return {
         **_point(run.point(row)),
-        "sweep": row.sweep,
-        "setting": row.setting,
-        "value": row.value,
+        **fields_of(row, "sweep", "setting", "value", "spread_ratio"),
         "kind": row.kind.value,
         "role": row.role or None,
         "subject": asdict(row.subject),
         "samples_ns": list(row.samples_ns),
-        "spread_ratio": row.spread_ratio,
     }
 
 
@@ -80,24 +70,13 @@ def _memory(record: MemoryRecord) -> dict[str, Any]:
 
 
 def _point(point: Point) -> dict[str, Any]:
-    potential = point.potential
     return {
-        "case": point.case,
-        "flops": point.flops,
-        "traffic_bytes": point.traffic_bytes,
-        "time_ns": point.time_ns,
-        "operational_intensity": point.operational_intensity,
+        **fields_of(point, "case", "flops", "traffic_bytes", "time_ns", "operational_intensity", "flops_per_s"),
         "least_operational_intensity": point.least_intensity,
         "most_operational_intensity": point.most_intensity,
-        "flops_per_s": point.flops_per_s,
-        "peak_flops_per_s": point.roof.peak_flops_per_s,
-        "bandwidth_bytes_per_s": point.roof.bandwidth_bytes_per_s,
-        "ridge_point": point.roof.ridge_point,
-        "attainable_flops_per_s": point.attainable_flops_per_s,
-        "attainable_ratio": point.attainable_ratio,
-        "mbu_ratio": point.mbu_ratio,
-        "mfu_ratio": point.mfu_ratio,
+        **fields_of(point.roof, "peak_flops_per_s", "bandwidth_bytes_per_s", "ridge_point"),
+        **fields_of(point, "attainable_flops_per_s", "attainable_ratio", "mbu_ratio", "mfu_ratio"),
         "regime": point.regime.value,
-        "relative_inference_potential": potential.decades,
-        "relative_inference_potential_literal": potential.literal,
+        "relative_inference_potential": point.potential.decades,
+        "relative_inference_potential_literal": point.potential.literal,
     }

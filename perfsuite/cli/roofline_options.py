@@ -6,15 +6,8 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from perfsuite.cli.run_options import (
-    add_answer,
-    add_device,
-    add_model,
-    add_platform,
-    add_threads,
-    effort_group,
-    subject_group,
-)
+from perfsuite.cli.answer import check_picture
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 
@@ -24,15 +17,12 @@ _MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add every option."""
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
+    subject = add_subject(parser, "device", "model")
     subject.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
     known = ", ".join((*SWEEPS, "all"))
     subject.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
     subject.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
-    add_threads(subject)
-    add_platform(subject)
+    add_shared(subject, "threads", "opencl-platform")
     effort = effort_group(parser)
     effort.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
     effort.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
@@ -46,46 +36,30 @@ def _add_sources(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
     group.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
     group.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
-    group.add_argument(
-        "--llama-bench-model", metavar="PATH|NAME", help="what llama-bench ran, where its file does not tell"
-    )
+    text = "what llama-bench ran, where its file does not tell"
+    group.add_argument("--llama-bench-model", metavar="PATH|NAME", help=text)
     group.add_argument("--published", action="store_true", help="show the devices that papers published instead")
 
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse what would end minutes of measuring in an error."""
-    for name in ("threads", "replicates"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise PerfsuiteError(f"--{name}={value}: expected 1 or more")
-    if options.plot is not None:
-        from perfsuite.report.plots.formats import format_of  # matplotlib is slow to import
-
-        format_of(options.plot)
+    check_least(options, "threads", "replicates")
+    check_picture(options.plot)
     for name, path in (("llama-bench", options.llama_bench), ("again", options.again)):
         if path is not None and not path.is_file():
             raise PerfsuiteError(f"--{name}={path}: no such file")
-    if options.source is not None:
-        _refuse(options, "--from", _MEASURING)
+    for name in _MEASURING if options.source is not None else ():
+        if getattr(options, name):
+            raise PerfsuiteError(f"--{name.replace('_', '-')}: says nothing beside --from; leave one of them out")
     sweep_names(options.sweep or ())
     if options.sweep and options.scenario is not None:
         raise PerfsuiteError(f"--scenario={options.scenario}: sweeps have scenarios of their own; leave it out")
 
 
-def _refuse(options: argparse.Namespace, beside: str, names: Iterable[str]) -> None:
-    """Refuse options that would say nothing beside another one."""
-    for name in names:
-        if getattr(options, name):
-            raise PerfsuiteError(f"--{name.replace('_', '-')}: says nothing beside {beside}; leave one of them out")
-
-
 def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
     """Return each named sweep once; all of them where that was said.
 
-    Raises
-    ------
-    PerfsuiteError
-        A sweep is unknown.
+    Raises `PerfsuiteError`: a sweep is unknown.
     """
     names = [name.strip() for text in texts for name in text.split(",")]
     for name in names:

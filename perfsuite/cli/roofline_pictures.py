@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from perfsuite.cli.answer import draw
 from perfsuite.expectation.roofline.published import published_devices
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind
 from perfsuite.records.chart import Chart
 from perfsuite.report.bandwidth_chart import bandwidth_chart
 from perfsuite.report.memory_chart import memory_chart
-from perfsuite.report.plots.picture import write_picture
 from perfsuite.report.roofline_charts import operators_chart, sweep_chart
 from perfsuite.report.roofline_devices import devices_chart
 
@@ -19,15 +19,10 @@ def draw_roofline(run: RooflineRun, path: Path) -> Iterator[tuple[Path, str]]:
     """Draw every picture that the run has material for; yield each file with the picture's title.
 
     ``roofline.svg`` gives ``roofline-depth.svg``, ``roofline-bandwidth.svg`` and so on.
-
-    Raises
-    ------
-    PerfsuiteError
-        The suffix is of no known format, or a file cannot be written.
     """
     for name, chart in _charts(run):
         target = path.with_name(f"{path.stem}-{name}{path.suffix}")
-        write_picture(chart, target)
+        draw(chart, target)
         yield target, chart.title
 
 

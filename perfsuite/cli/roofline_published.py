@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, Sheet, figure
 from perfsuite.expectation.requests.rates import BYTES_PER_GB, OPS_PER_TOPS
 from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.expectation.roofline.contradiction import Contradiction, HeldRate, contradictions, hold
@@ -20,12 +19,15 @@ from perfsuite.expectation.roofline.published import (
 from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.suspect import SuspectPair, suspect_pairs
 
-_NONE = "-"
 _UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}
 
 
-def published_plain() -> dict[str, Any]:
+def published_answer() -> Answer:
     """Return the devices with what contradicts them, the rates with what they need, and the suspect ones."""
+    return Answer(parts=_parts, plain=_plain)
+
+
+def _plain() -> dict[str, Any]:
     rates, devices = published_rates(), published_devices()
     held = hold(rates, devices)
     return {
@@ -38,16 +40,14 @@ def published_plain() -> dict[str, Any]:
     }
 
 
-def show_published() -> None:
-    """Print a table of the devices, a sentence for each that is contradicted, and one for what cannot be held."""
+def _parts() -> Iterator[Part]:
+    """Yield a sheet of the devices, a sentence for each that is contradicted, and one for what cannot be held."""
     rates, devices = published_rates(), published_devices()
     held = hold(rates, devices)
-    show(_table(devices, held))
-    for each in contradictions(held):
-        print(_sentence(each))
-    for pair in suspect_pairs(rates):
-        print(_suspicion(pair))
-    print(_left_out(held))
+    yield _sheet(devices, held)
+    yield from map(_sentence, contradictions(held))
+    yield from map(_suspicion, suspect_pairs(rates))
+    yield _left_out(held)
 
 
 def _device_plain(device: PublishedDevice, held: tuple[HeldRate, ...]) -> dict[str, Any]:
@@ -76,24 +76,22 @@ def _rate_plain(held: HeldRate) -> dict[str, Any]:
     }
 
 
-def _table(devices: tuple[PublishedDevice, ...], held: tuple[HeldRate, ...]) -> Table:
-    table = Table("device", "paper", box=None, pad_edge=False)
-    for heading in ("GB/s", "meas.", "corr.", "FP32", "meas.", "ridge", "meas.", "over"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for device in devices:
-        worst = _worst(device, held)
-        table.add_row(
-            *(device.name, device.paper),
-            _scaled(device.theoretical_bandwidth_bytes_per_s, BYTES_PER_GB),
-            _scaled(device.measured_bandwidth_bytes_per_s, BYTES_PER_GB),
-            _scaled(device.corrected_bandwidth_bytes_per_s, BYTES_PER_GB),
-            _scaled(device.theoretical_fp32_flops_per_s, OPS_PER_TOPS),
-            _scaled(device.measured_fp32_flops_per_s, OPS_PER_TOPS),
-            _scaled(_ridge_point(device.roof), 1.0),
-            _scaled(_ridge_point(device.measured_roof), 1.0),
-            f"{worst.excess_ratio:.2f}x" if worst else _NONE,
+def _sheet(devices: tuple[PublishedDevice, ...], held: tuple[HeldRate, ...]) -> Sheet:
+    rows = []
+    for each in devices:
+        bandwidths = (
+            each.theoretical_bandwidth_bytes_per_s,
+            each.measured_bandwidth_bytes_per_s,
+            each.corrected_bandwidth_bytes_per_s,
         )
-    return table
+        peaks = (each.theoretical_fp32_flops_per_s, each.measured_fp32_flops_per_s)
+        ridges, worst = (_ridge_point(each.roof), _ridge_point(each.measured_roof)), _worst(each, held)
+        scaled = [(value, BYTES_PER_GB) for value in bandwidths]
+        scaled += [*((value, OPS_PER_TOPS) for value in peaks), *((value, 1.0) for value in ridges)]
+        figures = (figure("{:.2f}", value and value / scale) for value, scale in scaled)
+        rows.append((each.name, each.paper, *figures, worst and f"{worst.excess_ratio:.2f}x"))
+    headings = (">GB/s", ">meas.", ">corr.", ">FP32", ">meas.", ">ridge", ">meas.", ">over")
+    return Sheet(("device", "paper", *headings), rows)
 
 
 def _sentence(found: Contradiction) -> str:
@@ -149,7 +147,3 @@ def _is_contradicted(device: PublishedDevice, held: tuple[HeldRate, ...]) -> boo
 
 def _ridge_point(roof: Roof | None) -> float | None:
     return None if roof is None else roof.ridge_point
-
-
-def _scaled(value: float | None, scale: float) -> str:
-    return _NONE if value is None else f"{value / scale:.2f}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from perfsuite.cli.command_help import add_quiet
+from perfsuite.errors import PerfsuiteError
 from perfsuite.workload.scenario import scenario_names
 
 #: What a parser and a group of options have in common.
@@ -15,9 +17,41 @@ Options: TypeAlias = "argparse.ArgumentParser | argparse._ArgumentGroup"
 DEFAULT_MODEL = "smollm2-135m-q8_0"
 
 
-def subject_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of what says on what something is measured."""
-    return parser.add_argument_group("what is measured, and where")
+#: By name, what several subcommands take; a default is told behind the help.
+_SHARED: Mapping[str, Mapping[str, Any]] = {
+    "device": {"default": "host", "metavar": "NAME", "help": "device profile"},
+    "model": {
+        "default": DEFAULT_MODEL,
+        "metavar": "PATH|NAME",
+        "help": "a GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue",
+    },
+    "scenario": {
+        "default": "siso",
+        "metavar": "NAME",
+        "help": f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens",
+    },
+    "threads": {"type": int, "metavar": "N", "help": "threads of the engine (default: physical cores)"},
+    "backend": {"choices": ("cpu", "opencl"), "default": "cpu", "help": "backend of llama.cpp"},
+    "opencl-platform": {"metavar": "NAME", "help": "OpenCL platform, by a part of its name"},
+    "flash-attn": {"choices": ("on", "off"), "help": "default on; off where the device is a processor"},
+}
+
+
+def add_shared(options: Options, *names: str) -> None:
+    """Add options by their names; ``scenario=silo`` has that default in the place of the usual one, ``model=`` none."""
+    for each in names:
+        name, has_own, own = each.partition("=")
+        keywords = {**_SHARED[name], **({"default": own or None} if has_own else {})}
+        if keywords.get("default"):
+            keywords["help"] = f"{keywords['help']} (default {keywords['default']})"
+        options.add_argument(f"--{name}", **keywords)
+
+
+def add_subject(parser: argparse.ArgumentParser, *names: str) -> argparse._ArgumentGroup:
+    """Add what says on what something is measured, as `add_shared`; return the group."""
+    group = parser.add_argument_group("what is measured, and where")
+    add_shared(group, *names)
+    return group
 
 
 def effort_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -30,48 +64,12 @@ def answer_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return parser.add_argument_group("the answer")
 
 
-def add_device(options: Options) -> None:
-    """Add ``--device``."""
-    options.add_argument("--device", default="host", metavar="NAME", help="device profile (default host)")
-
-
-def add_model(options: Options, *, default: str | None = DEFAULT_MODEL) -> None:
-    """Add ``--model``."""
-    told = "" if default is None else f" (default {default})"
-    options.add_argument(
-        "--model",
-        default=default,
-        metavar="PATH|NAME",
-        help=f"a GGUF file, or ARCHITECTURE-QUANTISATION of the catalogue{told}",
-    )
-
-
-def add_scenario(options: Options, *, default: str) -> None:
-    """Add ``--scenario``."""
-    options.add_argument(
-        "--scenario",
-        default=default,
-        metavar="NAME",
-        help=f"{', '.join(scenario_names())}, or p<prompt>-g<generated> in tokens (default {default})",
-    )
-
-
-def add_threads(options: Options) -> None:
-    """Add ``--threads``."""
-    options.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: physical cores)")
-
-
-def add_backend(options: Options) -> None:
-    """Add ``--backend``, and what chooses its OpenCL device."""
-    options.add_argument(
-        "--backend", choices=("cpu", "opencl"), default="cpu", help="backend of llama.cpp (default cpu)"
-    )
-    add_platform(options)
-
-
-def add_platform(options: Options) -> None:
-    """Add ``--opencl-platform``."""
-    options.add_argument("--opencl-platform", metavar="NAME", help="OpenCL platform, by a part of its name")
+def check_least(options: argparse.Namespace, *names: str, least: int = 1) -> None:
+    """Refuse numbers that were given and measure nothing."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise PerfsuiteError(f"--{name}={value}: expected {least} or more")
 
 
 def add_answer(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> argparse._ArgumentGroup:

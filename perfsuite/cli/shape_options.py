@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.run_options import add_device, add_platform
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.run_options import add_shared
 from perfsuite.cli.sweep_sizes import SizeRange, size_option, size_range
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads
@@ -51,27 +50,20 @@ MEANS = {
 
 def add_device_options(parser: argparse.ArgumentParser) -> None:
     """Add what says on what it is measured."""
-    add_device(parser)
-    add_platform(parser)
+    add_shared(parser, "device", "opencl-platform")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of ggml-cpu (default: physical cores)")
 
 
 def add_subject_options(parser: argparse.ArgumentParser) -> None:
     """Add who computes, how B is stored, and how the suite's kernels are cut."""
-    parser.add_argument(
-        "--subject",
-        choices=[each.value for each in Subject],
-        default=Subject.TILED.value,
-        help="who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends",
-    )
+    text = "who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends"
+    parser.add_argument("--subject", choices=[each.value for each in Subject], default=Subject.TILED.value, help=text)
     parser.add_argument("--type", choices=STORED_TYPES, default="f32", help="how the weights or keys are stored")
     tiles, vectors = (", ".join(map(str, each)) for each in (TILES, VECTORS))
-    parser.add_argument(
-        "--tile", type=int, metavar="N", help=f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
-    )
-    parser.add_argument(
-        "--vector", type=int, metavar="N", help=f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
-    )
+    text = f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
+    parser.add_argument("--tile", type=int, metavar="N", help=text)
+    text = f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
+    parser.add_argument("--vector", type=int, metavar="N", help=text)
 
 
 def add_size_options(parser: argparse.ArgumentParser) -> None:
@@ -84,10 +76,7 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
 def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
     """Return the sizes that were given, by dimension.
 
-    Raises
-    ------
-    ShapeError
-        One is no size, or of a dimension that the operation has not; a single 1 is as good as none.
+    Raises `ShapeError`: one is no size, or of a dimension that the operation has not; a single 1 is as good as none.
     """
     texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}")) is not None}
     found = {name: size_range(size_option(name), text) for name, text in texts.items()}
@@ -101,10 +90,7 @@ def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, 
 def chosen_tiling(options: argparse.Namespace) -> Tiling | None:
     """Return the tile and the vector width that were asked for, or the defaults; None for ggml's operators.
 
-    Raises
-    ------
-    ShapeError
-        There is no such kernel, or ggml's operators were given a tile, which they choose themselves.
+    Raises `ShapeError`: there is no such kernel, or ggml's operators were given a tile, which they choose themselves.
     """
     if Subject(options.subject) is not Subject.TILED:
         for name in ("tile", "vector"):
@@ -167,7 +153,7 @@ def opened_meters(options: argparse.Namespace, subject: Subject) -> Iterator[Sha
     from perfsuite.measure.shapes.meters import open_meters  # what measures is slow to import
 
     platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     with (
         work_folder() as log_dir,
         open_meters(

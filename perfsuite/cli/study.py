@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.commands import tell_picture
+from perfsuite.cli.answer import Answer, check_picture, draw, give, show, tell_picture
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer
 from perfsuite.cli.study_json import study_plain
 from perfsuite.cli.study_latencies import known_latencies
-from perfsuite.cli.study_tables import show_plan, show_study
+from perfsuite.cli.study_pictures import study_chart
+from perfsuite.cli.study_tables import plan_parts, study_parts
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads, usable_threads
@@ -32,7 +31,6 @@ from perfsuite.verdict.study.plan_file import read_plan
 from perfsuite.verdict.study.scores import read_scores
 
 if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
     from perfsuite.expectation.roofline.sweeps import SweepPoint
     from perfsuite.verdict.study.token_latency import TokenLatency
 
@@ -70,21 +68,18 @@ def add_parser(commands: Commands) -> None:
 
 
 def _study(options: argparse.Namespace) -> int:
-    if options.plot is not None:
-        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
-
-        format_of(options.plot)
+    check_picture(options.plot)
     plan = read_plan(options.plan)
     scores = read_scores(plan)
     known = known_latencies(plan, options.source)
     n_threads = plan.n_threads or default_threads()
-    points = study_points(_unknown(plan, known), models_dir=_cache_dir() / "models", n_threads=n_threads)
+    unknown = replace(plan, runs=tuple(run for run in plan.runs if run.name not in known))
+    points = study_points(unknown, models_dir=user_cache() / "models", n_threads=n_threads)
     if points and n_threads > (usable := usable_threads()):
-        raise PerfsuiteError(
-            f"{options.plan}: threads is {str(n_threads)[:40]}, expected 1 to {usable}, the processors that may be used"
-        )
+        told = f"{options.plan}: threads is {str(n_threads)[:40]}"
+        raise PerfsuiteError(f"{told}, expected 1 to {usable}, the processors that may be used")
     if options.dry_run:
-        show_plan({run.name: known.get(run.name) for run in plan.runs}, len(points), plan.n_processes)
+        show(*plan_parts({run.name: known.get(run.name) for run in plan.runs}, len(points), plan.n_processes))
         return 0
     measured, engine = _measured(plan, points, options) if points else ({}, "")
     latencies = {run.name: (known | measured)[run.name] for run in plan.runs}
@@ -92,27 +87,15 @@ def _study(options: argparse.Namespace) -> int:
     return 0
 
 
-def _unknown(plan: StudyPlan, known: Mapping[str, TokenLatency]) -> StudyPlan:
-    return replace(plan, runs=tuple(run for run in plan.runs if run.name not in known))
-
-
 def _measured(
     plan: StudyPlan, points: tuple[SweepPoint, ...], options: argparse.Namespace
 ) -> tuple[dict[str, TokenLatency], str]:
     profile = find_local_profile(plan.device)
-    bench = Bench(
-        engine=environment_engine(),
-        profile=profile,
-        cache_dir=_cache_dir(),
-        n_processes=plan.n_processes,
-    )
+    engine, cache_dir = environment_engine(), user_cache()
+    bench = Bench(engine=engine, profile=profile, cache_dir=cache_dir, n_processes=plan.n_processes)
     with taken_device(profile, "study", options), progress("study", options) as told:
-        latencies, engine = measure_latencies(plan, points, bench, told.step)
-    return dict(latencies), engine
-
-
-def _cache_dir() -> Path:
-    return Path(platformdirs.user_cache_dir("perfsuite"))
+        latencies, named = measure_latencies(plan, points, bench, told.step)
+    return dict(latencies), named
 
 
 def _tell(study: Study, latencies: Mapping[str, TokenLatency], engine: str, options: argparse.Namespace) -> None:
@@ -120,13 +103,7 @@ def _tell(study: Study, latencies: Mapping[str, TokenLatency], engine: str, opti
     if options.output is not None:
         write_json(options.output, plain, PerfsuiteError)
     if options.plot is not None:
-        from perfsuite.cli.study_pictures import study_chart
-        from perfsuite.report.plots.picture import write_picture
-
         chart = study_chart(study)
-        write_picture(chart, options.plot)
+        draw(chart, options.plot)
         tell_picture(options, options.plot, chart.title)
-    if options.json:
-        print(json.dumps(plain, indent=1))
-    else:
-        show_study(study)
+    give(Answer(parts=lambda: study_parts(study), plain=lambda: plain), options)

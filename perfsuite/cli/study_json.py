@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from perfsuite.verdict.study.frontier import Frontier
+from perfsuite.cli.answer import fields_of
 from perfsuite.verdict.study.joined import QuantizationRow, Study, StudyPoint
 from perfsuite.verdict.study.token_latency import TokenLatency
 
@@ -27,7 +27,12 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
         "latencies": {name: _latency_plain(each) for name, each in latencies.items()},
         "points": [_point_plain(each) for each in study.points],
         "frontiers": [
-            {"task": each.task, "suite": each.suite, "tokens": each.kind.value, **_frontier_plain(each.frontier)}
+            {
+                **fields_of(each, "task", "suite"),
+                "tokens": each.kind.value,
+                "members": [member.name for member in each.frontier.members],
+                "knee": each.frontier.knee.name if each.frontier.knee else None,
+            }
             for each in study.frontiers
         ],
         "quantizations": [_quantization_plain(each) for each in study.quantizations],
@@ -37,9 +42,7 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
 
 def _latency_plain(latency: TokenLatency) -> dict[str, Any]:
     return {
-        "source": latency.source,
-        "prefill_s_per_token": latency.prefill_s_per_token,
-        "decode_s_per_token": latency.decode_s_per_token,
+        **fields_of(latency, "source", "prefill_s_per_token", "decode_s_per_token"),
         "prefill_samples_s": list(latency.prefill_samples_s),
         "decode_samples_s": list(latency.decode_samples_s),
     }
@@ -49,22 +52,11 @@ def _point_plain(point: StudyPoint) -> dict[str, Any]:
     return {
         "task": point.task,
         "run": point.run.name,
-        "model": point.run.model,
-        "suite": point.run.suite,
-        "quantization": point.run.quantization,
-        "metric": point.score.metric,
-        "accuracy": point.score.accuracy,
+        **fields_of(point.run, "model", "suite", "quantization"),
+        **fields_of(point.score, "metric", "accuracy"),
         "accuracy_stderr": point.score.stderr,
         "normalised_accuracy": point.normalised_accuracy,
-        "prefill_s_per_token": point.latency.prefill_s_per_token,
-        "decode_s_per_token": point.latency.decode_s_per_token,
-    }
-
-
-def _frontier_plain(frontier: Frontier) -> dict[str, Any]:
-    return {
-        "members": [each.name for each in frontier.members],
-        "knee": frontier.knee.name if frontier.knee else None,
+        **fields_of(point.latency, "prefill_s_per_token", "decode_s_per_token"),
     }
 
 

@@ -17,10 +17,7 @@ from perfsuite.verdict.study.token_latency import TokenLatency
 def known_latencies(plan: StudyPlan, earlier: Path | None) -> dict[str, TokenLatency]:
     """Return what need not be measured, by name of the run; an earlier study counts for runs without their own.
 
-    Raises
-    ------
-    PerfsuiteError
-        A file cannot be read, or has no latency of prefill and decode.
+    Raises `PerfsuiteError`: a file cannot be read, or has no latency of prefill and decode.
     """
     known = {} if earlier is None else _of_study(earlier)
     own = {run.name: _of_run(run) for run in plan.runs if not run.is_measured}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command, add_quiet
+from perfsuite.cli.answer import check_picture, draw, give
+from perfsuite.cli.command_help import Commands, add_command, add_quiet
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import answer_group, effort_group
 from perfsuite.cli.shape_options import (
@@ -16,18 +15,18 @@ from perfsuite.cli.shape_options import (
     add_subject_options,
     check_counts,
     check_outputs,
+    check_shape_bytes,
     opened_meters,
 )
+from perfsuite.cli.sweep_cases import SweepRequest, sweep_request
 from perfsuite.cli.sweep_sizes import DEFAULTS_TOLD
+from perfsuite.cli.sweep_tables import sweep_answer
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import ShapeError
+from perfsuite.records.shape_sweep import ShapeSweep, write_sweep
+from perfsuite.verdict.shapes.sweep_expected import expected_sweep
 from perfsuite.workload.shapes.operation import Operation
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
-    from perfsuite.cli.sweep_cases import SweepRequest
-    from perfsuite.records.shape_sweep import ShapeSweep
 
 _DEFAULT_ROUNDS = 15
 _STANDARD_OUT = "-"
@@ -66,17 +65,15 @@ def add_parser(commands: Commands) -> None:
     add_subject_options(parser)
     add_size_options(parser)
     effort = effort_group(parser)
-    effort.add_argument(
-        "--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=f"samples a size (default {_DEFAULT_ROUNDS})"
-    )
+    text = f"samples a size (default {_DEFAULT_ROUNDS})"
+    effort.add_argument("--rounds", type=int, default=_DEFAULT_ROUNDS, metavar="N", help=text)
     effort.add_argument("--seed", type=int, default=0, metavar="N", help="draws the orders of the rounds (default 0)")
     effort.add_argument("--no-verify", action="store_true", help="do not compare the outputs with NumPy's")
     effort.add_argument("--expected-only", action="store_true", help="measure nothing, tell the model alone")
     answer = answer_group(parser)
     answer.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as PNG or SVG")
-    answer.add_argument(
-        "--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help="write JSON; - or no file: print it alone"
-    )
+    text = "write JSON; - or no file: print it alone"
+    answer.add_argument("--json", nargs="?", const=_STANDARD_OUT, metavar="FILE", help=text)
     answer.add_argument("--csv", type=Path, metavar="FILE", help="write a row a size")
     add_quiet(answer)
     parser.set_defaults(run=_sweep)
@@ -84,47 +81,29 @@ def add_parser(commands: Commands) -> None:
 
 def _sweep(options: argparse.Namespace) -> int:
     request = _checked(options)
-    sweep = _expected(request) if options.expected_only else _measured(options, request)
+    sweep = expected_sweep(request.setting(n_compute_units=1)) if options.expected_only else _measured(options, request)
     _write(sweep, options)
-    if options.json == _STANDARD_OUT:
-        from perfsuite.records.shape_sweep import to_plain
-
-        print(json.dumps(to_plain(sweep), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
-        from perfsuite.cli.sweep_tables import show_sweep
-
-        show_sweep(sweep)
+    options.json = options.json == _STANDARD_OUT
+    give(sweep_answer(sweep), options)
     return 1 if any(point.is_correct is False or point.missing is not None for point in sweep.points) else 0
 
 
 def _checked(options: argparse.Namespace) -> SweepRequest:
     """Refuse what would end minutes of measuring in an error."""
-    from perfsuite.cli.sweep_cases import check_bytes, sweep_request
-
     check_counts(options, "threads", "rounds")
     find_local_profile(options.device)
-    if options.plot is not None:
-        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
-
-        format_of(options.plot)
+    check_picture(options.plot)
     check_outputs({"--plot": options.plot, "--csv": options.csv, "--json": _json_path(options)})
     request = sweep_request(options)
     if options.expected_only and request.tiling is None:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
     setting = request.setting(n_compute_units=1)
     if not options.expected_only:
-        check_bytes(setting, verifies=not options.no_verify)
+        check_shape_bytes((case.shape for case in setting.cases), verifies=not options.no_verify)
     return request
 
 
-def _expected(request: SweepRequest) -> ShapeSweep:
-    from perfsuite.verdict.shapes.sweep_expected import expected_sweep
-
-    return expected_sweep(request.setting(n_compute_units=1))
-
-
 def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
-    from perfsuite.cli.sweep_cases import check_bytes
     from perfsuite.verdict.shapes.sweep import measure_sweep
     from perfsuite.verdict.shapes.sweep_analysis import analysed_sweep
 
@@ -135,7 +114,7 @@ def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
     ):
         meter = meters.resident()
         setting = request.setting(meter.description.n_compute_units)
-        check_bytes(setting, verifies=not options.no_verify)
+        check_shape_bytes((case.shape for case in setting.cases), verifies=not options.no_verify)
         swept = measure_sweep(
             meter,
             setting.cases,
@@ -149,18 +128,15 @@ def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
 
 def _write(sweep: ShapeSweep, options: argparse.Namespace) -> None:
     if options.plot is not None:
-        from perfsuite.report.plots.picture import write_picture
         from perfsuite.report.shape_sweep_chart import shape_sweep_chart
 
-        write_picture(shape_sweep_chart(sweep), options.plot)
+        draw(shape_sweep_chart(sweep), options.plot)
         remarks("sweep", options).remark(f"{options.plot}: drawn")
     if options.csv is not None:
         from perfsuite.report.shape_sweep_csv import write_sweep_csv
 
         write_sweep_csv(sweep, options.csv)
     if (path := _json_path(options)) is not None:
-        from perfsuite.records.shape_sweep import write_sweep
-
         write_sweep(sweep, path)
 
 

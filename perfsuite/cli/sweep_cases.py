@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfsuite.cli.shape_options import asked_sizes, check_shape_bytes, chosen_tiling
+from perfsuite.cli.shape_options import asked_sizes, chosen_tiling
 from perfsuite.cli.sweep_sizes import SizeRange, all_sizes, size_option, swept_dimension
 from perfsuite.errors import ShapeError
 from perfsuite.verdict.shapes.sweep_expected import SweepSetting
@@ -30,10 +30,7 @@ class SweepRequest:
     def setting(self, n_compute_units: int) -> SweepSetting:
         """Return the cases on a device of so many compute units.
 
-        Raises
-        ------
-        ShapeError
-            The operation has no such size, or moves more than fits.
+        Raises `ShapeError`: the operation has no such size, or moves more than fits.
         """
         tile = None if self.tiling is None else self.tiling.tile
         sizes = all_sizes(self.operation, self.asked, type=self.type, tile=tile, n_compute_units=n_compute_units)
@@ -59,11 +56,6 @@ def sweep_request(options: argparse.Namespace) -> SweepRequest:
         asked=asked,
         swept=swept_dimension(operation, asked),
     )
-
-
-def check_bytes(setting: SweepSetting, *, verifies: bool) -> None:
-    """Refuse a sweep whose largest case moves more than the operands of several can have."""
-    check_shape_bytes((case.shape for case in setting.cases), verifies=verifies)
 
 
 def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None:

@@ -63,10 +63,7 @@ def size_option(dimension: str) -> str:
 def size_range(option: str, text: str) -> SizeRange:
     """Return the sizes that ``N``, ``FIRST:LAST`` or ``FIRST:LAST:STEP`` names, the last one included.
 
-    Raises
-    ------
-    ShapeError
-        It is none of these, holds no size, too many, or one that nothing has.
+    Raises `ShapeError`: it is none of these, holds no size, too many, or one that nothing has.
     """
     if not re.fullmatch(r"[0-9]{1,9}(?::[0-9]{1,9}){0,2}", text):
         raise ShapeError(f"{option}={text}: expected a size of 1 or more, or {_FORM}")
@@ -83,10 +80,7 @@ def size_range(option: str, text: str) -> SizeRange:
 def swept_dimension(operation: Operation, asked: Mapping[str, SizeRange]) -> str:
     """Return the one dimension that is swept: the one that was given as a range, else the growing one.
 
-    Raises
-    ------
-    ShapeError
-        None or two are ranges, or the range has a single size.
+    Raises `ShapeError`: none or two are ranges, or the range has a single size.
     """
     ranges = [name for name, each in asked.items() if each.is_range]
     if not ranges and operation.growing_dimension not in asked:

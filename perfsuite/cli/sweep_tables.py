@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.table import Column, Table
-
-from perfsuite.cli.commands import show
-from perfsuite.records.shape_sweep import Jump, ShapeSweep, SweepPoint, TileSteps
+from perfsuite.cli.answer import Answer, Part, Sheet, figure
+from perfsuite.records.shape_sweep import Jump, ShapeSweep, TileSteps, to_plain
 from perfsuite.report.shape_sweep_findings import quantile_name, sweep_finding, sweep_remarks
 from perfsuite.units import format_change, format_count, format_ns
 
@@ -16,36 +14,43 @@ _MOST_JUMPS = 16
 _MOST_EXTREMES = 3
 
 
-def show_sweep(sweep: ShapeSweep) -> None:
-    """Print the steps, how well efficiency follows the tile, and the best and worst sizes."""
+def sweep_answer(sweep: ShapeSweep) -> Answer:
+    """Return the steps, how well efficiency follows the tile, and the best and worst sizes; as JSON every size."""
+    return Answer(parts=lambda: _parts(sweep), plain=lambda: to_plain(sweep))
+
+
+def _parts(sweep: ShapeSweep) -> Iterator[Part]:
     where = f" by {sweep.subject} on {sweep.device}" if sweep.device else ""
-    print(f"{sweep.title}{where}")
+    yield f"{sweep.title}{where}"
     if sweep.jumps:
-        print(f"\nsteps, found from the times alone{_kept_text(sweep.jumps)}")
-        show(_steps(sweep))
+        yield f"\nsteps, found from the times alone{_kept_text(sweep.jumps)}"
+        yield _steps(sweep)
     if sweep.n_rounds:
-        print(f"\nsizes by efficiency: useful FLOP/s over the best of {_best_of(sweep)}; {_rounds_text(sweep)}")
-        show(_extremes(sweep))
-    print()
-    for line in _figures(sweep):
-        print(line)
-    for remark in sweep_remarks(sweep):
-        print(remark)
-    print(sweep_finding(sweep))
+        has_whole = any(point.expected_efficiency_ratio == 1.0 for point in sweep.measured)
+        best = "its whole tiles" if has_whole else "all sizes"
+        rounds = f"{quantile_name(sweep)} of {format_count(sweep.n_rounds, 'round')}"
+        yield f"\nsizes by efficiency: useful FLOP/s over the best of {best}; {rounds}"
+        yield _extremes(sweep)
+    yield ""
+    yield from _figures(sweep)
+    yield from sweep_remarks(sweep)
+    yield sweep_finding(sweep)
 
 
 def _kept_text(jumps: Sequence[Jump]) -> str:
     return f"; the {_MOST_JUMPS} highest of {len(jumps)}" if len(jumps) > _MOST_JUMPS else ""
 
 
-def _steps(sweep: ShapeSweep) -> Table:
+def _steps(sweep: ShapeSweep) -> Sheet:
     highest = sorted(sweep.jumps, key=lambda jump: -abs(jump.height_ns))[:_MOST_JUMPS]
-    table = Table(f"behind {sweep.swept}", Column("height", justify="right"), Column("", justify="right"), "")
-    table.box, table.pad_edge = None, False
-    for jump in sorted(highest, key=lambda jump: jump.size):
-        cells = (format_ns(jump.height_ns), format_change(1.0 + jump.height_ratio))
-        table.add_row(str(jump.size), *cells, _place_text(jump, sweep.tile_steps))
-    return table
+    rows = [
+        (
+            *(jump.size, format_ns(jump.height_ns), format_change(1.0 + jump.height_ratio)),
+            _place_text(jump, sweep.tile_steps),
+        )
+        for jump in sorted(highest, key=lambda jump: jump.size)
+    ]
+    return Sheet((f"behind {sweep.swept}", ">height", ">", ""), rows)
 
 
 def _place_text(jump: Jump, steps: TileSteps | None) -> str:
@@ -55,46 +60,30 @@ def _place_text(jump: Jump, steps: TileSteps | None) -> str:
     return f"a multiple of {steps.step}" if is_found and jump.height_ns > 0.0 else f"no multiple of {steps.step}"
 
 
-def _extremes(sweep: ShapeSweep) -> Table:
+def _extremes(sweep: ShapeSweep) -> Sheet:
     ranked = sorted(sweep.measured, key=lambda point: -(point.efficiency_ratio or 0.0))
     n_each = min(_MOST_EXTREMES, len(ranked) // 2)
-    numbers = [Column(name, justify="right") for name in (sweep.swept, "time", "95 % interval", "efficiency", "model")]
-    table = Table("", *numbers, box=None, pad_edge=False)
-    for name, points in (("best", ranked[:n_each]), ("worst", ranked[len(ranked) - n_each :])):
-        for point in points:
-            table.add_row(name, *_cells(point))
-    return table
-
-
-def _cells(point: SweepPoint) -> tuple[str, ...]:
-    interval = f"{format_ns(point.lower_ns)} to {format_ns(point.upper_ns)}"
-    ratios = (point.efficiency_ratio, point.expected_efficiency_ratio)
-    return (str(point.size), format_ns(point.time_ns), interval, *map(_ratio_text, ratios))
+    named = [
+        *(("best", each) for each in ranked[:n_each]),
+        *(("worst", each) for each in ranked[len(ranked) - n_each :]),
+    ]
+    rows = [
+        (
+            *(name, point.size, format_ns(point.time_ns)),
+            f"{format_ns(point.lower_ns)} to {format_ns(point.upper_ns)}",
+            *(figure("{:.3f}", ratio) for ratio in (point.efficiency_ratio, point.expected_efficiency_ratio)),
+        )
+        for name, point in named
+    ]
+    return Sheet(("", f">{sweep.swept}", ">time", ">95 % interval", ">efficiency", ">model"), rows)
 
 
 def _figures(sweep: ShapeSweep) -> Iterator[str]:
     if sweep.rank_correlation is not None:
-        yield f"rank correlation with the model: {sweep.rank_correlation:.3f} of efficiencies{_times_text(sweep)}"
+        ratio = sweep.time_rank_correlation  # times agree for anything that grows
+        times = "" if ratio is None else f"; {ratio:.3f} of times, where a straight line comes near 1 as well"
+        yield f"rank correlation with the model: {sweep.rank_correlation:.3f} of efficiencies{times}"
     means = {"measured": sweep.mean_efficiency_ratio, "model": sweep.expected_mean_efficiency_ratio}
-    told = ", ".join(f"{_ratio_text(ratio)} {name}" for name, ratio in means.items() if ratio is not None)
+    told = ", ".join(f"{ratio:.3f} {name}" for name, ratio in means.items() if ratio is not None)
     if told:
         yield f"mean efficiency: {told}"
-
-
-def _best_of(sweep: ShapeSweep) -> str:
-    has_whole = any(point.expected_efficiency_ratio == 1.0 for point in sweep.measured)
-    return "its whole tiles" if has_whole else "all sizes"
-
-
-def _rounds_text(sweep: ShapeSweep) -> str:
-    return f"{quantile_name(sweep)} of {format_count(sweep.n_rounds, 'round')}"
-
-
-def _times_text(sweep: ShapeSweep) -> str:
-    """Say that times agree for anything that grows."""
-    ratio = sweep.time_rank_correlation
-    return "" if ratio is None else f"; {ratio:.3f} of times, where a straight line comes near 1 as well"
-
-
-def _ratio_text(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.3f}"

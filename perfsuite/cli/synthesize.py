@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
+from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.units import format_bytes
 from perfsuite.workload.catalog import find
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 
 def add_parser(commands: Commands) -> None:

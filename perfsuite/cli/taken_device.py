@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.cli.ending import fail_in_the_end
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.device.end_requests import requests_unheard
 from perfsuite.device.held_signals import signals_held_off
 from perfsuite.errors import DeviceError, PerfsuiteError
@@ -42,10 +43,7 @@ class TakenDevice:
     def refuse_untrusted(self) -> None:
         """Raise where what was measured so far cannot be trusted: before it is kept for later.
 
-        Raises
-        ------
-        DeviceError
-            The device was too hot, or somebody has broken its lock.
+        Raises `DeviceError`: the device was too hot, or somebody has broken its lock.
         """
         problems = self.board.held().problems
         if problems:
@@ -59,12 +57,7 @@ def taken_device(
     """Have a device as its profile wants it to be, while something is measured; `command` is the one that does so.
 
     Within a program that another command has started under its own lock, that lock is shared. What is to be told of the
-    device goes to standard error, as the command's other remarks.
-
-    Parameters
-    ----------
-    reach
-        Another way to it than that of the profile.
+    device goes to standard error, as the command's other remarks. `reach` is another way to it than the profile's.
 
     Raises
     ------
@@ -78,13 +71,11 @@ def taken_device(
         It cannot be reached.
     """
     with signals_held_off():  # as `perfsuite.cli.main` does
-        import platformdirs  # only whoever measures needs what is imported here
-
-        from perfsuite.cli.progress import remarks
+        from perfsuite.cli.progress import remarks  # only whoever measures needs what is imported here
         from perfsuite.measure.board.claiming import desk_claim
         from perfsuite.measure.board.opening import choose_board
 
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     _refuse_mistakes(options, cache_dir)
     tell, tell_aloud = remarks(command, options).remark, remarks(command, _ALOUD).remark
     reach = reach or profile.reach

@@ -6,15 +6,11 @@ import argparse
 import importlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import add_command
-from perfsuite.cli.run_options import add_answer, add_device, add_model, add_platform, add_scenario, add_threads
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.run_options import add_answer, add_shared, check_least
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _TOP = 10
 
@@ -70,17 +66,13 @@ def add_parser(commands: Commands) -> None:
     )
     whom = parser.add_argument_group("whom to follow")
     whom.add_argument("--pid", type=int, metavar="N", help="a process that runs llama.cpp")
-    add_model(whom, default=None)
+    add_shared(whom, "model=")
     whom.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program and its arguments")
     _add_recording(parser.add_argument_group("what to record"))
     own = parser.add_argument_group("a run of the suite's own")
-    add_device(own)
-    add_scenario(own, default="siso")
-    add_threads(own)
-    add_platform(own)
-    own.add_argument(
-        "--memory-limit", metavar="BYTES", help="let the run have no more memory, such as 900M: experts are paged then"
-    )
+    add_shared(own, "device", "scenario", "threads", "opencl-platform")
+    text = "let the run have no more memory, such as 900M: experts are paged then"
+    own.add_argument("--memory-limit", metavar="BYTES", help=text)
     told = add_answer(parser, json_help="print JSON, after the program's own output")
     told.add_argument("--output", metavar="DIR", help="keep the trace there (default: .perfsuite/traces/<time>)")
     told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
@@ -89,31 +81,17 @@ def add_parser(commands: Commands) -> None:
 
 def _add_recording(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--opencl", action="store_true", help="every OpenCL command, by a layer in the program's loader")
-    group.add_argument(
-        "--recorder",
-        choices=("callback", "preload", "experts", "ebpf", "opencl"),
-        help="of a run of the suite's own (default: preload, which needs no privileges)",
-    )
-    group.add_argument(
-        "--trace",
-        metavar="LEVELS",
-        help="of eBPF, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)",
-    )
-    group.add_argument(
-        "--trace-floor",
-        type=float,
-        metavar="TOKENS/S",
-        help="switch levels off while the decode is slower than this, and on again when it has recovered",
-    )
+    text = "of a run of the suite's own (default: preload, which needs no privileges)"
+    group.add_argument("--recorder", choices=("callback", "preload", "experts", "ebpf", "opencl"), help=text)
+    text = "of eBPF, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)"
+    group.add_argument("--trace", metavar="LEVELS", help=text)
+    text = "switch levels off while the decode is slower than this, and on again when it has recovered"
+    group.add_argument("--trace-floor", type=float, metavar="TOKENS/S", help=text)
     group.add_argument("--counters", metavar="NAMES", help="by commas (default: those that the machine has)")
     group.add_argument("--buffer", choices=("ring", "perf"), help="of eBPF's events (default ring)")
     group.add_argument("--duration", type=float, metavar="S", help="end the recording of a process after that time")
-    group.add_argument(
-        "--ggml-include",
-        type=Path,
-        metavar="DIR",
-        help="headers of the ggml that the program uses, where they are not near its libraries",
-    )
+    text = "headers of the ggml that the program uses, where they are not near its libraries"
+    group.add_argument("--ggml-include", type=Path, metavar="DIR", help=text)
 
 
 def _trace(options: argparse.Namespace) -> int:
@@ -155,31 +133,23 @@ def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
     for name, value, most in (("--trace-floor", options.trace_floor, 1e6), ("--duration", options.duration, 1e9)):
         if value is not None and not 0.0 < value <= most:
             raise PerfsuiteError(f"{name}={value:g}: expected more than 0, and {most:g} at most")
-    for name, value in (("--top", options.top), ("--threads", options.threads)):
-        if value is not None and value < 1:
-            raise PerfsuiteError(f"{name}={value}: expected 1 or more")
+    check_least(options, "top", "threads")
 
 
 def _refuse_idle(options: argparse.Namespace) -> None:
     """Refuse options with which nothing would be done."""
     is_own = options.model is not None
     is_ebpf = not is_own or options.recorder == "ebpf" or (options.recorder is None and options.trace is not None)
-    levels = parse_levels(options.trace or DEFAULT_LEVELS, "--trace")
-    beside = (
-        ("--trace", options.trace is not None, is_ebpf, "the recorder ebpf"),
-        ("--trace-floor", options.trace_floor is not None, is_ebpf, "--trace"),
-        ("--buffer", options.buffer is not None, is_ebpf, "--trace"),
-        (
-            "--counters",
-            options.counters is not None,
-            is_ebpf and bool(levels & TraceLevel.COUNTERS),
-            "--trace=counters",
-        ),
-        ("--duration", options.duration is not None, options.pid is not None, "--pid"),
-        ("--ggml-include", options.ggml_include is not None, not is_own, "--pid or a command"),
-        ("--memory-limit", options.memory_limit is not None, is_own, "--model"),
-        ("--opencl-platform", options.opencl_platform is not None, options.recorder == "opencl", "--recorder=opencl"),
-    )
-    for name, is_given, is_of_use, needed in beside:
-        if is_given and not is_of_use:
-            raise PerfsuiteError(f"{name}: nothing would be done with it; expected {needed} beside it")
+    counts = is_ebpf and bool(parse_levels(options.trace or DEFAULT_LEVELS, "--trace") & TraceLevel.COUNTERS)
+    for name, is_of_use, needed in (
+        ("trace", is_ebpf, "the recorder ebpf"),
+        ("trace-floor", is_ebpf, "--trace"),
+        ("buffer", is_ebpf, "--trace"),
+        ("counters", counts, "--trace=counters"),
+        ("duration", options.pid is not None, "--pid"),
+        ("ggml-include", not is_own, "--pid or a command"),
+        ("memory-limit", is_own, "--model"),
+        ("opencl-platform", options.recorder == "opencl", "--recorder=opencl"),
+    ):
+        if getattr(options, name.replace("-", "_")) is not None and not is_of_use:
+            raise PerfsuiteError(f"--{name}: nothing would be done with it; expected {needed} beside it")

@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfsuite.cli.agreement_tables import agreement_lines, agreement_tables, plain_agreement
+from perfsuite.cli.agreement_tables import agreement_answer
+from perfsuite.cli.answer import give
 from perfsuite.cli.command_help import word_parser
-from perfsuite.cli.commands import show
 from perfsuite.cli.progress import remarks
-from perfsuite.cli.run_options import add_answer, add_device, add_model, add_scenario, add_threads, subject_group
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_run import ebpf_of, own_plan
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
-from perfsuite.errors import PerfsuiteError
 from perfsuite.verdict.recorder_agreement import RecorderAgreement, recorder_agreement
 from perfsuite.verdict.recorder_traces import traced_by_both
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Compare the eBPF recorder with the callback recorder; the exit code is 1 where they saw different operators.
-
-    Raises
-    ------
-    PerfsuiteError
-        eBPF cannot be used here, or the model cannot be run.
-    """
+    """Compare the eBPF recorder with the callback recorder; the exit code is 1 where they saw different operators."""
     options = _parser().parse_args(arguments)
-    if options.threads is not None and options.threads < 1:
-        raise PerfsuiteError(f"--threads={options.threads}: expected 1 or more")
+    check_least(options, "threads")
     with taken_device(find_local_profile(options.device), "trace", options):
         found = _agreement(options)
-    if options.json:
-        print(json.dumps(plain_agreement(found), indent=1))
-    else:
-        for line in agreement_lines(found):
-            print(line)
-        for table in agreement_tables(found):
-            show(table)
+    give(agreement_answer(found), options)
     return 0 if found.is_same else 1
 
 
@@ -61,15 +46,10 @@ def _parser() -> argparse.ArgumentParser:
         examples={"perfsuite trace agree": "the default model", "perfsuite trace agree --scenario=lilo --json": "long"},
         exits={1: "the recorders saw different operators"},
     )
-    subject = subject_group(parser)
-    add_device(subject)
-    add_model(subject)
-    add_scenario(subject, default="siso")
-    add_threads(subject)
+    add_subject(parser, "device", "model", "scenario", "threads")
     recorder = parser.add_argument_group("the eBPF recorder")
-    recorder.add_argument(
-        "--trace", default="operator,ends", metavar="LEVELS", help="by commas (default operator,ends)"
-    )
+    text = "by commas (default operator,ends)"
+    recorder.add_argument("--trace", default="operator,ends", metavar="LEVELS", help=text)
     recorder.add_argument("--buffer", choices=("ring", "perf"), default="ring", help="of events (default ring)")
     add_answer(parser)
     parser.set_defaults(trace_floor=None, counters=None)

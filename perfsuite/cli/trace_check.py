@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-
-import platformdirs
 
 from perfsuite.cli.command_help import word_parser
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.measure.counters import known_counters, usual_counters
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 
@@ -22,7 +20,7 @@ def run(arguments: Sequence[str]) -> int:
         examples={"perfsuite trace check": "on this machine"},
         exits={1: "something is missing"},
     ).parse_args(arguments)
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
+    cache_dir = user_cache()
     if obstacle := ebpf_obstacle(cache_dir):
         print(f"eBPF cannot be used: {obstacle}")
         return 1

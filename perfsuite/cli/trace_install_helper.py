@@ -9,13 +9,7 @@ from perfsuite.measure.ebpf_install import install_helper
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Install the helper, and say where and with what.
-
-    Raises
-    ------
-    PerfsuiteError
-        This is not root, the helper does not build, or its folder is none for it.
-    """
+    """Install the helper, and say where and with what."""
     word_parser(
         "perfsuite trace install-helper",
         summary="install the one program of the suite that has privileges",

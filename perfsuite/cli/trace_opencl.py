@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, Part, give
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.run_options import check_least
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
@@ -43,23 +42,17 @@ _WITHOUT_LOG = (
 
 
 def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
-    """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read.
-
-    Raises
-    ------
-    PerfsuiteError
-        An option is unusable, the program cannot be started, or the layer does not build.
-    """
+    """Run a program with the layer in it; return its exit code, or 2 where its log cannot be read."""
     _refuse_unusable(options, program)
     profile = find_local_profile(options.device)
     with _log_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
-        layer = find_opencl_layers(Path(platformdirs.user_cache_dir("perfsuite"))).tracing
+        layer = find_opencl_layers(user_cache()).tracing
         sys.stdout.flush()
         environment = layer_environment(layer, folder, inherited=environment_opencl_layers())
         exit_code = run_traced(program, {**taken.environment, **environment})
         summaries, unreadable = _read(folder, options.top)
     plain = _plain(program, exit_code, summaries, unreadable)
-    _tell(options, summaries, plain)
+    give(Answer(parts=lambda: _parts(summaries, plain, options.top), plain=lambda: plain), options)
     problems = [*unreadable, *_kept(options.output, plain)]
     for problem in problems:
         print(f"perfsuite: error: {problem}", file=sys.stderr)
@@ -69,8 +62,7 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
 def _refuse_unusable(options: argparse.Namespace, program: Sequence[str]) -> None:
     if not program:
         raise PerfsuiteError("trace: no command to run; expected it at the end, as in trace --opencl -- COMMAND")
-    if options.top < 1:
-        raise PerfsuiteError(f"--top={options.top}: expected 1 or more")
+    check_least(options, "top")
     if options.output == "":
         raise PerfsuiteError("--output=: is empty; expected a folder")
 
@@ -128,26 +120,15 @@ def _kept(output: str | None, plain: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _tell(options: argparse.Namespace, summaries: Sequence[OpenClSummary], plain: Mapping[str, Any]) -> None:
-    if options.json:
-        print(json.dumps(plain, indent=1))
-        return
+def _parts(summaries: Sequence[OpenClSummary], plain: Mapping[str, Any], n_top: int) -> Iterator[Part]:
     busy = [each for each in summaries if each.n_commands or not each.is_complete]
     if not busy and not plain["unreadable"]:
-        print(f"perfsuite: {plain['command'][0]} {_WITHOUT_COMMAND if summaries else _WITHOUT_LOG}")
+        yield f"perfsuite: {plain['command'][0]} {_WITHOUT_COMMAND if summaries else _WITHOUT_LOG}"
     for summary in busy:
-        _show(summary, options.top)
-
-
-def _show(summary: OpenClSummary, n_top: int) -> None:
-    for line in count_lines(summary):
-        print(line)
-    if summary.kernels:
-        print()
-        print(kernel_line(summary, n_top))
-        show(kernel_table(summary, n_top))
-    for device in summary.devices:
-        print()
-        print(idle_line(device, summary))
-        if device.idle and device.idle.longest_gaps:
-            show(gap_table(device.idle))
+        yield from count_lines(summary)
+        if summary.kernels:
+            yield from ("", kernel_line(summary, n_top), kernel_table(summary, n_top))
+        for device in summary.devices:
+            yield from ("", idle_line(device, summary))
+            if device.idle and device.idle.longest_gaps:
+                yield gap_table(device.idle)

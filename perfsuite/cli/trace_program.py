@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import platformdirs
-
+from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_told import recording_folder, tell
@@ -36,13 +35,7 @@ _POLL_S = 0.05
 
 
 def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
-    """Run a program and follow it from the moment that it has llama.cpp; return its exit code.
-
-    Raises
-    ------
-    PerfsuiteError
-        eBPF cannot be used here, the program cannot be started, or it uses another build than the headers say.
-    """
+    """Run a program and follow it from the moment that it has llama.cpp; return its exit code."""
     request, told = follow_request(options), remarks("trace", options)
     find_helper(request.cache_dir)  # before the program runs for nothing
     profile = find_local_profile(options.device)
@@ -89,11 +82,6 @@ def trace_pid(options: argparse.Namespace) -> int:
     """Follow a process until it ends, the duration is over, or Ctrl-C.
 
     The device is for whoever has started the process to take.
-
-    Raises
-    ------
-    PerfsuiteError
-        eBPF cannot be used here, or the process is another user's, or has no llama.cpp as it was built here.
     """
     request, told = follow_request(options), remarks("trace", options)
     if not await_engine(options.pid, limit_s=_LOAD_LIMIT_S):
@@ -126,17 +114,11 @@ def _await_end(pid: int, recording: EbpfRecording, duration_s: float | None) -> 
 
 
 def follow_request(options: argparse.Namespace) -> FollowRequest:
-    """Return what the options say of how to follow a process.
-
-    Raises
-    ------
-    PerfsuiteError
-        A level is unknown.
-    """
+    """Return what the options say of how to follow a process."""
     return FollowRequest(
         levels=parse_levels(options.trace or DEFAULT_LEVELS, "--trace"),
         engine=environment_engine(),
-        cache_dir=Path(platformdirs.user_cache_dir("perfsuite")),
+        cache_dir=user_cache(),
         buffer=options.buffer or "ring",
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),

@@ -9,37 +9,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import platformdirs
-
+from perfsuite.cli.opencl_run import engine_run, opencl_backend
 from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.cli.trace_told import recording_folder, tell
 from perfsuite.device.profile import find_local_profile
-from perfsuite.device.threads import default_threads
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.expectation.cases import llama_workload
 from perfsuite.measure.ebpf_helper import find_helper
-from perfsuite.measure.launch import environment_engine
-from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.memory_limit import drop_file_pages, limited_memory, memory_limit_obstacle
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
-from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, parse_levels
 from perfsuite.units import format_count
 from perfsuite.verdict.recorder_traces import Observe, traced_by_ebpf, traced_by_engine
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import materialize, resolve
 
 
 def trace_run(options: argparse.Namespace) -> int:
-    """Run a model once and keep the trace of it.
-
-    Raises
-    ------
-    PerfsuiteError
-        The model, the scenario or the recorder cannot be had, or the worker failed.
-    """
+    """Run a model once and keep the trace of it."""
     profile = find_local_profile(options.device)
     if options.memory_limit is not None:
         _bytes(options.memory_limit)
@@ -49,35 +35,25 @@ def trace_run(options: argparse.Namespace) -> int:
 
 def _traced(options: argparse.Namespace, folder: Path) -> int:
     recorder = options.recorder or ("ebpf" if options.trace else "preload")
-    opencl = _opencl(options) if recorder == "opencl" else None
+    opencl = opencl_backend(options) if recorder == "opencl" else None
     plan = own_plan(options, opencl)
     ebpf = ebpf_of(options, plan) if recorder == "ebpf" else None
     told = remarks("trace", options)
     observe = _memory_limit(options.memory_limit, plan, told)
     told.step(f"{Path(plan.gguf_path).stem}, {options.scenario}, recorder {recorder}")
-    tell(options, _record(recorder, plan, folder, ebpf, opencl, observe, told), folder)
-    return 0
-
-
-def _record(
-    recorder: str,
-    plan: LlamaPlan,
-    folder: Path,
-    ebpf: EbpfPlan | None,
-    opencl: OpenClBackend | None,
-    observe: Observe | None,
-    told: Progress,
-) -> EngineTrace:
     if ebpf is not None:
         traced = traced_by_ebpf(plan, ebpf, folder, observe=observe)
         for note in traced.payload["ebpf_notes"]:
             told.remark(note)
-        return traced.trace
-    if opencl is not None:
+        trace = traced.trace
+    elif opencl is not None:
         from perfsuite.verdict.opencl_trace_run import traced_by_opencl
 
-        return traced_by_opencl(plan, opencl, folder, announce=told.remark)
-    return traced_by_engine(plan, recorder, folder, observe=observe).trace
+        trace = traced_by_opencl(plan, opencl, folder, announce=told.remark)
+    else:
+        trace = traced_by_engine(plan, recorder, folder, observe=observe).trace
+    tell(options, trace, folder)
+    return 0
 
 
 def _memory_limit(text: str | None, plan: LlamaPlan, told: Progress) -> Observe | None:
@@ -115,36 +91,12 @@ def _bytes(text: str) -> int:
 
 
 def own_plan(options: argparse.Namespace, opencl: OpenClBackend | None = None) -> LlamaPlan:
-    """Return the plan of one run of what the options name, with no recorder in it.
-
-    Raises
-    ------
-    PerfsuiteError
-        There is no such device, model or scenario.
-    """
-    find_local_profile(options.device)
-    cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    weights = resolve(options.model, cache_dir=cache_dir / "models")
-    flash_attn = opencl is None or not opencl.device.is_cpu
-    plan = llama_plan(
-        llama_workload(weights, find_scenario(options.scenario), flash_attn=flash_attn),
-        environment_engine(),
-        gguf_path=materialize(weights, cache_dir=cache_dir / "models"),
-        cache_dir=cache_dir,
-        n_threads=options.threads or default_threads(),
-        opencl=opencl,
-    )
-    return replace(plan, recorder="none")
+    """Return the plan of one run of what the options name, with no recorder in it."""
+    return replace(engine_run(options, opencl).plan, recorder="none")
 
 
 def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
-    """Return how the options want a run of the suite's own followed.
-
-    Raises
-    ------
-    PerfsuiteError
-        eBPF cannot be used here, or a level is unknown.
-    """
+    """Return how the options want a run of the suite's own followed."""
     return EbpfPlan(
         helper=str(find_helper(Path(plan.cache_dir))),
         log_path="",
@@ -153,10 +105,3 @@ def ebpf_of(options: argparse.Namespace, plan: LlamaPlan) -> EbpfPlan:
         floor_tokens_per_s=options.trace_floor,
         counters=tuple(options.counters.split(",")) if options.counters else (),
     )
-
-
-def _opencl(options: argparse.Namespace) -> OpenClBackend:
-    from perfsuite.measure.opencl_setup import set_up_opencl  # starts a process, and needs what few installs have
-
-    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
-    return set_up_opencl(environment_engine(), platform, Path(platformdirs.user_cache_dir("perfsuite")))

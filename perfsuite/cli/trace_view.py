@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from perfsuite.cli.commands import show
+from perfsuite.cli.answer import Answer, draw, give
 from perfsuite.cli.progress import remarks
+from perfsuite.cli.run_options import check_least
 from perfsuite.cli.trace_view_options import view_parser
 from perfsuite.errors import PerfsuiteError
 from perfsuite.trace.recording import read_recording
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from perfsuite.records.engine_trace import EngineTrace
     from perfsuite.report.graph.view import GraphView
 
@@ -26,16 +24,9 @@ _PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Show what the words behind ``view`` ask for.
-
-    Raises
-    ------
-    PerfsuiteError
-        The recording cannot be read, or has not what is asked for.
-    """
+    """Show what the words behind ``view`` ask for."""
     options = _parser().parse_args(arguments)
-    if options.top < 1:
-        raise PerfsuiteError(f"--top={options.top}: expected 1 or more")
+    check_least(options, "top")
     return int(options.view(options))
 
 
@@ -50,10 +41,7 @@ def _graph(options: argparse.Namespace) -> int:
     views = [_graph_view(options, path) for path in options.runs]
     if options.output is not None:
         _draw(views, options.output)
-    if options.json:
-        _print_json(plain_graphs(views))
-    else:
-        _print(graph_tables(views, options.top))
+    give(Answer(parts=lambda: graph_tables(views, options.top), plain=lambda: plain_graphs(views)), options)
     return 0
 
 
@@ -90,6 +78,7 @@ def _draw(views: Sequence[GraphView], path: Path) -> None:
 
 
 def _timeline(options: argparse.Namespace) -> int:
+    from perfsuite.report.timeline.json import plain_timeline
     from perfsuite.report.timeline.summary import timeline_summary
     from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
 
@@ -97,18 +86,14 @@ def _timeline(options: argparse.Namespace) -> int:
     if options.output is not None:
         _write_timeline(trace, options.output)
     summary = timeline_summary(trace)
-    if options.json:
-        from perfsuite.report.timeline.json import plain_timeline
-
-        _print_json(plain_timeline(summary))
-        return 0
-    for line in timeline_lines(summary):
-        print(line)
-    _print(timeline_tables(summary, options.top))
-    if options.output is None:
-        remarks("trace", options).remark(
-            "--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing"
-        )
+    answer = Answer(
+        parts=lambda: [*timeline_lines(summary), *timeline_tables(summary, options.top)],
+        plain=lambda: plain_timeline(summary),
+    )
+    give(answer, options)
+    if options.output is None and not options.json:
+        hint = "--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing"
+        remarks("trace", options).remark(hint)
     return 0
 
 
@@ -136,14 +121,14 @@ def _statistics(options: argparse.Namespace) -> int:
         return _crossover(options, trace)
     statistics = trace_statistics(trace, traced_cost)
     if options.output is not None:
-        from perfsuite.report.plots.picture import write_picture
         from perfsuite.report.statistics.charts import statistics_chart
 
-        write_picture(statistics_chart(statistics, name=options.runs[0].stem), options.output)
-    if options.json:
-        _print_json(plain_statistics(statistics))
-    else:
-        _print(statistics_tables(statistics, options.top))
+        draw(statistics_chart(statistics, name=options.runs[0].stem), options.output)
+    answer = Answer(
+        parts=lambda: statistics_tables(statistics, options.top),
+        plain=lambda: plain_statistics(statistics),
+    )
+    give(answer, options)
     return 0
 
 
@@ -158,14 +143,10 @@ def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
     if not found:
         raise PerfsuiteError(f"--against={options.against}: shares no operator with {options.runs[0]}")
     if options.output is not None:
-        from perfsuite.report.plots.picture import write_picture
         from perfsuite.report.statistics.charts import crossover_chart
 
-        write_picture(crossover_chart(found, name=options.runs[0].stem), options.output)
-    if options.json:
-        _print_json(plain_crossover(found))
-    else:
-        show(crossover_table(found))
+        draw(crossover_chart(found, name=options.runs[0].stem), options.output)
+    give(Answer(parts=lambda: [crossover_table(found)], plain=lambda: plain_crossover(found)), options)
     return 0
 
 
@@ -177,15 +158,3 @@ def _check_sides(options: argparse.Namespace, cpu: EngineTrace, device: EngineTr
     if device.recorder is not TraceRecorder.OPENCL:
         recorder = device.recorder.value
         raise PerfsuiteError(f"--against={options.against}: is of the {recorder} recorder; expected one of opencl")
-
-
-def _print(parts: Iterable[str | Table]) -> None:
-    for part in parts:
-        if isinstance(part, str):
-            print(part)
-        else:
-            show(part)
-
-
-def _print_json(plain: Any) -> None:
-    print(json.dumps(plain, indent=1))

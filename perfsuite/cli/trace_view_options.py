@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from perfsuite.cli.command_help import add_action, word_parser
+from perfsuite.cli.command_help import Commands, add_action, word_parser
 from perfsuite.cli.run_options import add_answer
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 #: What shows a view, and returns the exit code.
 View: TypeAlias = Callable[[argparse.Namespace], int]
@@ -35,37 +32,20 @@ def view_parser(shown_by: Mapping[str, View]) -> argparse.ArgumentParser:
         see=("docs/trace-views.md",),
     )
     views = parser.add_subparsers(required=True, metavar="graph|timeline|statistics")
-    _add_graph(
-        _view(
-            views,
-            "graph",
-            shown_by["graph"],
-            "operators in the order of execution, and what waits for what",
-            n_runs="+",
-        )
-    )
+    shows = "operators in the order of execution, and what waits for what"
+    _add_graph(_view(views, "graph", shown_by["graph"], shows, n_runs="+"))
     timeline = _view(views, "timeline", shown_by["timeline"], "everything on one clock", n_runs=1)
-    timeline.add_argument(
-        "--output", type=Path, metavar="FILE", help="write it there: .json for Chrome's format, .pftrace for Perfetto's"
-    )
-    statistics = _view(
-        views, "statistics", shown_by["statistics"], "across tokens, operators, threads, experts", n_runs=1
-    )
-    statistics.add_argument(
-        "--against", type=Path, metavar="RUN", help="the same work on a device: where is it faster?"
-    )
+    text = "write it there: .json for Chrome's format, .pftrace for Perfetto's"
+    timeline.add_argument("--output", type=Path, metavar="FILE", help=text)
+    shows = "across tokens, operators, threads, experts"
+    statistics = _view(views, "statistics", shown_by["statistics"], shows, n_runs=1)
+    text = "the same work on a device: where is it faster?"
+    statistics.add_argument("--against", type=Path, metavar="RUN", help=text)
     statistics.add_argument("--output", type=Path, metavar="FILE", help="draw time over size there, as PNG or SVG")
     return parser
 
 
-def _view(
-    views: Commands,
-    name: str,
-    view: View,
-    shows: str,
-    *,
-    n_runs: int | str,
-) -> argparse.ArgumentParser:
+def _view(views: Commands, name: str, view: View, shows: str, *, n_runs: int | str) -> argparse.ArgumentParser:
     parser = add_action(
         views,
         name,
@@ -83,7 +63,6 @@ def _view(
 def _add_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", metavar="NAME|N", help="decode, prefill or a number (default: the commonest decode)")
     parser.add_argument("--metric", default="time", metavar="NAME", help="of colours: time, bandwidth, or a counter")
-    parser.add_argument(
-        "--layers", metavar="LIST", help="layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
-    )
+    text = "layers shown in full, such as 0,1,5, or all (default: 0,1); others are folded"
+    parser.add_argument("--layers", metavar="LIST", help=text)
     parser.add_argument("--output", type=Path, metavar="FILE", help="draw it there: .dot, .svg or .png")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from perfsuite.cli.command_help import ParagraphFormatter
+from perfsuite.cli.command_help import Commands, ParagraphFormatter
 from perfsuite.cli.nearest import nearest
 from perfsuite.cli.registry import COMMANDS, Purpose
-
-if TYPE_CHECKING:
-    from perfsuite.cli.commands import Commands
 
 _ABOUT = """Performance regression of LLM inference on devices: what 'pytest --device=host' measures is judged there;
 these commands look at it, and do what needs no tests."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.cli.answer import Answer, give
 
 Streams = pytest.CaptureFixture[str]
 Refused = Callable[[list[str]], str]
@@ -26,3 +31,40 @@ def refused(capsys: Streams) -> Refused:
         return err
 
     return run
+
+
+def printed(answer: Answer, capsys: Streams) -> str:
+    """What people read of an answer."""
+    capsys.readouterr()
+    give(answer, argparse.Namespace(json=False))
+    return capsys.readouterr().out
+
+
+def plain_of(answer: Answer) -> Any:
+    """What programs read of an answer, through JSON and back."""
+    return json.loads(json.dumps(answer.plain(), allow_nan=False))
+
+
+def write_phase_run(folder: Path, workload: str, **samples_ns: list[int]) -> Path:
+    """Write the run.json of a run of phases, as far as what reads latencies looks at it."""
+    plain = {
+        "schema": 1,
+        "started_at": "2025-01-01T00:00:00+00:00",
+        "workload": workload,
+        "subject": {"llama": "llama.cpp b9"},
+        "fingerprint": {"llama": {"soc": "A", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16"}},
+        "cases": [
+            {"id": f"phase/{workload}/{phase}", "kind": "phase", "outcome": "pass", "samples_ns": samples}
+            for phase, samples in samples_ns.items()
+        ],
+    }
+    path = folder / "run.json"
+    path.write_text(json.dumps(plain))
+    return path
+
+
+@pytest.fixture
+def phase_run(tmp_path: Path) -> Path:
+    """A run of two replicates whose weights are of the catalogue."""
+    samples = {"embedding": [1, 1], "prefill": [15_999_999, 31_999_999], "decode": [10_000_000, 10_000_000]}
+    return write_phase_run(tmp_path, "smollm2-135m-q8_0/p16-g4", **samples)

@@ -149,16 +149,6 @@ def test_a_mistake_is_one_line(
 
 
 @pytest.mark.usefixtures("runs")
-@pytest.mark.parametrize("arguments", [["--rounds", "many"], ["--threads", "1.5"], ["--type"]])
-def test_what_is_no_option_is_refused(capsys: Streams, arguments: list[str]) -> None:
-    """What cannot be read as a number, and an option without its value, exit with 2."""
-    with pytest.raises(SystemExit) as caught:
-        main(["calibrate", *arguments])
-    assert caught.value.code == 2
-    assert "perfsuite calibrate" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("runs")
 def test_a_disturbed_calibration_stores_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Streams, tmp_path: Path
 ) -> None:

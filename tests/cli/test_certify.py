@@ -46,7 +46,7 @@ def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_
     """Replace every pair of workers, and the caches by a temporary folder."""
     found = Device(stored_payload)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
-    monkeypatch.setattr("perfsuite.cli.certify.materialize", lambda weights, cache_dir: tmp_path / "x.gguf")
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "x.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 

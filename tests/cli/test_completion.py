@@ -132,10 +132,3 @@ def test_every_script_knows_every_command(shell: str, capsys: Streams) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     assert [command.name for command in COMMANDS if command.name not in out] == []
-
-
-def test_an_unknown_shell_is_refused(capsys: Streams) -> None:
-    """With those that there are."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["completion", "cmd.exe"])
-    assert "bash" in capsys.readouterr().err

@@ -37,13 +37,6 @@ def test_every_action_is_in_the_help(capsys: Streams) -> None:
     assert all(any(line.startswith(f"{name} ") for line in lines) for name in ACTIONS)
 
 
-def test_an_unknown_action_is_a_usage_error(capsys: Streams) -> None:
-    """With the actions that there are."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["devices", "dance"])
-    assert "invalid choice: 'dance'" in capsys.readouterr().err
-
-
 def test_a_board_is_added_listed_and_shown(tmp_path: Path) -> None:
     """The whole way, as in a shell, with a home of its own."""
     environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}

@@ -152,13 +152,6 @@ def test_a_folder_that_takes_nothing_is_told(here: Path, refused: Refused) -> No
     assert "devices/lab.toml: cannot be written (" in refused(["devices", "add", "lab"])
 
 
-def test_two_places_are_a_usage_error(capsys: Streams) -> None:
-    """A profile is written into one folder."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["devices", "add", "lab", "--user", "--folder", "kept"])
-    assert "not allowed with argument" in capsys.readouterr().err
-
-
 def test_a_device_can_be_reached_in_another_way_than_the_one_that_it_is_like(here: Path) -> None:
     """A phone with Termux's sshd has another folder for the suite than adb's shell."""
     add("phone", "--like", "pixel8pro", "--way", "ssh", "--address", "u0_a1@phone", "--port", "8022")

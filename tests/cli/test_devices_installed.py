@@ -33,13 +33,22 @@ def test_the_llama_cpp_is_the_one_that_would_be_measured(monkeypatch: pytest.Mon
     assert told["engine_problem"].startswith(f"LLAMA_CPP_LIB_PATH: {tmp_path}/none: is no folder; expected a checkout")
 
 
-def test_nothing_is_started_beside_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """While somebody has the device, no OpenCL driver and no eBPF helper is asked; where nobody has it, both are."""
-    asked: list[str] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Return what is asked while somebody has this machine, whose lock is one of the test's own."""
+    found: list[str] = []
     monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
-    monkeypatch.setattr(devices_installed, "_opencl", lambda *_: asked.append("OpenCL") or (None, "none"))
-    monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: asked.append("eBPF"))
-    with hold_lock(LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")):
+    monkeypatch.setattr(devices_installed, "_opencl", lambda *_: found.append("OpenCL") or (None, "none"))
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: found.append("eBPF"))
+    return found
+
+
+OWNER = LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")
+
+
+def test_nothing_is_started_beside_a_run(asked: list[str]) -> None:
+    """While somebody has the device, no OpenCL driver and no eBPF helper is asked; where nobody has it, both are."""
+    with hold_lock(OWNER):
         beside = own_state(None)
     assert (beside["is_busy"], asked) == (True, [])
     assert beside["opencl_problem"] is None
@@ -47,14 +56,10 @@ def test_nothing_is_started_beside_a_run(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert asked == ["OpenCL", "eBPF"]
 
 
-def test_nothing_is_started_beside_a_run_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nothing_is_started_beside_a_run_that_hangs(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process is there and may go on, though its heart has not beaten for long."""
-    asked: list[str] = []
-    monkeypatch.setattr("perfsuite.device.lock.holding.lock_folders", lambda: (tmp_path,))
-    monkeypatch.setattr(devices_installed, "_opencl", lambda *_: asked.append("OpenCL") or (None, "none"))
-    monkeypatch.setattr("perfsuite.measure.ebpf_helper.ebpf_obstacle", lambda _: asked.append("eBPF"))
     monkeypatch.setattr("perfsuite.device.lock.state.SILENCE_LIMIT_S", -1.0)
-    with hold_lock(LockOwner.here(user="ann", host="desk", run_id="r1", purpose="pytest --device=bench")):
+    with hold_lock(OWNER):
         beside = own_state(None)
     assert beside["lock"]["holder"] == Holder.HANGS.value
     assert (beside["is_busy"], asked) == (True, [])

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.records.llama_bench_file import read_llama_bench
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
@@ -29,8 +26,6 @@ BEGINNINGS = {
     "csv": "run_id,started_at,",
 }
 
-BenchPath = Callable[[str], str]
-
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
@@ -39,26 +34,6 @@ def run_dir(tmp_path: Path) -> Path:
     folder.mkdir()
     write_run(synthetic_run(names=HOSTILE_NAMES), folder)
     return folder
-
-
-@pytest.fixture
-def bench_path(tmp_path: Path) -> Path:
-    """A run whose weights are of the catalogue, as far as llama-bench's formats read it."""
-    workload = "smollm2-135m-q8_0/p16-g4"
-    samples = {"embedding": [1, 1], "prefill": [15_999_999, 31_999_999], "decode": [10_000_000, 10_000_000]}
-    plain = {
-        "schema": 1,
-        "started_at": "2025-01-01T00:00:00+00:00",
-        "workload": workload,
-        "fingerprint": {"llama": {"soc": "A", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16"}},
-        "cases": [
-            {"id": f"phase/{workload}/{phase}", "outcome": "pass", "samples_ns": times}
-            for phase, times in samples.items()
-        ],
-    }
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(plain))
-    return path
 
 
 def test_a_path_steers_no_terminal(run_dir: Path, tmp_path: Path, capsys: Streams) -> None:
@@ -99,13 +74,6 @@ def test_several_runs_share_a_text(run_dir: Path, tmp_path: Path, capsys: Stream
     assert lengths[0] < lengths[1]
 
 
-def test_a_format_of_one_run_refuses_a_second(run_dir: Path, capsys: Streams) -> None:
-    """pytest-benchmark's file is of one run: a second is a usage error."""
-    with pytest.raises(SystemExit, match="2"):
-        main(["export", "pytest-benchmark", str(run_dir), str(run_dir)])
-    assert "unrecognized arguments" in capsys.readouterr().err
-
-
 def test_help_lists_the_formats(capsys: Streams) -> None:
     """Each format has its line."""
     with pytest.raises(SystemExit, match="0"):
@@ -115,23 +83,23 @@ def test_help_lists_the_formats(capsys: Streams) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "sql"])
-def test_llama_bench_has_the_words_of_the_older_command(bench_path: Path, capsys: Streams, form: str) -> None:
+def test_llama_bench_has_the_words_of_the_older_command(phase_run: Path, capsys: Streams, form: str) -> None:
     """It is the same text as that of ``perfsuite llama-bench export``."""
-    assert main(["llama-bench", "export", str(bench_path), "-o", form, "--build-commit", "ours"]) == 0
+    assert main(["llama-bench", "export", str(phase_run), "-o", form, "--build-commit", "ours"]) == 0
     older = capsys.readouterr().out
     name = "llama-bench" if form == "json" else f"llama-bench-{form}"
-    assert main(["export", name, str(bench_path), "--build-commit", "ours"]) == 0
+    assert main(["export", name, str(phase_run), "--build-commit", "ours"]) == 0
     assert capsys.readouterr().out == older
 
 
-def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(bench_path: Path, capsys: Streams) -> None:
+def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(phase_run: Path, capsys: Streams) -> None:
     """In SQLite, two builds meet on all settings, and the average rates stand beside each other.
 
     *Source*: llama.cpp, scripts/compare-llama-bench.py, `get_rows`: a join on equal properties, grouped by them.
     """
     database = sqlite3.connect(":memory:")
     for commit in ("old", "new"):
-        assert main(["export", "llama-bench-sql", str(bench_path), "--build-commit", commit]) == 0
+        assert main(["export", "llama-bench-sql", str(phase_run), "--build-commit", commit]) == 0
         database.executescript(capsys.readouterr().out)
     shared = ("cpu_info", "model_filename", "model_type", "n_threads", "type_k", "n_prompt", "n_gen", "n_depth")
     equal = " AND ".join(f"tb.{name} = tc.{name}" for name in shared)
@@ -141,15 +109,6 @@ def test_sql_of_two_runs_is_joined_as_llama_cpp_joins_builds(bench_path: Path, c
         f"GROUP BY {', '.join(f'tb.{name}' for name in shared)} ORDER BY tb.n_gen"
     ).fetchall()
     assert rows == [pytest.approx((16, 0, 750, 750)), pytest.approx((0, 4, 100, 100))]
-
-
-def test_words_of_llama_bench_are_taken_from_its_file(bench_path: Path, capsys: Streams) -> None:
-    """``--like`` is as in the older command."""
-    like = Path(__file__).parent.parent / "data" / "llama-bench.json"
-    assert main(["export", "llama-bench", str(bench_path), "--like", str(like)]) == 0
-    assert {test["model_type"] for test in json.loads(capsys.readouterr().out)} == {
-        read_llama_bench(like)[0].model_type
-    }
 
 
 def test_a_spreadsheet_is_asked_for(run_dir: Path, capsys: Streams) -> None:

@@ -174,10 +174,3 @@ def test_mistakes_are_one_line(recorder: Recorder, refused: Refused, arguments: 
     """What cannot be measured is told before anything is."""
     assert message in refused(["fidelity", *arguments])
     assert recorder.requests == []
-
-
-def test_published_measures_nothing(recorder: Recorder, capsys: Streams) -> None:
-    """The paper's own figures are computed again instead."""
-    assert main(["fidelity", "--published", "--json"]) == 0
-    assert "rows" in json.loads(capsys.readouterr().out)
-    assert recorder.requests == []

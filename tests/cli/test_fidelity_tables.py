@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.cli.fidelity_tables import show_fidelity
+from perfsuite.cli.answer import show
+from perfsuite.cli.fidelity_tables import fidelity_parts
 from perfsuite.verdict.fidelity import FidelityKind, FidelityRow, FidelityRun
 
 from ..synthetic_fidelity import row
@@ -16,7 +17,8 @@ LONG, SHORT = "kernel/add/count8/f32", "kernel/add/count2/f32"
 def shown(capsys: pytest.CaptureFixture[str], *rows: FidelityRow, problems: tuple[str, ...] = ()) -> str:
     """Return what is printed of rows."""
     conditions = {"governor": "none", "clocks": "not locked"}
-    show_fidelity(FidelityRun(device="host", platform="A device", conditions=conditions, rows=rows, problems=problems))
+    run = FidelityRun(device="host", platform="A device", conditions=conditions, rows=rows, problems=problems)
+    show(*fidelity_parts(run))
     return capsys.readouterr().out
 
 

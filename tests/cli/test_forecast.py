@@ -265,12 +265,3 @@ def test_a_broken_config_is_one_line(refused: Refused, tmp_path: Path, content: 
 def test_what_is_missing_is_named(refused: Refused, arguments: list[str], told: str) -> None:
     """An option without which nothing can be forecast is asked for."""
     assert told in refused(["forecast", *arguments])
-
-
-@pytest.mark.parametrize("option", ["--prompt", "--tops", "--lora-rank"])
-def test_what_is_no_number_is_told_by_the_usage(option: str, capsys: Streams) -> None:
-    """A word in a number's place ends with 2 and the usage."""
-    with pytest.raises(SystemExit) as caught:
-        main(["forecast", *LLAMA, *REQUEST, *DEVICE, option, "many"])
-    assert caught.value.code == 2
-    assert f"argument {option}: invalid" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.cli import forecast_calibrated, main
+from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
@@ -19,14 +19,23 @@ from perfsuite.measure.launch import environment_engine
 from ..synthetic_calibration import calibration
 from .conftest import Streams
 
-REQUEST = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64", "--new-tokens", "8", "--json"]
+FORECAST = [
+    "forecast",
+    "--architecture",
+    "smollm2-135m-q8_0",
+    "--prompt",
+    "64",
+    "--new-tokens",
+    "8",
+    "--json",
+]
 N_THREADS = default_threads()
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, which holds ceilings and a calibration of this machine."""
-    monkeypatch.setattr(forecast_calibrated.platformdirs, "user_cache_dir", lambda _: str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
     memory = Bandwidth(working_set_bytes=10**9, read_bytes_per_s=2e10, copy_bytes_per_s=1e10, triad_bytes_per_s=1e10)
     ceilings = Ceilings(
         n_threads=N_THREADS,
@@ -43,11 +52,11 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _calibrated(arguments: list[str], capsys: Streams) -> Any:
-    assert main([*REQUEST, *arguments]) == 0
+    assert main([*FORECAST, *arguments]) == 0
     return json.loads(capsys.readouterr().out)["calibrated"]
 
 
-def test_the_host_has_the_forecast_of_its_calibration(cache: Path, capsys: Streams) -> None:
+def test_the_host_has_the_forecast_of_its_calibration(stored: Path, capsys: Streams) -> None:
     """Both latencies come with an interval, and a longer prompt takes longer."""
     found = _calibrated(["--device", "host"], capsys)
     assert found["recorded_at"] == "2025-01-02T03:04:05+00:00"
@@ -68,21 +77,21 @@ def test_the_host_has_the_forecast_of_its_calibration(cache: Path, capsys: Strea
     ],
     ids=["other device", "batch", "tile", "draft", "paper"],
 )
-def test_what_a_calibration_does_not_cover_has_none(cache: Path, capsys: Streams, arguments: list[str]) -> None:
+def test_what_a_calibration_does_not_cover_has_none(stored: Path, capsys: Streams, arguments: list[str]) -> None:
     """Another device, several sequences, tiles, a draft and the paper's conventions are forecast by rates alone."""
     assert _calibrated(arguments, capsys) is None
 
 
-def test_a_machine_without_a_calibration_has_none(cache: Path, capsys: Streams) -> None:
+def test_a_machine_without_a_calibration_has_none(stored: Path, capsys: Streams) -> None:
     """Ceilings alone give no interval."""
-    for path in (cache / "calibrations").iterdir():
+    for path in (stored / "calibrations").iterdir():
         path.unlink()
     assert _calibrated(["--device", "host"], capsys) is None
 
 
-def test_people_read_the_interval(cache: Path, capsys: Streams) -> None:
+def test_people_read_the_interval(stored: Path, capsys: Streams) -> None:
     """One line tells the calibrated latencies, and that the table above knows ceilings alone."""
-    assert main([*REQUEST[:-1], "--device", "host"]) == 0
+    assert main([*FORECAST[:-1], "--device", "host"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "by the calibration of 2025-01-02T03:04:05+00:00: TTFT " in out
     assert "above, the ceilings alone" in out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.cli import forecast_device, main
+from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
@@ -20,9 +20,9 @@ ARGUMENTS = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64"
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, with nothing in it."""
-    monkeypatch.setattr(forecast_device.platformdirs, "user_cache_dir", lambda _: str(tmp_path))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
     return tmp_path
 
 
@@ -42,9 +42,9 @@ CEILINGS = Ceilings(
 )
 
 
-def test_the_host_has_the_ceilings_that_it_has_shown(cache: Path, capsys: Streams) -> None:
+def test_the_host_has_the_ceilings_that_it_has_shown(empty_cache: Path, capsys: Streams) -> None:
     """Peak of 32-bit floats, memory's read bandwidth and the cost of a dispatch come from the stored probes."""
-    best_ceilings(CEILINGS, host_fingerprint(), cache)
+    best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
     assert main([*ARGUMENTS, "--device", "host", "--memory-efficiency", "0.5", "--json"]) == 0
     hardware = json.loads(capsys.readouterr().out)["hardware"]
     assert hardware["device"] == "host"
@@ -54,21 +54,21 @@ def test_the_host_has_the_ceilings_that_it_has_shown(cache: Path, capsys: Stream
     assert (hardware["compute_efficiency_ratio"], hardware["memory_efficiency_ratio"]) == (1.0, 0.5)
 
 
-def test_a_given_dispatch_counts_more_than_a_measured_one(cache: Path, capsys: Streams) -> None:
+def test_a_given_dispatch_counts_more_than_a_measured_one(empty_cache: Path, capsys: Streams) -> None:
     """--dispatch-us overrides what the probes found."""
-    best_ceilings(CEILINGS, host_fingerprint(), cache)
+    best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
     assert main([*ARGUMENTS, "--device", "host", "--dispatch-us", "0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hardware"]["dispatch_s"] == 0.0
 
 
 @pytest.mark.parametrize("kind", ["nothing", "broken", "other threads"])
-def test_a_host_without_ceilings_says_how_to_get_them(cache: Path, refused: Refused, kind: str) -> None:
+def test_a_host_without_ceilings_says_how_to_get_them(empty_cache: Path, refused: Refused, kind: str) -> None:
     """Where nothing usable is stored, the message names the commands that measure it."""
     if kind != "nothing":
         n_threads = CEILINGS.n_threads + (kind == "other threads")
-        best_ceilings(replace(CEILINGS, n_threads=n_threads), host_fingerprint(), cache)
+        best_ceilings(replace(CEILINGS, n_threads=n_threads), host_fingerprint(), empty_cache)
     if kind == "broken":
-        (stored,) = (cache / "ceilings").iterdir()
+        (stored,) = (empty_cache / "ceilings").iterdir()
         stored.write_text("{")
     told = refused([*ARGUMENTS, "--device", "host"])
     assert f"--device=host: no ceilings of this machine with {CEILINGS.n_threads} threads are stored" in told
@@ -77,7 +77,7 @@ def test_a_host_without_ceilings_says_how_to_get_them(cache: Path, refused: Refu
 
 def test_a_profile_without_peaks_asks_for_figures(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device elsewhere was not measured here, and what its data sheet says is no ceiling."""
-    monkeypatch.setattr(forecast_device, "profile_names", lambda: ("board", "host"))
+    monkeypatch.setattr("perfsuite.cli.forecast_device.profile_names", lambda: ("board", "host"))
     told = refused([*ARGUMENTS, "--device", "board"])
     assert "--device=board: forecasts stand on measured ceilings" in told
     assert "give --tops and --bandwidth ('perfsuite devices show board' has the data sheet's)" in told

@@ -1,25 +1,25 @@
-"""What people are shown of the engine's kernels."""
+"""What people and programs read of the engine's kernels."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from perfsuite.cli.kernel_tables import show_view
+from perfsuite.cli.kernel_tables import view_answer
 from perfsuite.records.events import Phase
 from perfsuite.verdict.traced_view import TracedView
 
 from ..synthetic_opencl_backend import opencl_backend
 from ..synthetic_view import growth, horizon, kernel, phase_view, traced_view, workload
-from .conftest import Streams
+from .conftest import Streams, plain_of, printed
 
-KERNELS = (kernel("kernel_mul_mat", 1_200_000, share_ratio=0.6), kernel("kernel_add", 800_000, share_ratio=0.4))
-PREFILL = phase_view(Phase.PREFILL, KERNELS, 0.125)
+TWO_KERNELS = (kernel("kernel_mul_mat", 1_200_000, share_ratio=0.6), kernel("kernel_add", 800_000, share_ratio=0.4))
+PREFILL = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
 
 
 def shown(traced: TracedView, capsys: Streams, folder: Path, *, n_top: int = 8, kind: str = "cpu") -> str:
     """Return what is printed."""
-    show_view(traced, workload(), opencl_backend(folder, kind), n_top=n_top)
-    return capsys.readouterr().out
+    return printed(view_answer(traced, workload(), opencl_backend(folder, kind), n_top=n_top), capsys)
 
 
 def words(out: str, begin: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_kernels_beyond_the_top_are_counted(capsys: Streams, tmp_path: Path) -> 
 def test_a_decode_tells_its_idle_share_over_the_generation(capsys: Streams, tmp_path: Path) -> None:
     """At steps that are further and further apart, as far as the generation went, counted from 1."""
     ratios = [0.5, 0.0, 0.0, 0.25, *[0.0] * 11, 0.125, 0.0]
-    out = shown(traced_view(phase_view(Phase.DECODE, KERNELS, *ratios)), capsys, tmp_path)
+    out = shown(traced_view(phase_view(Phase.DECODE, TWO_KERNELS, *ratios)), capsys, tmp_path)
     assert (
         "decode: 2.00 ms, the median of 17; kernels account for 87.5%; "
         "the device is idle for 50.0% at step 1, 25.0% at step 4, 12.5% at step 16\n" in out
@@ -67,7 +67,7 @@ def test_a_decode_tells_its_idle_share_over_the_generation(capsys: Streams, tmp_
 
 def test_a_kernel_of_many_operators_names_some(capsys: Streams, tmp_path: Path) -> None:
     """Three are named, and more are counted."""
-    view = phase_view(Phase.PREFILL, KERNELS, 0.125)
+    view = phase_view(Phase.PREFILL, TWO_KERNELS, 0.125)
     view.roles["kernel_mul_mat"] = tuple("abcd")  # type: ignore[index]
     assert words(shown(traced_view(view), capsys, tmp_path), "kernel_mul_mat")[-5:] == ["a,", "b,", "c,", "1", "more"]
 
@@ -114,3 +114,48 @@ def test_what_cannot_be_trusted_is_told(capsys: Streams, tmp_path: Path) -> None
     out = shown(traced, capsys, tmp_path)
     assert out.endswith("Not to be trusted: the OpenCL layer lost 2 commands\nNot to be trusted: others took 40 %\n")
     assert "Not to be trusted" not in shown(traced_view(PREFILL), capsys, tmp_path)
+
+
+MANY_KERNELS = tuple(kernel(f"kernel_{number}", 1000 * (20 - number)) for number in range(12))
+DECODE = phase_view(Phase.DECODE, MANY_KERNELS, 0.5, 0.25)
+
+
+def read(traced: TracedView, folder: Path) -> Any:
+    """Return what programs read."""
+    return plain_of(view_answer(traced, workload(), opencl_backend(folder), n_top=1))
+
+
+def test_all_kernels_of_a_phase_are_there(tmp_path: Path) -> None:
+    """However many they are, in their order, with their operators and what they waited for apart."""
+    (phase,) = read(traced_view(DECODE), tmp_path)["phases"]
+    assert (phase["phase"], phase["n_occurrences"], phase["duration_ns"]) == ("decode", 2, 2_000_000)
+    assert (phase["operators_ratio"], phase["idle_ratio"]) == (0.875, [0.5, 0.25])
+    assert [each["name"] for each in phase["kernels"]] == [each.name for each in MANY_KERNELS]
+    first = phase["kernels"][0]
+    assert first["operators"] == ["0"]
+    assert first["execution"] == {"total_ns": 20_000, "median_ns": 5000, "p95_ns": 5000}
+    assert set(first) >= {"n", "n_left_out", "share_ratio", "queueing", "dispatch"}
+
+
+def test_growth_and_forecasts_are_there(tmp_path: Path) -> None:
+    """What is derived from the fit is told beside it; what has no outcome is null."""
+    traced = traced_view(
+        DECODE, growth=(growth("kernel_1", 50.0), growth("kernel_2", 0.5)), forecast_errors=(horizon(64, 0),)
+    )
+    plain = read(traced, tmp_path)
+    assert [(each["name"], each["grows"]) for each in plain["growth"]] == [("kernel_1", True), ("kernel_2", False)]
+    assert plain["growth"][0]["growth_ratio"] == 1.5
+    assert len(plain["growth"][0]["step_totals_ns"]) == 11
+    assert plain["forecast_errors"][0]["median_percent"] is None
+
+
+def test_the_run_says_where_it_was(tmp_path: Path) -> None:
+    """Workload, engine, device with its compatibility layer, clocks, and what cannot be trusted."""
+    plain = read(traced_view(DECODE, problems=("a problem",), complaint="a complaint"), tmp_path)
+    assert (plain["workload"], plain["engine"]) == (workload().prefix, "llama 1, ggml 1 abc")
+    assert plain["device"] == opencl_backend(tmp_path).fingerprint
+    assert plain["problems"] == ["a problem", "a complaint"]
+    (clock,) = plain["clocks"]
+    assert isinstance(clock["basis"], str)
+    assert clock["error_ns"] >= 0
+    assert read(traced_view(DECODE), tmp_path)["problems"] == []

@@ -60,7 +60,7 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[LlamaPlan]:
 
     monkeypatch.setattr("perfsuite.cli.live.run_live", run)
     monkeypatch.setattr("perfsuite.cli.live.measure_live_cost", cost)
-    monkeypatch.setattr("perfsuite.cli.live.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return given
 

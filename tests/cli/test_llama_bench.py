@@ -13,26 +13,6 @@ from perfsuite.records.llama_bench_file import BENCH_FORMS, read_llama_bench
 from .conftest import Refused, Streams
 
 DATA = Path(__file__).parent.parent / "data"
-WORKLOAD = "smollm2-135m-q8_0/p16-g4"
-
-
-@pytest.fixture
-def run_path(tmp_path: Path) -> Path:
-    """A run of two replicates, as far as the export reads it."""
-    times = {"embedding": [1, 1], "prefill": [15_999_999, 31_999_999], "decode": [10_000_000, 10_000_000]}
-    plain = {
-        "schema": 1,
-        "started_at": "2025-01-01T00:00:00+00:00",
-        "workload": WORKLOAD,
-        "fingerprint": {"llama": {"soc": "A", "threads": "2", "flash_attn": "on", "kv_types": "f16/f16"}},
-        "cases": [
-            {"id": f"phase/{WORKLOAD}/{phase}", "outcome": "pass", "samples_ns": samples}
-            for phase, samples in times.items()
-        ],
-    }
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(plain))
-    return path
 
 
 def test_show_lists_tests_with_their_spread(capsys: Streams) -> None:
@@ -52,9 +32,9 @@ def test_samples_that_sql_lacks_are_a_dash(capsys: Streams) -> None:
 
 
 @pytest.mark.parametrize("form", BENCH_FORMS)
-def test_an_export_is_read_again(run_path: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
+def test_an_export_is_read_again(phase_run: Path, tmp_path: Path, capsys: Streams, form: str) -> None:
     """Standard output and file hold the same, which is an output of llama-bench."""
-    arguments = ["llama-bench", "export", str(run_path), "-o", form]
+    arguments = ["llama-bench", "export", str(phase_run), "-o", form]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     path = tmp_path / "exported"
@@ -66,17 +46,17 @@ def test_an_export_is_read_again(run_path: Path, tmp_path: Path, capsys: Streams
     assert (prefill.avg_ts, decode.avg_ts) == pytest.approx((750, 100))
 
 
-def test_an_export_speaks_as_llama_bench_does(run_path: Path, capsys: Streams) -> None:
+def test_an_export_speaks_as_llama_bench_does(phase_run: Path, capsys: Streams) -> None:
     """With --like and --build-commit the words are those of the file and the name that of the build."""
     like = DATA / "llama-bench.json"
-    assert main(["llama-bench", "export", str(run_path), "--like", str(like), "--build-commit", "harness"]) == 0
+    assert main(["llama-bench", "export", str(phase_run), "--like", str(like), "--build-commit", "harness"]) == 0
     (recorded, *_), tests = read_llama_bench(like), json.loads(capsys.readouterr().out)
     assert {test["model_type"] for test in tests} == {recorded.model_type}
     assert {test["build_commit"] for test in tests} == {"harness"}
 
 
-def test_mistakes_are_one_line(run_path: Path, refused: Refused) -> None:
+def test_mistakes_with_llama_bench_are_one_line(phase_run: Path, refused: Refused) -> None:
     """A file of another kind is named on either side."""
-    assert f"{run_path}: line 1: " in refused(["llama-bench", "show", str(run_path)])
+    assert f"{phase_run}: line 1: " in refused(["llama-bench", "show", str(phase_run)])
     assert "is no run.json of schema 1" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
-    assert "no such file" in refused(["llama-bench", "export", str(run_path), "--model", "none.gguf"])
+    assert "no such file" in refused(["llama-bench", "export", str(phase_run), "--model", "none.gguf"])

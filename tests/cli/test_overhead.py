@@ -64,26 +64,6 @@ def test_overhead_is_told_as_a_table(plans: list[OverheadPlan], capsys: Streams)
     assert [plan.n_pairs for plan in plans] == [250] * 4 + [100] * 4
 
 
-@pytest.mark.usefixtures("plans")
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--device", "nokia3310"], "--device=nokia3310: no such device; known are "),
-        (["--model", "smollm2-135m"], "lacks a quantisation"),
-        (["--model", "/nowhere/x.gguf"], "/nowhere/x.gguf"),
-    ],
-)
-def test_what_cannot_be_measured_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """An unknown device, a name without a quantisation and a missing file are told before anything runs."""
-    assert message in refused(["overhead", *arguments])
-
-
-@pytest.mark.usefixtures("plans")
-def test_too_few_pairs_are_one_line(refused: Refused) -> None:
-    """Fewer pairs than a bound needs are a user's mistake."""
-    assert "pairs" in refused(["overhead", "--pairs", "3"])
-
-
 # ---- pairs of processes ------------------------------------------------------------------------------------------
 
 
@@ -207,12 +187,15 @@ def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[Overhea
         (["--threads", "-1"], "--threads=-1: expected 1 or more"),
         (["--opencl-platform", "x"], "--opencl-platform=x: expected --backend opencl beside it"),
         (["--backend", "opencl", "--pairs", "4"], "--pairs=4: expected 5 or more"),
+        (["--device", "nokia3310"], "--device=nokia3310: no such device; known are "),
+        (["--model", "smollm2-135m"], "lacks a quantisation"),
+        (["--model", "/nowhere/x.gguf"], "/nowhere/x.gguf"),
     ],
 )
-def test_what_the_backend_has_not_is_one_line(
+def test_what_cannot_be_measured_is_one_line(
     arguments: list[str], message: str, pairs: Pairs, plans: list[OverheadPlan], refused: Refused
 ) -> None:
-    """Recorders of the other backend and too few pairs are told before anything runs."""
+    """Recorders of the other backend, too few pairs, and what is not there are told before anything runs."""
     assert message in refused(["overhead", *arguments])
     assert (pairs.compared, pairs.platforms, plans) == ([], [], [])
 

@@ -77,14 +77,6 @@ def test_a_mistake_is_one_line(arguments: list[str], message: str, refused: Refu
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_an_unknown_format_is_told_by_the_usage(capsys: Streams) -> None:
-    """With the formats that there are."""
-    with pytest.raises(SystemExit) as caught:
-        main(["plot", "life-fig8", "--format", "pdf"])
-    assert caught.value.code == 2
-    assert "png" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "script",
     [

@@ -123,24 +123,14 @@ def test_a_mistake_is_one_line(refused: Refused, arguments: list[str], message: 
     assert message in refused(["policy", *arguments])
 
 
-def test_a_size_that_the_operation_has_not_is_refused(capsys: Streams) -> None:
-    """Each operation has options for its own dimensions."""
-    with pytest.raises(SystemExit):
-        main(["policy", "gemv", "--m", "8"])
-    assert "unrecognized arguments: --m 8" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["policy", "attention", "--k", "8"])
-    assert "unrecognized arguments: --k 8" in capsys.readouterr().err
-
-
 @pytest.mark.usefixtures("opened")
 def test_the_file_is_there_for_a_reader_who_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was measured is written before it is printed, which may fail."""
 
-    def show_policy(*_: object) -> None:
+    def policy_answer(*_: object) -> None:
         raise PolicyError("nobody reads")
 
-    monkeypatch.setattr("perfsuite.cli.policy_tables.show_policy", show_policy)
+    monkeypatch.setattr("perfsuite.cli.policy_tables.policy_answer", policy_answer)
     path = tmp_path / "policy.json"
     assert main(["policy", "gemv", "--n", "1:8", "--choose", "backend", "-o", str(path), *QUICK]) == 2
     assert len(read_policy(path).tables) == 1

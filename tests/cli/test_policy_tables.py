@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from perfsuite.cli.policy_tables import show_checks, show_policy
+from perfsuite.cli.policy_tables import checks_answer, policy_answer
 from perfsuite.verdict.shapes.policy_check import Holding, Promise, PromiseCheck
 from perfsuite.verdict.shapes.policy_drawn_sizes import DrawnSizes
 
 from ..synthetic_shape_policy import CPU, gain, policy_table, shape_policy
-from .conftest import Streams
+from .conftest import Streams, plain_of, printed
 
 
 def checks() -> tuple[PromiseCheck, ...]:
@@ -23,8 +23,7 @@ def checks() -> tuple[PromiseCheck, ...]:
 
 def test_a_policy_is_told_by_rows_findings_and_what_was_left_out(capsys: Streams) -> None:
     """The default is called by its name, and that nothing is known beyond the grid is said."""
-    show_policy(shape_policy())
-    out = capsys.readouterr().out
+    out = printed(policy_answer(shape_policy()), capsys)
     assert "tiling of gemv, f16, k 512; default tile64-vector8, worst tile8-vector8" in out
     assert "cpu up to n 20, opencl above; interpolated between n 8 and 64" in out
     assert "measured at n 1, 8, 64, 512; beyond them nothing is known, and the default holds" in out
@@ -34,8 +33,7 @@ def test_a_policy_is_told_by_rows_findings_and_what_was_left_out(capsys: Streams
 
 def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
     """What was fitted there is said to be; brackets of a reason are no markup."""
-    show_checks(policy_table(), checks())
-    words = " ".join(capsys.readouterr().out.split())
+    words = " ".join(printed(checks_answer([(policy_table(), checks())]), capsys).split())
     assert "2 promises: holds 1, fails 1" in words
     assert "[something]" in words
     assert "n 21 to 512: measured at 64, 70; the choice was made at 64 as well" in words
@@ -44,5 +42,16 @@ def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
 
 def test_no_choice_is_nothing_to_check(capsys: Streams) -> None:
     """A table of one choice is said to be one."""
-    show_checks(policy_table(), ())
-    assert "backend of gemv, f16, k 512: nothing to check" in capsys.readouterr().out
+    assert "backend of gemv, f16, k 512: nothing to check" in printed(checks_answer([(policy_table(), ())]), capsys)
+
+
+def test_checks_are_plain() -> None:
+    """Promised and measured gains stand beside each other; what was not measured is null."""
+    plain = plain_of(checks_answer([(policy_table(), checks())]))
+    ((table,), schema) = plain["tables"], plain["schema"]
+    assert (schema, table["table"]) == (1, "backend of gemv, f16, k 512")
+    first, second = table["checks"]
+    assert (first["least"], first["most"], first["choice"], first["over"]) == (21, 512, "opencl", "cpu")
+    assert first["measured"] == first["promised"]
+    assert (first["sizes"], first["fitted_sizes"], first["holding"], first["reason"]) == ([64, 70], [64], "holds", None)
+    assert (second["measured"], second["holding"]) == (None, "fails")

@@ -89,11 +89,3 @@ def test_a_value_outside_its_window_fails(capsys: Streams, monkeypatch: pytest.M
 def test_an_unknown_table_is_one_line(refused: Refused) -> None:
     """The error lists the tables."""
     assert "table 13 is not LIFE's; accepted are 4, 5" in refused(["reproduce", "life", "--table", "13"])
-
-
-def test_an_unknown_paper_is_refused(capsys: Streams) -> None:
-    """The usage names the papers."""
-    with pytest.raises(SystemExit) as caught:
-        main(["reproduce", "death"])
-    assert caught.value.code == 2
-    assert "life" in capsys.readouterr().err

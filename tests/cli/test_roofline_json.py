@@ -23,7 +23,7 @@ KEYS = {
 MISSING = Ceiling(processor="opencl", resource=Resource.BANDWIDTH, kind="read", missing="no platform has a device")
 
 
-def plain_of(run: RooflineRun) -> dict[str, Any]:
+def programs_read(run: RooflineRun) -> dict[str, Any]:
     """Return what programs read, through JSON and back."""
     found: dict[str, Any] = json.loads(json.dumps(roofline_plain(run), allow_nan=False))
     return found
@@ -31,7 +31,7 @@ def plain_of(run: RooflineRun) -> dict[str, Any]:
 
 def test_points_have_the_promised_keys() -> None:
     """2 GFLOP over 1 GB in 100 ms lie at half of the 40 GFLOP/s that 20 GB/s let them attain."""
-    (point, _) = plain_of(roofline_run())["points"]
+    (point, _) = programs_read(roofline_run())["points"]
     assert set(point) >= KEYS
     assert point["case"] == "roofline/base/own-q8_0/siso/t2/decode"
     assert (point["operational_intensity"], point["flops_per_s"]) == (2.0, 20e9)
@@ -44,7 +44,7 @@ def test_points_have_the_promised_keys() -> None:
 def test_ceilings_are_all_there() -> None:
     """Each has its rate, or null and the reason; the ridge is that of memory and FP32."""
     run = roofline_run(survey=Survey(ceilings=(*survey().ceilings, MISSING)))
-    plain = plain_of(run)
+    plain = programs_read(run)
     assert plain["ridge_point"] == 20.0
     assert len(plain["ceilings"]) == len(run.survey.ceilings)
     assert plain["ceilings"][0]["best_per_s"] == 100e9
@@ -58,7 +58,7 @@ def test_ceilings_are_all_there() -> None:
 
 def test_memory_and_bounds_are_there() -> None:
     """Peaks beside their prediction, and what others reached among the checks."""
-    plain = plain_of(roofline_run(memory=(memory_record(),), bounds=(independent_rate(),)))
+    plain = programs_read(roofline_run(memory=(memory_record(),), bounds=(independent_rate(),)))
     (memory,) = plain["memory"]
     assert (memory["peak_rss_bytes"], memory["predicted_peak_rss_bytes"], memory["unexplained_bytes"]) == (
         *(1600, 1500),
@@ -71,7 +71,7 @@ def test_memory_and_bounds_are_there() -> None:
 
 def test_findings_are_there_undecided_as_well() -> None:
     """A run without sweeps has every finding of the paper with null and its reason."""
-    findings = plain_of(roofline_run())["findings"]
+    findings = programs_read(roofline_run())["findings"]
     assert len(findings) == len(paper_findings(roofline_run()))
     assert {each["holds"] for each in findings} == {None}
     assert all(each["evidence"] for each in findings)
@@ -79,7 +79,7 @@ def test_findings_are_there_undecided_as_well() -> None:
 
 def test_operators_have_their_role() -> None:
     """The phase and the role name an operator."""
-    plain = plain_of(roofline_run(row(kind=RowKind.OPERATOR, role="decode/ffn_up"), prefill_row()))
+    plain = programs_read(roofline_run(row(kind=RowKind.OPERATOR, role="decode/ffn_up"), prefill_row()))
     assert plain["points"][0]["case"].endswith("/t2/decode/ffn_up")
     assert plain["points"][0]["role"] == "decode/ffn_up"
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from perfsuite.cli.roofline_published import published_plain, show_published
+from perfsuite.cli.roofline_published import published_answer
 
-from .conftest import Streams
+from .conftest import Streams, plain_of, printed
 
 
 @pytest.fixture(scope="module")
 def plain() -> dict[str, Any]:
     """Return what programs read, through JSON and back."""
-    found: dict[str, Any] = json.loads(json.dumps(published_plain(), allow_nan=False))
+    found: dict[str, Any] = plain_of(published_answer())
     return found
 
 
@@ -70,8 +69,7 @@ def test_suspects_for_programs(plain: dict[str, Any]) -> None:
 
 def test_people_read_a_table_and_sentences(capsys: Streams) -> None:
     """Each device is a row; each contradicted one a sentence with the rate, its need and the ceilings."""
-    show_published()
-    out = capsys.readouterr().out
+    out = printed(published_answer(), capsys)
     for word in ("NVIDIA RTX 3090", "37.05", "ProfInfer", "RUBIK Pi 3", "2.64x", "1.34x"):
         assert word in out
     sentences = [line for line in out.splitlines() if "contradict" in line]

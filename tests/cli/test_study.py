@@ -58,7 +58,8 @@ def test_a_picture_and_a_file_are_written(tmp_path: Path, capsys: Streams) -> No
     """The picture tells the knee; what is written can be read as an earlier study."""
     picture, output = tmp_path / "x.svg", tmp_path / "x.json"
     assert main(["study", str(SUITE), "--plot", str(picture), "--output", str(output)]) == 0
-    assert f"{picture}: arc_easy: the knee of the frontier is pythia-410m q4_0, 7.90 ms an" in capsys.readouterr().out
+    told = "the knee of the frontier is pythia-410m q4_0, 7.90 ms an output token at 0.500 of the reference's accuracy"
+    assert f"{picture}: arc_easy: {told}\n" in capsys.readouterr().out
     for word in ("frontier", "knee", "pythia-1.4b f16", "time of an output token (s)", "arc_challenge, input tokens"):
         assert word in picture.read_text()
     assert main(["study", str(SUITE), "--from", str(output), "--json"]) == 0

@@ -14,42 +14,23 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.verdict.study.plan import GivenLatency, StudyPlan, StudyRun
 from perfsuite.verdict.study.plan_file import read_plan
 
-PLAN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "plan.toml"
+from .conftest import write_phase_run
+
+STUDY_PLAN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "plan.toml"
 NAME = "smollm2-135m q8_0"
+WORKLOAD = "smollm2-135m-q8_0/p100-g4"
 
 
 def with_first(**changes: Any) -> StudyPlan:
     """Return the example with its first run changed, and no other."""
-    plan = read_plan(PLAN)
+    plan = read_plan(STUDY_PLAN)
     run: StudyRun = replace(plan.runs[0], **changes)
     return replace(plan, runs=(run,))
 
 
-def run_file(folder: Path, scenario: str = "p100-g4", **samples_ns: list[int]) -> Path:
-    """Write the run.json of a run with these phases."""
-    workload = f"smollm2-135m-q8_0/{scenario}"
-    path = folder / "run.json"
-    path.write_text(
-        json.dumps(
-            {
-                "schema": 1,
-                "started_at": "2026-01-01T00:00:00+00:00",
-                "workload": workload,
-                "subject": {"llama": "llama.cpp b9"},
-                "fingerprint": {"llama": {"threads": "2"}},
-                "cases": [
-                    {"id": f"phase/{workload}/{phase}", "kind": "phase", "outcome": "pass", "samples_ns": samples}
-                    for phase, samples in samples_ns.items()
-                ],
-            }
-        )
-    )
-    return path
-
-
 def test_what_must_be_measured_is_not_known() -> None:
     """A plan without latencies has none."""
-    assert known_latencies(read_plan(PLAN), None) == {}
+    assert known_latencies(read_plan(STUDY_PLAN), None) == {}
 
 
 def test_a_given_latency_is_one_sample() -> None:
@@ -61,7 +42,9 @@ def test_a_given_latency_is_one_sample() -> None:
 
 def test_a_stored_run_is_divided_by_its_prompt(tmp_path: Path) -> None:
     """The gather of the embeddings belongs to the prefill; a decode sample is one token already."""
-    path = run_file(tmp_path, prefill=[9 * 10**9, 19 * 10**9], embedding=[10**9, 10**9], decode=[5 * 10**8])
+    path = write_phase_run(
+        tmp_path, WORKLOAD, prefill=[9 * 10**9, 19 * 10**9], embedding=[10**9, 10**9], decode=[5 * 10**8]
+    )
     found = known_latencies(with_first(run_file=path), None)[NAME]
     assert (found.prefill_samples_s, found.decode_samples_s) == ((0.1, 0.2), (0.5,))
     assert found.source == str(path)
@@ -69,7 +52,7 @@ def test_a_stored_run_is_divided_by_its_prompt(tmp_path: Path) -> None:
 
 def test_a_stored_run_may_lack_the_embedding(tmp_path: Path) -> None:
     """The prefill then counts as it is."""
-    path = run_file(tmp_path, prefill=[10**10], decode=[10**9])
+    path = write_phase_run(tmp_path, WORKLOAD, prefill=[10**10], decode=[10**9])
     assert known_latencies(with_first(run_file=path), None)[NAME].prefill_samples_s == (0.1,)
 
 
@@ -78,7 +61,7 @@ def test_a_stored_run_may_lack_the_embedding(tmp_path: Path) -> None:
 )
 def test_a_run_without_both_phases_is_refused(scenario: str, phases: list[str], tmp_path: Path) -> None:
     """Neither a prompt alone nor a generation alone will do."""
-    path = run_file(tmp_path, scenario, **{phase: [10**9] for phase in phases})
+    path = write_phase_run(tmp_path, f"smollm2-135m-q8_0/{scenario}", **{phase: [10**9] for phase in phases})
     with pytest.raises(PerfsuiteError, match=r"run\.json: has no valid prefill and decode"):
         known_latencies(with_first(run_file=path), None)
 

@@ -10,12 +10,12 @@ from perfsuite.verdict.study.joined import Study, TokenKind, join
 from perfsuite.verdict.study.plan_file import read_plan
 from perfsuite.verdict.study.scores import read_scores
 
-SUITE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "made-up-suite.toml"
+MADE_UP_SUITE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "made-up-suite.toml"
 
 
 def study() -> Study:
     """Return the example whose numbers are all made up."""
-    plan = read_plan(SUITE)
+    plan = read_plan(MADE_UP_SUITE)
     return join(plan, read_scores(plan), known_latencies(plan, None))
 
 
@@ -43,11 +43,3 @@ def test_all_runs_are_points_and_the_knee_is_ringed() -> None:
     assert frontier.knee is not None
     assert panel.ringed is not None
     assert (panel.ringed.x, panel.ringed.y) == ((frontier.knee.latency_s,), (frontier.knee.accuracy,))
-
-
-def test_the_title_is_the_finding() -> None:
-    """Which run is the knee, how long it takes, and how accurate it is."""
-    assert study_chart(study()).title == (
-        "arc_easy: the knee of the frontier is pythia-410m q4_0, 7.90 ms an output token at 0.500 of the reference's "
-        "accuracy"
-    )

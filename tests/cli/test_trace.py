@@ -8,6 +8,9 @@ from perfsuite.cli import main
 
 from .conftest import Refused, Streams
 
+_OWN = ("--model", "smollm2-135m-q8_0")
+_IDLE = ": nothing would be done with it; expected "
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -24,10 +27,20 @@ from .conftest import Refused, Streams
         (["--top", "0", "--", "ls"], "--top=0: expected 1 or more"),
         (["--threads", "0", "--model", "smollm2-135m-q8_0"], "--threads=0: expected 1 or more"),
         (["--trace", "operators", "--", "ls"], "--trace=operators: 'operators' is no level; there are token, graph"),
+        (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is no folder; expected that of ggml.h"),
+        (["--memory-limit", "900M", "--pid", "1"], f"--memory-limit{_IDLE}--model beside it"),
+        (["--duration", "3", "--", "ls"], f"--duration{_IDLE}--pid beside it"),
+        ([*_OWN, "--duration", "3"], f"--duration{_IDLE}--pid beside it"),
+        ([*_OWN, "--trace", "operator", "--recorder", "callback"], f"--trace{_IDLE}the recorder ebpf beside it"),
+        ([*_OWN, "--trace-floor", "5"], f"--trace-floor{_IDLE}--trace beside it"),
+        ([*_OWN, "--buffer", "perf"], f"--buffer{_IDLE}--trace beside it"),
+        ([*_OWN, "--trace", "operator", "--counters", "cycles"], f"--counters{_IDLE}--trace=counters beside it"),
+        ([*_OWN, "--ggml-include", "/usr/include"], f"--ggml-include{_IDLE}--pid or a command beside it"),
+        ([*_OWN, "--opencl-platform", "Intel"], f"--opencl-platform{_IDLE}--recorder=opencl beside it"),
     ],
 )
 def test_what_cannot_be_followed_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
-    """Each mistake is told by the option's name before anything runs."""
+    """Each mistake, and each option that nothing would be done with, is told by its name before anything runs."""
     assert message in refused(["trace", *arguments])
 
 
@@ -46,41 +59,3 @@ def test_help_names_every_way(capsys: Streams) -> None:
     ):
         assert way in told
     assert "after the program's own output" in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--trace", "operator", "--recorder", "callback"], "--trace: nothing would be done with it; expected the rec"),
-        (["--trace-floor", "5"], "--trace-floor: nothing would be done with it; expected --trace beside it"),
-        (["--buffer", "perf"], "--buffer: nothing"),
-        (
-            ["--trace", "operator", "--counters", "cycles"],
-            "--counters: nothing would be done with it; expected --trace=c",
-        ),
-        (["--duration", "3"], "--duration: nothing would be done with it; expected --pid beside it"),
-        (["--ggml-include", "/usr/include"], "--ggml-include: nothing"),
-        (
-            ["--opencl-platform", "Intel"],
-            "--opencl-platform: nothing would be done with it; expected --recorder=opencl",
-        ),
-    ],
-)
-def test_options_that_nothing_would_be_done_with_are_refused(
-    arguments: list[str], message: str, refused: Refused
-) -> None:
-    """Whoever asks for something and would not get it is told what it takes."""
-    assert message in refused(["trace", "--model", "smollm2-135m-q8_0", *arguments])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--memory-limit", "900M", "--pid", "1"], "--memory-limit: nothing would be done with it; expected --model"),
-        (["--duration", "3", "--", "ls"], "--duration: nothing"),
-        (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is no folder; expected that of ggml.h"),
-    ],
-)
-def test_a_program_has_options_of_its_own(arguments: list[str], message: str, refused: Refused) -> None:
-    """What is of the suite's own runs, or needs a folder that is not there, is told before the program runs."""
-    assert message in refused(["trace", *arguments])

@@ -31,7 +31,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 
     monkeypatch.setattr("perfsuite.cli.trace_agree.traced_by_both", run)
     monkeypatch.setattr("perfsuite.cli.trace_run.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
-    monkeypatch.setattr("perfsuite.cli.trace_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 

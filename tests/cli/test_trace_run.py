@@ -56,7 +56,7 @@ def recorders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorders:
     monkeypatch.setattr("perfsuite.cli.trace_run.traced_by_engine", found.by_engine)
     monkeypatch.setattr("perfsuite.cli.trace_run.traced_by_ebpf", found.by_ebpf)
     monkeypatch.setattr("perfsuite.cli.trace_run.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
-    monkeypatch.setattr("perfsuite.cli.trace_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr("perfsuite.cli.trace_run.memory_limit_obstacle", lambda: None)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)

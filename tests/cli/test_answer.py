@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from perfsuite.cli.commands import show, tell_picture
+from perfsuite.cli.answer import show, tell_picture
 
 from .conftest import Streams
 

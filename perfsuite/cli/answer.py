@@ -1,0 +1,261 @@
+"""How a subcommand answers: lines and sheets for people, JSON and CSV for programs, and pictures.
+
+A subcommand makes one `Answer` of what it found and gives it; which of its forms is made, the options say.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Union
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.chart import Chart
+from perfsuite.report.terminal_text import terminal_text
+
+if TYPE_CHECKING:
+    from rich.segment import Segment
+    from rich.table import Table
+
+#: A table is as wide as it has to be where no terminal folds it.
+_UNLIMITED = 10_000
+_SIDES = ("<", ">")
+
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """Rows under headings, for people.
+
+    A heading that begins with ``>`` or ``<`` is above a column that is never folded, aligned to that side; others are
+    folded where a terminal is too narrow. Every cell is shown as it is, and None as a dash.
+    """
+
+    headings: Sequence[str]
+    rows: Iterable[Sequence[object]]
+    title: str = ""
+    #: How each row is coloured, where some are.
+    styles: Sequence[str | None] = ()
+
+    def table(self) -> Table:
+        """Return it as rich draws it."""
+        from rich.markup import escape  # rich is slow to import
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=escape(self.title) or None, title_justify="left", box=None, pad_edge=False)
+        for heading in self.headings:
+            side = heading[:1] if heading[:1] in _SIDES else ""
+            name = Text(heading.removeprefix(side))
+            table.add_column(name, justify="right" if side == ">" else "left", no_wrap=bool(side), overflow="fold")
+        for at, row in enumerate(self.rows):
+            cells = ("-" if cell is None else str(cell) for cell in row)
+            table.add_row(*map(Text, cells), style=self.styles[at] if self.styles else None)
+        return table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Rows under named columns, which programs get as JSON or CSV, and people as a sheet."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    #: By column: how a value is shown to people, where that is not its text.
+    shown: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    #: By column: what people read above it, as a `Sheet` has it, where that is not its name.
+    headings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        fields: Mapping[str, Callable[[Row], Any]],
+        items: Iterable[Row],
+        *,
+        shown: Mapping[str, Callable[[Any], str]],
+        headings: Mapping[str, str],
+    ) -> Records:
+        """Return a row an item, whose value in each column a function gives."""
+        rows = tuple(tuple(value(item) for value in fields.values()) for item in items)
+        return cls(columns=tuple(fields), rows=rows, shown=shown, headings=headings)
+
+    def plain(self) -> list[dict[str, Any]]:
+        """Return a dict a row, as JSON has it.
+
+        Raises `PerfsuiteError`: two columns have one name.
+        """
+        doubled = [name for name, count in Counter(self.columns).items() if count > 1]
+        if doubled:
+            raise PerfsuiteError(
+                f"--json: {doubled[0]!r} is the name of more than one column; give each its own with AS"
+            )
+        return [dict(zip(self.columns, map(plain_value, row), strict=True)) for row in self.rows]
+
+    def csv(self) -> str:
+        """Return a line for the columns and one a row; lists and dicts are JSON."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows:
+            values = map(plain_value, row)
+            writer.writerow([json.dumps(each) if isinstance(each, list | dict) else each for each in values])
+        return out.getvalue()
+
+    def sheet(self) -> Sheet:
+        """Return what people read, without the columns in which nothing is told."""
+        told = [
+            (at, name) for at, name in enumerate(self.columns) if any(row[at] not in (None, False) for row in self.rows)
+        ]
+        return Sheet(
+            [self.headings.get(name, f"<{name}" if name.startswith(_SIDES) else name) for _, name in told],
+            [[self.shown.get(name, cell_text)(row[at]) for at, name in told] for row in self.rows],
+        )
+
+
+#: What people read, part by part.
+Part: TypeAlias = Union[str, Sheet, "Table"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a subcommand found; each form of it is made only where it is asked for."""
+
+    #: Lines, sheets and tables, for people.
+    parts: Callable[[], Iterable[Part]]
+    #: What is printed as JSON.
+    plain: Callable[[], Any]
+    #: What is printed as CSV, where ``--csv`` asks for it.
+    csv: Callable[[], str] | None = None
+
+    @classmethod
+    def of(cls, records: Records, *, empty: str) -> Answer:
+        """Return the answer that is a list; `empty` says that nothing is in it."""
+        return cls(
+            parts=lambda: [records.sheet() if records.rows else terminal_text(empty)],
+            plain=records.plain,
+            csv=records.csv,
+        )
+
+
+def give(answer: Answer, options: argparse.Namespace) -> None:
+    """Print an answer in the form that ``--json`` and ``--csv`` ask for, or else for people."""
+    if options.json:
+        print(json.dumps(answer.plain(), indent=1))
+    elif answer.csv is not None and options.csv:
+        print(answer.csv(), end="")
+    else:
+        for part in answer.parts():
+            show(part)
+
+
+def show(*parts: Part) -> None:
+    """Print lines and tables; through plain print, which fails as it should when the reader has gone.
+
+    A table is folded to the width of a terminal, and has lines of any length elsewhere. It has colours on a terminal,
+    or where FORCE_COLOR asks for them, and none with NO_COLOR. What names in its cells would do to a terminal is
+    written out.
+    """
+    for part in parts:
+        if isinstance(part, str):
+            print(part)
+        else:
+            _print_table(part.table() if isinstance(part, Sheet) else part)
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture of no known format, before anything is measured for it."""
+    if path is not None:
+        from perfsuite.report.plots.formats import format_of  # what draws is slow to import
+
+        format_of(path)
+
+
+def draw(chart: Chart, path: Path) -> None:
+    """Write a picture in the format of its suffix."""
+    from perfsuite.report.plots.picture import write_picture
+
+    write_picture(chart, path)
+
+
+def tell_picture(options: argparse.Namespace, path: Path, title: str) -> None:
+    """Say what was drawn: on standard output, beside JSON on standard error, and not at all with ``--quiet``."""
+    if not options.quiet:
+        print(f"{path}: {terminal_text(title)}", file=sys.stderr if options.json else sys.stdout)
+
+
+def figure(form: str, value: float | None) -> str:
+    """Return a number in a form such as ``{:.2f} %``; a dash where it is not known."""
+    return "-" if value is None else form.format(value)
+
+
+def percent(ratio: float | None, digits: int = 1) -> str:
+    """Return a share as per cent, such as ``12.5 %``; a dash where it is not known."""
+    return "-" if ratio is None else f"{ratio * 100.0:.{digits}f} %"
+
+
+def fields_of(record: object, *names: str) -> dict[str, Any]:
+    """Return fields and properties of a record by their names, under which JSON has them."""
+    return {name: getattr(record, name) for name in names}
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as JSON has it, which knows no infinity and nothing that is no number."""
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain_value(each) for key, each in value.items()}
+    return value if isinstance(value, str | int | bool) or value is None else str(value)
+
+
+def cell_text(value: Any) -> str:
+    """Return a value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    plain = plain_value(value)
+    return "-" if plain is None else str(plain)
+
+
+class _Rendered:
+    """A table that is rendered already."""
+
+    def __init__(self, parts: tuple[Segment, ...]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, *_: object) -> tuple[Segment, ...]:
+        return self._parts
+
+
+def _print_table(table: Table) -> None:
+    from rich.console import Console
+    from rich.segment import Segment
+
+    out = io.StringIO()
+    is_terminal = sys.stdout.isatty()
+    console = Console(file=out, width=None if is_terminal else _UNLIMITED, force_terminal=is_terminal or None)
+    parts = (Segment(_shown(part.text), part.style, part.control) for part in console.render(table))
+    console.print(_Rendered(tuple(parts)), end="")
+    print(out.getvalue(), end="")
+
+
+def _shown(text: str) -> str:
+    return "\n".join(map(terminal_text, text.split("\n")))
