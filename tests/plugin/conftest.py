@@ -38,6 +38,7 @@ from perfsuite.measure.plan import (
     SurveyPlan,
     TurnsPlan,
 )
+from perfsuite.plugin.option_table import OPTIONS
 from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span
 from perfsuite.records.observation import Observation
 from perfsuite.report.run_file import RunFile
@@ -304,7 +305,7 @@ def fake_device(
 ) -> FakeDevice:
     """Replace every worker by a `FakeDevice`, the caches by a temporary folder, and the report by an empty page."""
     device = FakeDevice(payload=stored_payload)
-    monkeypatch.setattr("perfsuite.plugin.option_table.DEFAULT_CALIBRATION", "off")
+    monkeypatch.setitem(OPTIONS["--perf-calibrate"], "default", "off")
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
     monkeypatch.setattr(

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from perfsuite.errors import ShapeError
-from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options
+from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, value_of
 from perfsuite.plugin.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds, types_within
 from perfsuite.plugin.shapes.budget import HUNT_BUDGETS, HuntBudget
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
@@ -77,7 +77,7 @@ def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
         A value is not accepted, or an option makes no sense with or without another.
     """
     if option.perf_shapes is None:
-        if given := [name for value, name in SHAPE_OPTIONS.items() if getattr(option, value) is not None]:
+        if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
         return None
     _refuse_company(option)
