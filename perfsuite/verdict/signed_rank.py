@@ -10,18 +10,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from perfsuite.verdict.significance import Change
+
 _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairedChange:
-    """A ratio new over old; each bound and each p-value holds by itself, one-sided."""
+class PairedChange(Change):
+    """A ratio new over old, the median of the Walsh averages; each bound and each p-value holds by itself, one-sided.
 
-    #: Hodges-Lehmann: the median of the Walsh averages.
-    estimate_ratio: float
-    #: 0 and infinity where the pairs are too few for the bound asked for.
-    lower_ratio: float
-    upper_ratio: float
+    The bounds are 0 and infinity where the pairs are too few for what is asked for.
+    """
+
     #: The chance of pairs at least this slow, or this fast, where nothing changed.
     p_slower: float
     p_faster: float
