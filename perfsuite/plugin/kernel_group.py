@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -15,7 +16,6 @@ from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
-from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20
@@ -45,18 +45,12 @@ def measure_kernels(
     for payload in replicates.shown_payloads:
         for plain in payload["kernels"]:
             by_case[plain["case_id"]].append(KernelRecord.from_plain(plain))
-    return GroupSamples(
+    return replace(
+        replicates.group,
         samples={case.case_id: kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
         fingerprint=kernel_fingerprint(config, device),
-        peak_rss_bytes=replicates.peak_rss_bytes,
-        n_discarded=replicates.n_discarded,
-        sentinels_ns=replicates.sentinels_ns,
-        covariates=replicates.covariates,
         on_processor=device["type"] == "cpu",
         description=description(device),
-        observation=Observation(states=replicates.states),
-        notes=replicates.notes,
-        broken_off_by=replicates.broken_off_by,
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -127,7 +128,8 @@ class Measuring:
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
         progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
         if n_calibrating:
-            self._calibrate(progress)
+            with self._timed("calibration"):
+                self.forecasts.calibrate(progress.step)
         self._probe(progress)
         if "llama" in wanted:
             engine_cases = [case for case in selected if GROUP_OF_KIND[case.kind] == "llama"]
@@ -143,11 +145,6 @@ class Measuring:
                 self._examine(examination, case_ids, progress)
         self._probe_again(progress)
         progress.finish()
-
-    def _calibrate(self, progress: ProgressLine) -> None:
-        started_s = time.monotonic()
-        self.forecasts.calibrate(progress.step)
-        self.durations_s["calibration"] = round(time.monotonic() - started_s, 3)
 
     def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, screen_ratio: float) -> GroupSamples:
         """Measure the engine beside the one that made the baseline, or by itself where that is not at hand."""
@@ -201,28 +198,33 @@ class Measuring:
 
     def _examine(self, examination: Examination, case_ids: Sequence[str], progress: ProgressLine) -> None:
         """Let an examination measure its cases; it is no group, for it has no baselines."""
-        started_s = time.monotonic()
         try:
-            examination.measure(case_ids, progress)
+            with self._timed(examination.kind):
+                examination.measure(case_ids, progress)
             self.examined.add(examination.kind)
         except PerfsuiteError as error:
             self.errors[examination.kind] = str(error)
-        finally:
-            self.durations_s[examination.kind] = round(time.monotonic() - started_s, 3)
 
     def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
-        started_s = time.monotonic()
         try:
-            self.groups[name] = measure()
+            with self._timed(name):
+                self.groups[name] = measure()
         except LinkError:  # no other group has one
             raise
         except OpenClError as error:
             self.absences[name] = str(error)
         except PerfsuiteError as error:
             self.errors[name] = str(error)
-        finally:
-            self.durations_s[name] = round(time.monotonic() - started_s, 3)
         self._go_on(name)
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Add what is done within to the time of a group, however it ends."""
+        started_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.durations_s[name] = round(self.durations_s.get(name, 0.0) + time.monotonic() - started_s, 3)
 
     def _go_on(self, name: str) -> None:
         """Raise what ends a whole run, and note what ended a group."""
@@ -249,8 +251,7 @@ class Measuring:
         self.groups = {name: with_speed_problems(group, ends_ns) for name, group in self.groups.items()}
 
     def _probe(self, progress: ProgressLine) -> None:
-        started_s = time.monotonic()
         progress.step("ceilings")
-        self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
-        self.held = self.config.board.held()
-        self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)
+        with self._timed("ceilings"):
+            self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
+            self.held = self.config.board.held()
