@@ -30,10 +30,7 @@ def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True)
 
     A build is looked for on the board, unless that is not to be asked, as where cases are only listed.
 
-    Raises
-    ------
-    pytest.UsageError
-        A value is not accepted, or what it names is missing or broken.
+    Raises pytest.UsageError: a value is not accepted, or what it names is missing or broken.
     """
     named = {name: getattr(option, name) for name in _KINDS}
     given = {name: value for name, value in named.items() if value is not None}
@@ -56,10 +53,7 @@ def with_stored_side(config: RunConfig) -> RunConfig:
     Without it the stored times alone judge. Pairs of an OpenCL backend have no trace of kernels, and prompts of many
     lengths are not paired: these are judged by stored times, too.
 
-    Raises
-    ------
-    PerfsuiteError
-        The baselines cannot be read, or the stored engine is damaged.
+    Raises PerfsuiteError: the baselines cannot be read, or the stored engine is damaged.
     """
     is_paired = config.baseline_mode == "compare" and config.old is None and config.opencl is None
     if not is_paired or config.prompt_lengths:

@@ -34,12 +34,8 @@ def is_to_measure(option: argparse.Namespace) -> bool:
 def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, cache_dir: Path) -> Board:
     """Return the board that the options name; it is not reached yet.
 
-    Raises
-    ------
-    pytest.UsageError
-        An option's value is not accepted, or what is asked for works on the board itself only.
-    DeviceError
-        There is no such address.
+    Raises pytest.UsageError: an option's value is not accepted, or what is asked for works on the board itself only;
+    DeviceError: there is no such address.
     """
     reach = asked_reach("--perf-address", option.perf_address, profile.reach)
     if reach.way != "local":

@@ -26,10 +26,7 @@ def measure_kernels(
 ) -> GroupSamples:
     """Run the OpenCL kernels in `n_replicates` fresh processes, on what `opencl_device` has found.
 
-    Raises
-    ------
-    MeasurementError
-        A kernel does not build or run.
+    Raises MeasurementError: a kernel does not build or run.
     """
     environment = kernel_environment(config)
     plan = kernel_plan(config, cases)
@@ -90,12 +87,8 @@ def kernel_environment(config: RunConfig) -> Mapping[str, str]:
 def opencl_device(config: RunConfig) -> dict[str, Any]:
     """Return the device that the kernels run on.
 
-    Raises
-    ------
-    OpenClError
-        There is none, and none was asked for.
-    MeasurementError
-        The one that was asked for is not there.
+    Raises OpenClError: there is none, and none was asked for; MeasurementError: the one that was asked for is not
+    there.
     """
     try:
         plan = DevicesPlan(platform=_platform(config))

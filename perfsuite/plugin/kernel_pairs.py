@@ -59,10 +59,7 @@ def measure_kernels_beside(
 
     Looking for changes takes `screen_s` at most beyond the first look; confirming them may take longer.
 
-    Raises
-    ------
-    MeasurementError
-        A kernel of either side does not build or run.
+    Raises MeasurementError: a kernel of either side does not build or run.
     """
     fingerprint = kernel_fingerprint(config, device)
     found = at_hand(fingerprint)

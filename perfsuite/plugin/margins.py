@@ -62,10 +62,7 @@ def asked_margins(config: pytest.Config, profile: Profile) -> Margins:
 def parse_margins(name: str, text: str | None) -> KindMargins:
     """Read ``0.05``, ``phase=0.02,operator=0.1`` or both; `name` is the option as a message shows it.
 
-    Raises
-    ------
-    pytest.UsageError
-        An entry is no ratio between 0 and 1, has no proper kind, or is there twice.
+    Raises pytest.UsageError: an entry is no ratio between 0 and 1, has no proper kind, or is there twice.
     """
     if not text:
         return NOTHING_SAID
@@ -84,10 +81,8 @@ def parse_margins(name: str, text: str | None) -> KindMargins:
 def asked_ratio(config: pytest.Config, name: str, default_ratio: float, *, may_be_zero: bool = False) -> float:
     """Return what the option `name` gives where there is one, or else the ini value of that name, or else the default.
 
-    Raises
-    ------
-    pytest.UsageError
-        What is given is no ratio between 0 and 1, nor the 0 that switches it off where that may be.
+    Raises pytest.UsageError: what is given is no ratio between 0 and 1, nor the 0 that switches it off where that may
+    be.
     """
     given, ini = config.getoption(name, None), config.getini(name)
     if given is None and not ini:
@@ -111,10 +106,8 @@ def _ratio(text: str, shown: str, expected: str, *, may_be_zero: bool = False) -
 def marker_margin(item: pytest.Item) -> float | None:
     """Return the margin that the nearest ``perf`` marker of a test gives; None where none does.
 
-    Raises
-    ------
-    pytest.UsageError
-        A marker of the test has other arguments than ``margin``, or a margin that is no ratio between 0 and 1.
+    Raises pytest.UsageError: a marker of the test has other arguments than ``margin``, or a margin that is no ratio
+    between 0 and 1.
     """
     given = [_marked(item, marker) for marker in item.iter_markers(MARKER)]
     return next((ratio for ratio in given if ratio is not None), None)

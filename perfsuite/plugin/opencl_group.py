@@ -57,10 +57,7 @@ class _Replicate:
 def open_mapping(config: RunConfig) -> KernelMapping:
     """Return which kernel computes which operator of the run's workload, learning it where that was never done.
 
-    Raises
-    ------
-    MeasurementError
-        A run failed, or its kernels cannot be told apart.
+    Raises MeasurementError: a run failed, or its kernels cannot be told apart.
     """
     assert config.opencl is not None
     return learnt_mapping(run_plan(config), config.opencl, cache_dir=config.cache_dir, announce=_announce)

@@ -157,10 +157,7 @@ _CONFLICTS: tuple[tuple[str, Callable[[argparse.Namespace], bool], str], ...] = 
 def resolve_config(config: pytest.Config) -> RunConfig:
     """Check every option and resolve what it names; any mistake is one line.
 
-    Raises
-    ------
-    pytest.UsageError
-        An option's value is not accepted, or what it names is missing or broken.
+    Raises pytest.UsageError: an option's value is not accepted, or what it names is missing or broken.
     """
     option = config.option
     for name, is_out_of_place, why in _CONFLICTS:

@@ -54,10 +54,7 @@ def measure_pairs(
 
     Looking for changes takes `screen_ratio` of the budget at most; confirming them may take more.
 
-    Raises
-    ------
-    MeasurementError
-        A worker of either side fails at once.
+    Raises MeasurementError: a worker of either side fails at once.
     """
     witness = _Witness(config, progress)
     busy = BusyMachine(config=config, progress=progress)

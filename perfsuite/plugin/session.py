@@ -301,10 +301,8 @@ class PerfSession:
 def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
     """Enumerate the cases and read the baselines; nothing is measured yet, and the board need not be asked.
 
-    Raises
-    ------
-    PerfsuiteError
-        A baseline file or the calibration cannot be read, or the folder of the run cannot be written.
+    Raises PerfsuiteError: a baseline file or the calibration cannot be read, or the folder of the run cannot be
+    written.
     """
     forecasts = open_forecasts(config, asks_board=asks_board)
     stored = open_baselines(config)

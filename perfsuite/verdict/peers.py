@@ -23,10 +23,7 @@ _Floats = NDArray[np.float64]
 class PeerSamples:
     """Raw latencies of both sides, ns: for each process, in the order in which they ran, those of its repetitions.
 
-    Raises
-    ------
-    ValueError
-        A side has no process, a process no repetition, or a latency is not positive.
+    Raises ValueError: a side has no process, a process no repetition, or a latency is not positive.
     """
 
     old: tuple[tuple[int, ...], ...]

@@ -47,10 +47,7 @@ class RecorderAgreement:
 def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgreement:
     """Compare what the two recorders saw of the same process.
 
-    Raises
-    ------
-    MeasurementError
-        One of them has no operators, or no graphs.
+    Raises MeasurementError: one of them has no operators, or no graphs.
     """
     for trace in (ebpf, callback):
         if not trace.of(EventKind.OPERATOR).size or not trace.of(EventKind.GRAPH).size:

@@ -42,10 +42,7 @@ class Design:
     confirmed with at most the sum of `confirm_alphas` over the whole suite, and none of the suite's that did not change
     needs no confirmation with more than the sum of `outright_alphas` and `last_alpha`.
 
-    Raises
-    ------
-    ValueError
-        Looks and errors differ in number, do not grow, or a look is too early for its error.
+    Raises ValueError: looks and errors differ in number, do not grow, or a look is too early for its error.
     """
 
     screen_looks: tuple[int, ...] = (8, 11, 14, 20)
@@ -141,10 +138,7 @@ def compare_sequentially(
         A case that is still open at the end, and whose estimate is within the margin, passes at what its pairs rule
         out where that is at most this; 0 leaves it undecided.
 
-    Raises
-    ------
-    ValueError
-        A margin is negative or not finite, or a side of a case is not made of latencies.
+    Raises ValueError: a margin is negative or not finite, or a side of a case is not made of latencies.
 
     The errors of the looks add up by Bonferroni's inequality, whatever is shared between them.
 

@@ -38,10 +38,8 @@ def compare_pairs(old_ns: Sequence[int], new_ns: Sequence[int], *, alpha: float)
 
     The noise of d must be symmetric; it is where both sides are disturbed alike.
 
-    Raises
-    ------
-    ValueError
-        The sides differ in length, are empty, hold what is no latency, or `alpha` is not between 0 and 0.5.
+    Raises ValueError: the sides differ in length, are empty, hold what is no latency, or `alpha` is not between 0 and
+    0.5.
 
     Source: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, sections 3.1 to 3.3.
     """

@@ -53,10 +53,7 @@ def compare_samples(
 
     *Source*: Hollander and Wolfe, Nonparametric Statistical Methods, section 4.3 (interval of Moses).
 
-    Raises
-    ------
-    ValueError
-        A side is empty, or holds a time that is not positive.
+    Raises ValueError: a side is empty, or holds a time that is not positive.
     """
     if not old_ns or not new_ns:
         raise ValueError(f"nothing to compare: {len(old_ns)} old and {len(new_ns)} new samples")

@@ -71,10 +71,7 @@ class HuntRequest:
 def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
     """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
 
-    Raises
-    ------
-    pytest.UsageError
-        A value is not accepted, or an option makes no sense with or without another.
+    Raises pytest.UsageError: a value is not accepted, or an option makes no sense with or without another.
     """
     if option.perf_shapes is None:
         if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:

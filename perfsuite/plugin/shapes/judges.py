@@ -38,10 +38,7 @@ class ShapeJudges:
     def of(self, subject: Subject) -> ShapeJudge:
         """Return the judge of a subject, its process started.
 
-        Raises
-        ------
-        PerfsuiteError
-            The subject cannot run here.
+        Raises PerfsuiteError: the subject cannot run here.
         """
         if subject not in self._opened:
             self._opened[subject] = self._open(subject)

@@ -30,10 +30,7 @@ class Agreement:
 def agreements(first: RooflineRun, second: RooflineRun) -> Iterator[Agreement]:
     """Compare the points that both runs have, in the order of the first.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is none.
+    Raises PerfsuiteError: there is none.
     """
     others = {row.case: row for row in second.rows}
     if others.keys().isdisjoint(row.case for row in first.rows):

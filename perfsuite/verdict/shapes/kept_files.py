@@ -41,10 +41,8 @@ def bench_of(fingerprint: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict
 def read_kept(directory: Path, device: str) -> tuple[KeptShape, ...]:
     """Return all kept shapes of a device.
 
-    Raises
-    ------
-    BaselineError
-        A file cannot be read, or one of its examples names no case or no property; file and field are named.
+    Raises BaselineError: a file cannot be read, or one of its examples names no case or no property; file and field are
+    named.
     """
     found = read_device_examples(directory, device)
     return tuple(_kept(path, example) for path, examples in found.items() for example in examples)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfsuite.records.shape_policy import Gain
-from perfsuite.verdict.shapes.policy_rounds import Floats
+
+Floats = NDArray[np.float64]
 
 #: Two-sided, of a gain's interval.
 CONFIDENCE = 0.95
