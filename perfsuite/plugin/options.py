@@ -19,7 +19,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure
-from perfsuite.plugin.durations import asked_seconds
+from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.farm_options import on_farm_board
 from perfsuite.plugin.margins import Margins, asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
@@ -216,7 +216,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         budget_s=asked_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
         model=model,
-        sweeps=_sweeps(option.perf_sweep),
+        sweeps=asked_names("--perf-sweep", option.perf_sweep, tuple(SWEEPS)) if option.perf_sweep else (),
         quick_calibration=option.perf_calibrate == "quick",
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
@@ -259,15 +259,6 @@ def _opencl(
 
 def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
     return given == "on" if given else opencl is None or not opencl.device.is_cpu
-
-
-def _sweeps(text: str | None) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(text.replace(" ", "").split(","))) if text else ()
-    if unknown := [name for name in names if name not in (*SWEEPS, "all")]:
-        raise pytest.UsageError(
-            f"--perf-sweep={text}: {unknown[0]!r} is unknown; accepted are {', '.join(SWEEPS)}, all"
-        )
-    return tuple(SWEEPS) if "all" in names else names
 
 
 def _directory(given: str | None, default: Path) -> Path:
