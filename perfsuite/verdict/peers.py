@@ -131,15 +131,13 @@ def _welch_t(old: _Floats, new: _Floats) -> _Floats:
 
 #: Every rule at its own defaults; those of pytest-benchmark at two thresholds, as it has none of its own.
 PEERS: tuple[Peer, ...] = (
-    Peer(
-        name="pytest-benchmark mean:5%",
-        source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
-        alarms=partial(mean_alarms, threshold_ratio=0.05),
-    ),
-    Peer(
-        name="pytest-benchmark mean:10%",
-        source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
-        alarms=partial(mean_alarms, threshold_ratio=0.10),
+    *(
+        Peer(
+            name=f"pytest-benchmark mean:{percent}%",
+            source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
+            alarms=partial(mean_alarms, threshold_ratio=percent / 100.0),
+        )
+        for percent in (5, 10)
     ),
     Peer(
         name="asv (factor 1.1)",
