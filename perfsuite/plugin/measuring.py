@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -128,8 +127,9 @@ class Measuring:
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
         progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
         if n_calibrating:
-            with self._timed("calibration"):
-                self.forecasts.calibrate(progress.step)
+            started_s = time.monotonic()
+            self.forecasts.calibrate(progress.step)
+            self._add_time("calibration", started_s)
         self._probe(progress)
         if "llama" in wanted:
             engine_cases = [case for case in selected if GROUP_OF_KIND[case.kind] == "llama"]
@@ -198,33 +198,31 @@ class Measuring:
 
     def _examine(self, examination: Examination, case_ids: Sequence[str], progress: ProgressLine) -> None:
         """Let an examination measure its cases; it is no group, for it has no baselines."""
+        started_s = time.monotonic()
         try:
-            with self._timed(examination.kind):
-                examination.measure(case_ids, progress)
+            examination.measure(case_ids, progress)
             self.examined.add(examination.kind)
         except PerfsuiteError as error:
             self.errors[examination.kind] = str(error)
+        finally:
+            self._add_time(examination.kind, started_s)
 
     def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
+        started_s = time.monotonic()
         try:
-            with self._timed(name):
-                self.groups[name] = measure()
+            self.groups[name] = measure()
         except LinkError:  # no other group has one
             raise
         except OpenClError as error:
             self.absences[name] = str(error)
         except PerfsuiteError as error:
             self.errors[name] = str(error)
+        finally:
+            self._add_time(name, started_s)
         self._go_on(name)
 
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        """Add what is done within to the time of a group, however it ends."""
-        started_s = time.monotonic()
-        try:
-            yield
-        finally:
-            self.durations_s[name] = round(self.durations_s.get(name, 0.0) + time.monotonic() - started_s, 3)
+    def _add_time(self, name: str, started_s: float) -> None:
+        self.durations_s[name] = round(self.durations_s.get(name, 0.0) + time.monotonic() - started_s, 3)
 
     def _go_on(self, name: str) -> None:
         """Raise what ends a whole run, and note what ended a group."""
@@ -252,6 +250,7 @@ class Measuring:
 
     def _probe(self, progress: ProgressLine) -> None:
         progress.step("ceilings")
-        with self._timed("ceilings"):
-            self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
-            self.held = self.config.board.held()
+        started_s = time.monotonic()
+        self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
+        self.held = self.config.board.held()
+        self._add_time("ceilings", started_s)
