@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.measure.engine_store import engine_folder
 from perfsuite.measure.opencl_backend import of_engine
 from perfsuite.plugin.llama_group import llama_fingerprint
@@ -30,10 +30,7 @@ def with_old_side(config: RunConfig, option: object, *, asks_board: bool = True)
 
     A build is looked for on the board, unless that is not to be asked, as where cases are only listed.
 
-    Raises
-    ------
-    pytest.UsageError
-        A value is not accepted, or what it names is missing or broken.
+    Raises pytest.UsageError: a value is not accepted, or what it names is missing or broken.
     """
     named = {name: getattr(option, name) for name in _KINDS}
     given = {name: value for name, value in named.items() if value is not None}
@@ -56,10 +53,7 @@ def with_stored_side(config: RunConfig) -> RunConfig:
     Without it the stored times alone judge. Pairs of an OpenCL backend have no trace of kernels, and prompts of many
     lengths are not paired: these are judged by stored times, too.
 
-    Raises
-    ------
-    PerfsuiteError
-        The baselines cannot be read, or the stored engine is damaged.
+    Raises PerfsuiteError: the baselines cannot be read, or the stored engine is damaged.
     """
     is_paired = config.baseline_mode == "compare" and config.old is None and config.opencl is None
     if not is_paired or config.prompt_lengths:
@@ -88,51 +82,32 @@ def _old_side(config: RunConfig, library_dir: str | None, model: str | None, arg
 
 
 def _with_argument(config: RunConfig, argument: str) -> RunConfig:
-    name, _, value = argument.partition("=")
-    change = _ARGUMENTS.get(name)
-    changed = change(config, value) if change else None
-    if changed is None:
+    name, _, text = argument.partition("=")
+    read, change = _ARGUMENTS.get(name, (lambda _: None, None))
+    value = read(text)
+    if change is None or value is None:
         raise pytest.UsageError(f"--against-args={argument}: accepted are {AGAINST_ARGUMENTS}, separated by spaces")
-    return changed
+    return change(config, value)
 
 
-def _threads(config: RunConfig, value: str) -> RunConfig | None:
-    return replace(config, asked_threads=int(value)) if _is_count(value) else None
+def _count(value: str) -> int | None:
+    return int(value) if value.isdecimal() and int(value) > 0 else None
 
 
-def _ubatch(config: RunConfig, value: str) -> RunConfig | None:
-    return replace(config, workload=replace(config.workload, n_ubatch=int(value))) if _is_count(value) else None
+def _type(value: str) -> str | None:
+    return value.lower() if value.upper() in GGML_TYPES else None
 
 
-def _flash_attn(config: RunConfig, value: str) -> RunConfig | None:
-    return _with_settings(config, flash_attn=_FLAGS[value]) if value in _FLAGS else None
+def _with_setting(config: RunConfig, name: str, value: Any) -> RunConfig:
+    workload = config.workload
+    return replace(config, workload=replace(workload, settings=replace(workload.settings, **{name: value})))
 
 
-def _type_k(config: RunConfig, value: str) -> RunConfig | None:
-    return _with_settings(config, type_k=value.lower()) if _is_type(value) else None
-
-
-def _type_v(config: RunConfig, value: str) -> RunConfig | None:
-    return _with_settings(config, type_v=value.lower()) if _is_type(value) else None
-
-
-_ARGUMENTS: dict[str, Callable[[RunConfig, str], RunConfig | None]] = {
-    "threads": _threads,
-    "ubatch": _ubatch,
-    "flash_attn": _flash_attn,
-    "type_k": _type_k,
-    "type_v": _type_v,
+#: By argument: how its value is read, None where it is none, and what it changes.
+_ARGUMENTS: dict[str, tuple[Callable[[str], Any], Callable[[RunConfig, Any], RunConfig]]] = {
+    "threads": (_count, lambda config, n: replace(config, asked_threads=n)),
+    "ubatch": (_count, lambda config, n: replace(config, workload=replace(config.workload, n_ubatch=n))),
+    "flash_attn": (_FLAGS.get, lambda config, flag: _with_setting(config, "flash_attn", flag)),
+    "type_k": (_type, lambda config, type: _with_setting(config, "type_k", type)),
+    "type_v": (_type, lambda config, type: _with_setting(config, "type_v", type)),
 }
-
-
-def _is_count(value: str) -> bool:
-    return value.isdecimal() and int(value) > 0
-
-
-def _is_type(value: str) -> bool:
-    return value.upper() in GGML_TYPES
-
-
-def _with_settings(config: RunConfig, **changes: object) -> RunConfig:
-    workload: LlamaWorkload = config.workload
-    return replace(config, workload=replace(workload, settings=replace(workload.settings, **changes)))  # type: ignore[arg-type]

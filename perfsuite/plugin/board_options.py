@@ -14,43 +14,28 @@ from perfsuite.measure.board.claiming import desk_claim
 from perfsuite.measure.board.opening import choose_board
 from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.durations import asked_seconds
+from perfsuite.plugin.option_table import value_of
 
 #: Options that measure with more than plans, so that they need to be where the device is.
-_ON_THE_BOARD = {
-    "perf_sweep": "--perf-sweep",
-    "perf_fidelity": "--perf-fidelity",
-    "perf_overhead": "--perf-overhead",
-    "perf_trace": "--perf-trace",
-    "perf_shapes": "--perf-shapes",
-}
+_ON_THE_BOARD = ("--perf-sweep", "--perf-fidelity", "--perf-overhead", "--perf-trace", "--perf-shapes")
 
-#: Options with which pytest tells something and runs no test.
-_MERELY_TELLING = (
-    "cacheshow",
-    "collectonly",
-    "help",
-    "markers",
-    "setupplan",
-    "show_fixtures_per_test",
-    "showfixtures",
+#: Options with which pytest shows something and runs no test.
+_MERELY_SHOWING = (
+    *("cacheshow", "collectonly", "help", "markers", "setupplan", "show_fixtures_per_test", "showfixtures"),
     "version",
 )
 
 
 def is_to_measure(option: argparse.Namespace) -> bool:
     """Whether a run is to measure: it neither lists cases, fixtures or markers alone, nor prints a help."""
-    return not any(getattr(option, name, None) for name in _MERELY_TELLING)
+    return not any(getattr(option, name, None) for name in _MERELY_SHOWING)
 
 
 def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, cache_dir: Path) -> Board:
     """Return the board that the options name; it is not reached yet.
 
-    Raises
-    ------
-    pytest.UsageError
-        An option's value is not accepted, or what is asked for works on the board itself only.
-    DeviceError
-        There is no such address.
+    Raises pytest.UsageError: an option's value is not accepted, or what is asked for works on the board itself only;
+    DeviceError: there is no such address.
     """
     reach = asked_reach("--perf-address", option.perf_address, profile.reach)
     if reach.way != "local":
@@ -62,7 +47,7 @@ def asked_board(option: argparse.Namespace, profile: Profile, run_id: str, *, ca
 
 
 def _refuse_over_a_link(option: argparse.Namespace, reach: Reach) -> None:
-    asked = [flag for name, flag in _ON_THE_BOARD.items() if getattr(option, name)]
+    asked = [name for name in _ON_THE_BOARD if value_of(option, name)]
     if option.backend != "cpu":
         asked.append(f"--backend={option.backend}")
     if asked:

@@ -49,10 +49,8 @@ class Enumeration:
 def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[str] = ()) -> Enumeration:
     """Enumerate what the options ask for; operators of a graph that is not known are those of the `recorded` ids.
 
-    Raises
-    ------
-    PerfsuiteError
-        The kernels of the OpenCL backend cannot be told apart, or what was kept of shapes cannot be read.
+    Raises PerfsuiteError: the kernels of the OpenCL backend cannot be told apart, or what was kept of shapes cannot be
+    read.
     """
     mapping = _open_mapping(config)
     cases = list(_engine_cases(config, mapping, recorded))

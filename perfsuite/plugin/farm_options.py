@@ -25,13 +25,8 @@ def on_farm_board(config: pytest.Config, profile: Profile) -> Profile:
     The board is given back when pytest ends. Call it last, when all other options have been found good: it may wait
     for an hour.
 
-    Raises
-    ------
-    pytest.UsageError
-        ``--farm-break`` or ``--farm-avoid`` was given without ``--farm``, or ``--farm`` with a device that is not
-        reached by ssh.
-    PerfsuiteError
-        No board could be borrowed; see `borrowed_board`.
+    Raises pytest.UsageError: ``--farm-break`` or ``--farm-avoid`` was given without ``--farm``, or ``--farm`` with a
+    device that is not reached by ssh; PerfsuiteError: no board could be borrowed; see `borrowed_board`.
     """
     option = config.option
     if option.farm is None:
@@ -50,12 +45,12 @@ def on_farm_board(config: pytest.Config, profile: Profile) -> Profile:
     )
     stack = ExitStack()
     config.add_cleanup(stack.close)
-    lent = borrowed_board(profile.kind, profile.reach, request, tell=lambda text: _tell(config, text))
+    lent = borrowed_board(profile.kind, profile.reach, request, tell=lambda text: _tell_beside(config, text))
     board = config.stash[FARM_BOARD_KEY] = stack.enter_context(lent)
     return replace(profile, reach=board.reach)
 
 
-def _tell(config: pytest.Config, text: str) -> None:
+def _tell_beside(config: pytest.Config, text: str) -> None:
     """Print a line beside whatever pytest captures."""
     capture = config.pluginmanager.getplugin("capturemanager")
     with nullcontext() if capture is None else capture.global_and_fixture_disabled():

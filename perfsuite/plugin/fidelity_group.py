@@ -37,26 +37,6 @@ LONG_KERNELS = (
 )
 
 
-def fidelity_cases(config: RunConfig) -> Iterator[Case]:
-    """Enumerate a case for each phase that the scenario has, each long kernel, and the kernels' mean.
-
-    On the OpenCL backend the engine's kernels are one case more, for they are not known before a run; the gather of the
-    embeddings is none there, for only the processor's operators are told apart.
-    """
-    scenario = config.workload.scenario
-    absent = set()
-    if not scenario.n_prompt:
-        absent |= {Phase.PREFILL, Phase.EMBEDDING}
-    if not scenario.n_gen:
-        absent.add(Phase.DECODE)
-    if config.opencl is not None:
-        absent.add(Phase.EMBEDDING)
-    names = [f"{PHASE_PREFIX}{phase.value}" for phase in COMPARED if phase not in absent]
-    names += [f"{FIDELITY}/{case_id}" for case_id in LONG_KERNELS]
-    names += [MEAN_NAME, *([ENGINE_NAME] if config.opencl is not None else [])]
-    yield from (Case(case_id=name, kind=FIDELITY) for name in names)
-
-
 @dataclass(kw_only=True)
 class FidelityExamination:
     """The comparison of one run with its ground truths."""
@@ -67,12 +47,23 @@ class FidelityExamination:
     kind: str = FIDELITY
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the cases of the run."""
-        return fidelity_cases(self.config)
+        """Enumerate a case for each phase that the scenario has, each long kernel, and the kernels' mean.
+
+        On the OpenCL backend the engine's kernels are one case more, for they are not known before a run; the gather
+        of the embeddings is none there, for only the processor's operators are told apart.
+        """
+        scenario, is_opencl = self.config.workload.scenario, self.config.opencl is not None
+        absent = set() if scenario.n_prompt else {Phase.PREFILL, Phase.EMBEDDING}
+        absent |= set() if scenario.n_gen else {Phase.DECODE}
+        absent |= {Phase.EMBEDDING} if is_opencl else set()
+        yield from (_case(f"{PHASE_PREFIX}{phase.value}") for phase in COMPARED if phase not in absent)
+        yield from (_case(f"{FIDELITY}/{case_id}") for case_id in LONG_KERNELS)
+        yield from (_case(name) for name in (MEAN_NAME, *((ENGINE_NAME,) if is_opencl else ())))
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the processes that the cases need, with one step for the kernels."""
-        return n_steps(case_ids)
+        """Return the processes of the tracer that the cases need, and one step for the kernels."""
+        kinds = _kinds(case_ids)
+        return N_PROCESSES * (FidelityKind.PHASES in kinds) + (FidelityKind.KERNELS in kinds)
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
         """Measure what the given cases need, and keep what came out beside the run's file."""
@@ -85,21 +76,18 @@ class FidelityExamination:
         return judge_fidelity(self.found, case_id, reason=reason)
 
 
-def n_steps(case_ids: Collection[str]) -> int:
-    """Return how many steps the given cases are: each process of the tracer, and one for the kernels."""
-    phases = any(case_id.startswith(PHASE_PREFIX) for case_id in case_ids)
-    kernels = any(not case_id.startswith(PHASE_PREFIX) for case_id in case_ids)
-    return N_PROCESSES * phases + kernels
+def _case(case_id: str) -> Case:
+    return Case(case_id=case_id, kind=FIDELITY)
+
+
+def _kinds(case_ids: Collection[str]) -> frozenset[FidelityKind]:
+    are_phases = {case_id.startswith(PHASE_PREFIX) for case_id in case_ids}
+    return frozenset(FidelityKind.PHASES if is_phase else FidelityKind.KERNELS for is_phase in are_phases)
 
 
 def fidelity_request(config: RunConfig, case_ids: Collection[str]) -> FidelityRequest:
     """Ask for what the given cases need; their mean, and the engine's kernels, need all kernels."""
     wanted = {case_id.removeprefix(f"{FIDELITY}/") for case_id in case_ids}
-    kinds = set()
-    if any(case_id.startswith(PHASE_PREFIX) for case_id in case_ids):
-        kinds.add(FidelityKind.PHASES)
-    if any(not case_id.startswith(PHASE_PREFIX) for case_id in case_ids):
-        kinds.add(FidelityKind.KERNELS)
     needs_all = MEAN_NAME in case_ids
     return FidelityRequest(
         profile=config.profile,
@@ -111,7 +99,7 @@ def fidelity_request(config: RunConfig, case_ids: Collection[str]) -> FidelityRe
         opencl_platform=config.opencl_platform or config.profile.opencl_platform,
         opencl=config.opencl,
         with_engine_kernels=needs_all or ENGINE_NAME in case_ids,
-        kinds=frozenset(kinds),
+        kinds=_kinds(case_ids),
         with_uprobes=False,
         case_ids=tuple(each for each in LONG_KERNELS if needs_all or each in wanted),
         inject_phases=config.inject_phases,

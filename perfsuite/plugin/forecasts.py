@@ -54,10 +54,7 @@ class Forecasts:
     def calibrate(self, progress: Callable[[str], None]) -> None:
         """Make the quick calibration that is lacking, and keep it; where it fails the ceilings forecast, with a note.
 
-        Raises
-        ------
-        LinkError
-            The device is lost.
+        Raises LinkError: the device is lost.
         """
         if self.lacking is None:
             return
@@ -151,10 +148,7 @@ def open_forecasts(config: RunConfig, *, asks_board: bool = True) -> Forecasts:
 
     Without asking the board, as where cases are only listed, none is looked for.
 
-    Raises
-    ------
-    MeasurementError
-        The stored calibration cannot be read.
+    Raises MeasurementError: the stored calibration cannot be read.
     """
     if config.backend != "cpu" or config.is_against or not asks_board:
         return Forecasts(config=config)
@@ -179,10 +173,7 @@ def stored_calibration(config: RunConfig, *, quick_for: str | None = None) -> Ca
 
     `quick_for` is what a quick one measured; a whole one is looked for without it.
 
-    Raises
-    ------
-    MeasurementError
-        It cannot be read.
+    Raises MeasurementError: it cannot be read.
     """
     return find_calibration(
         config.board.facts().fingerprint,

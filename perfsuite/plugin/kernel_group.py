@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -15,7 +16,6 @@ from perfsuite.measure.plan import DevicesPlan, KernelPlan
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, collect_replicates
-from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20
@@ -26,10 +26,7 @@ def measure_kernels(
 ) -> GroupSamples:
     """Run the OpenCL kernels in `n_replicates` fresh processes, on what `opencl_device` has found.
 
-    Raises
-    ------
-    MeasurementError
-        A kernel does not build or run.
+    Raises MeasurementError: a kernel does not build or run.
     """
     environment = kernel_environment(config)
     plan = kernel_plan(config, cases)
@@ -45,18 +42,12 @@ def measure_kernels(
     for payload in replicates.shown_payloads:
         for plain in payload["kernels"]:
             by_case[plain["case_id"]].append(KernelRecord.from_plain(plain))
-    return GroupSamples(
+    return replace(
+        replicates.group,
         samples={case.case_id: kernel_samples(case, by_case[case.case_id], replicates.problems) for case in cases},
         fingerprint=kernel_fingerprint(config, device),
-        peak_rss_bytes=replicates.peak_rss_bytes,
-        n_discarded=replicates.n_discarded,
-        sentinels_ns=replicates.sentinels_ns,
-        covariates=replicates.covariates,
         on_processor=device["type"] == "cpu",
         description=description(device),
-        observation=Observation(states=replicates.states),
-        notes=replicates.notes,
-        broken_off_by=replicates.broken_off_by,
     )
 
 
@@ -96,12 +87,8 @@ def kernel_environment(config: RunConfig) -> Mapping[str, str]:
 def opencl_device(config: RunConfig) -> dict[str, Any]:
     """Return the device that the kernels run on.
 
-    Raises
-    ------
-    OpenClError
-        There is none, and none was asked for.
-    MeasurementError
-        The one that was asked for is not there.
+    Raises OpenClError: there is none, and none was asked for; MeasurementError: the one that was asked for is not
+    there.
     """
     try:
         plan = DevicesPlan(platform=_platform(config))

@@ -30,14 +30,13 @@ from perfsuite.plugin.kernel_group import (
 )
 from perfsuite.plugin.machine_states import StateLog
 from perfsuite.plugin.options import RunConfig
-from perfsuite.plugin.paired_group import PAIRS_RESOLUTION_RATIO, PairedGroup
+from perfsuite.plugin.paired_group import PAIRS_RESOLUTION_RATIO, PairedGroup, device_notes, paired_judgements
 from perfsuite.plugin.progress import ProgressLine
-from perfsuite.plugin.replicates import BreakOff, GroupSamples, how_broken_off
+from perfsuite.plugin.replicates import BreakOff, GroupSamples, busy_text, how_broken_off, peak_rss_bytes
 from perfsuite.plugin.stored import EngineSession
 from perfsuite.records.observation import Observation
 from perfsuite.trace.samples import midmean
-from perfsuite.verdict.device_change import device_change
-from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 from perfsuite.verdict.pairs import CONFIRM_RATIO
 from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
 
@@ -60,53 +59,29 @@ def measure_kernels_beside(
 
     Looking for changes takes `screen_s` at most beyond the first look; confirming them may take longer.
 
-    Raises
-    ------
-    MeasurementError
-        A kernel of either side does not build or run.
+    Raises MeasurementError: a kernel of either side does not build or run.
     """
     fingerprint = kernel_fingerprint(config, device)
     found = at_hand(fingerprint)
     if found is None:
         return None
     (session, differences), folder = found
-    plan = replace(kernel_plan(config, cases), old_kernels_dir=str(kernels_folder(folder)))
-    verdicts: Mapping[str, PairedVerdict] = {}
     with _built_folder(config) as built_dir:
-        plan = replace(plan, built_dir=built_dir)
+        plan = replace(kernel_plan(config, cases), old_kernels_dir=str(kernels_folder(folder)), built_dir=built_dir)
         run = _KernelPairs(config=config, plan=plan, environment=kernel_environment(config), progress=progress)
-        try:
-            verdicts = compare_sequentially(
-                run.extend,
-                margins,
-                may_go_on=partial(run.may_extend, limit_s=screen_s),
-                may_confirm=partial(run.may_extend, limit_s=config.budget_s * CONFIRM_RATIO),
-                resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, config.most_resolution_ratio),
-            )
-        except (KeyboardInterrupt, LinkError) as error:
-            run.broken_off_by = error
-    sides = run.sides()
-    judgements = {
-        case.case_id: judge_pairs(
-            case,
-            sides.get(case.case_id, ((), ())),
-            verdicts.get(case.case_id),
-            margin_ratio=margins[case.case_id],
-            problems=run.problems(case),
-            expectation=expect(case) if device["type"] == "cpu" else NO_EXPECTATION,
-        )
-        for case in cases
-    }
-    old_ns = {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()}
-    change = device_change(session, old_ns, spread_ratio=config.session_spread_ratio, differences=differences)
+        verdicts = run.compare(margins, screen_s=screen_s)
+    on_processor = device["type"] == "cpu"
+    judgements = paired_judgements(
+        cases, run.sides(), verdicts, margins, run.problems, expect if on_processor else lambda case: NO_EXPECTATION
+    )
     group = GroupSamples(
         samples={},
         fingerprint=fingerprint,
-        peak_rss_bytes=max((each["peak_rss_bytes"] for each in run.payloads), default=None),
+        peak_rss_bytes=peak_rss_bytes(run.payloads),
         n_discarded=len(run.complaints),
-        on_processor=device["type"] == "cpu",
+        on_processor=on_processor,
         description=f"{description(device)}, beside the sources of {session.recorded_at[:16]}",
-        notes=tuple(filter(None, (change.text,))),
+        notes=device_notes(config, session, judgements, differences),
         observation=Observation(states=tuple(run.states.states)),
         broken_off_by=run.broken_off_by,
     )
@@ -141,6 +116,20 @@ class _KernelPairs:
     def __post_init__(self) -> None:
         """Begin the log of the machine."""
         self.states = StateLog(group="kernels", board=self.config.board, began_s=self.config.began_s)
+
+    def compare(self, margins: Mapping[str, float], *, screen_s: float) -> Mapping[str, PairedVerdict]:
+        """Take pairs until the cases are decided; nothing is where it is broken off."""
+        try:
+            return compare_sequentially(
+                self.extend,
+                margins,
+                may_go_on=partial(self.may_extend, limit_s=screen_s),
+                may_confirm=partial(self.may_extend, limit_s=self.config.budget_s * CONFIRM_RATIO),
+                resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, self.config.most_resolution_ratio),
+            )
+        except (KeyboardInterrupt, LinkError) as error:
+            self.broken_off_by = error
+            return {}
 
     def extend(self, n_pairs: int) -> Pairs:
         """Run until there are `n_pairs`, or as many had competition."""
@@ -180,11 +169,7 @@ class _KernelPairs:
             return (*wrong, f"{how_broken_off(self.broken_off_by)} after {len(self.payloads)} pairs; run again")
         if len(self.payloads) >= STANDARD_DESIGN.screen_looks[0]:
             return wrong
-        n_taken = len(self.complaints) + len(self.payloads)
-        return (
-            *wrong,
-            f"{self.complaints[-1]} in {len(self.complaints)} of {n_taken} pairs; free the machine and run again",
-        )
+        return (*wrong, busy_text(self.complaints, len(self.payloads), "pairs"))
 
     def _samples(self, side: str) -> dict[str, tuple[int, ...]]:
         by_case: dict[str, list[int]] = defaultdict(list)

@@ -53,7 +53,8 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
     figures = [replicate_samples(record) for record in shown]
     wrong = graph_problems(config, records)
     found = found_operators(config, cases, reduced)
-    return GroupSamples(
+    return replace(
+        replicates.group,
         samples={
             case.case_id: _case_samples(case, figures, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
             for case in (*cases, *found)
@@ -61,17 +62,11 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         fingerprint=llama_fingerprint(config, version),
         unclaimed=unclaimed_operators(config, cases, reduced),
         found=found,
-        peak_rss_bytes=replicates.peak_rss_bytes,
-        n_discarded=replicates.n_discarded,
-        sentinels_ns=replicates.sentinels_ns,
-        covariates=replicates.covariates,
         operator_share_ratio=operator_shares(reduced),
         joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",
         engine_version=version,
         observation=_observation(config, records, replicates),
-        notes=replicates.notes,
-        broken_off_by=replicates.broken_off_by,
     )
 
 

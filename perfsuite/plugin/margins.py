@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
-from perfsuite.device.profile import DEFAULT_MARGIN_RATIO
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, Profile
 from perfsuite.plugin.option_table import MARKER
 
 _EXPECTED_RATIO = "expected a ratio between 0 and 1, such as 0.05"
@@ -40,23 +40,29 @@ class Margins:
     ini: KindMargins = NOTHING_SAID
     profile: KindMargins = NOTHING_SAID
 
-    def margin_ratio(self, kind: str, marker: float | None = None) -> float:
+    def margin_ratio(self, kind: str, marker: float | None = None, default: float = DEFAULT_MARGIN_RATIO) -> float:
         """Return the margin of a case: command line, marker on the test, ini file, device profile, default."""
         sources = (self.command_line.find(kind), marker, self.ini.find(kind), self.profile.find(kind))
-        return next((ratio for ratio in sources if ratio is not None), DEFAULT_MARGIN_RATIO)
+        return next((ratio for ratio in sources if ratio is not None), default)
 
     def unused_kinds(self, known: Collection[str]) -> tuple[str, ...]:
         """Return the kinds of which the command line speaks and that no case has, such as a misspelt one."""
         return tuple(kind for kind in self.command_line.by_kind_ratio if kind not in known)
 
 
+def asked_margins(config: pytest.Config, profile: Profile) -> Margins:
+    """Return the margins that a run's sources give."""
+    return Margins(
+        command_line=parse_margins("--perf-margin=", config.option.perf_margin),
+        ini=parse_margins("perf_margin = ", config.getini("perf_margin")),
+        profile=KindMargins(by_kind_ratio=profile.margin_ratio),
+    )
+
+
 def parse_margins(name: str, text: str | None) -> KindMargins:
     """Read ``0.05``, ``phase=0.02,operator=0.1`` or both; `name` is the option as a message shows it.
 
-    Raises
-    ------
-    pytest.UsageError
-        An entry is no ratio between 0 and 1, has no proper kind, or is there twice.
+    Raises pytest.UsageError: an entry is no ratio between 0 and 1, has no proper kind, or is there twice.
     """
     if not text:
         return NOTHING_SAID
@@ -68,34 +74,26 @@ def parse_margins(name: str, text: str | None) -> KindMargins:
             raise pytest.UsageError(f"{name}{text}: {kind!r} is no kind of case; {_EXPECTED}")
         if kind in found:
             raise pytest.UsageError(f"{name}{text}: {kind or 'the margin of all kinds'} is there twice; {_EXPECTED}")
-        found[kind] = parse_ratio(value, f"{name}{text}", _EXPECTED)
+        found[kind] = _ratio(value, f"{name}{text}", _EXPECTED)
     return KindMargins(any_ratio=found.pop("", None), by_kind_ratio=MappingProxyType(found))
 
 
 def asked_ratio(config: pytest.Config, name: str, default_ratio: float, *, may_be_zero: bool = False) -> float:
-    """Return what the option `name` gives, or else the ini value of that name, or else the default.
+    """Return what the option `name` gives where there is one, or else the ini value of that name, or else the default.
 
-    Raises
-    ------
-    pytest.UsageError
-        What is given is no ratio between 0 and 1, nor the 0 that switches it off where that may be.
+    Raises pytest.UsageError: what is given is no ratio between 0 and 1, nor the 0 that switches it off where that may
+    be.
     """
-    given, ini = config.getoption(name), config.getini(name)
+    given, ini = config.getoption(name, None), config.getini(name)
     if given is None and not ini:
         return default_ratio
     text, shown = (ini, f"{name} = {ini}") if given is None else (given, f"--{name.replace('_', '-')}={given}")
     expected = f"expected a ratio between 0 and 1, such as {default_ratio:g}{', or 0 for none' if may_be_zero else ''}"
-    return parse_ratio(text, shown, expected, may_be_zero=may_be_zero)
+    return _ratio(text, shown, expected, may_be_zero=may_be_zero)
 
 
-def parse_ratio(text: str, shown: str, expected: str = _EXPECTED_RATIO, *, may_be_zero: bool = False) -> float:
-    """Read a ratio between 0 and 1, both excluded; a message shows `shown` and says what is `expected`.
-
-    Raises
-    ------
-    pytest.UsageError
-        The text is no number, or one that is not between 0 and 1.
-    """
+def _ratio(text: str, shown: str, expected: str, *, may_be_zero: bool = False) -> float:
+    """Read a ratio between 0 and 1, both excluded; a message shows `shown` and says what is `expected`."""
     try:
         ratio = float(text)
     except ValueError:
@@ -108,10 +106,8 @@ def parse_ratio(text: str, shown: str, expected: str = _EXPECTED_RATIO, *, may_b
 def marker_margin(item: pytest.Item) -> float | None:
     """Return the margin that the nearest ``perf`` marker of a test gives; None where none does.
 
-    Raises
-    ------
-    pytest.UsageError
-        A marker of the test has other arguments than ``margin``, or a margin that is no ratio between 0 and 1.
+    Raises pytest.UsageError: a marker of the test has other arguments than ``margin``, or a margin that is no ratio
+    between 0 and 1.
     """
     given = [_marked(item, marker) for marker in item.iter_markers(MARKER)]
     return next((ratio for ratio in given if ratio is not None), None)

@@ -127,7 +127,9 @@ class Measuring:
         n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
         progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
         if n_calibrating:
-            self._calibrate(progress)
+            started_s = time.monotonic()
+            self.forecasts.calibrate(progress.step)
+            self._add_time("calibration", started_s)
         self._probe(progress)
         if "llama" in wanted:
             engine_cases = [case for case in selected if GROUP_OF_KIND[case.kind] == "llama"]
@@ -143,11 +145,6 @@ class Measuring:
                 self._examine(examination, case_ids, progress)
         self._probe_again(progress)
         progress.finish()
-
-    def _calibrate(self, progress: ProgressLine) -> None:
-        started_s = time.monotonic()
-        self.forecasts.calibrate(progress.step)
-        self.durations_s["calibration"] = round(time.monotonic() - started_s, 3)
 
     def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, screen_ratio: float) -> GroupSamples:
         """Measure the engine beside the one that made the baseline, or by itself where that is not at hand."""
@@ -208,7 +205,7 @@ class Measuring:
         except PerfsuiteError as error:
             self.errors[examination.kind] = str(error)
         finally:
-            self.durations_s[examination.kind] = round(time.monotonic() - started_s, 3)
+            self._add_time(examination.kind, started_s)
 
     def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
         started_s = time.monotonic()
@@ -221,8 +218,11 @@ class Measuring:
         except PerfsuiteError as error:
             self.errors[name] = str(error)
         finally:
-            self.durations_s[name] = round(time.monotonic() - started_s, 3)
+            self._add_time(name, started_s)
         self._go_on(name)
+
+    def _add_time(self, name: str, started_s: float) -> None:
+        self.durations_s[name] = round(self.durations_s.get(name, 0.0) + time.monotonic() - started_s, 3)
 
     def _go_on(self, name: str) -> None:
         """Raise what ends a whole run, and note what ended a group."""
@@ -249,8 +249,8 @@ class Measuring:
         self.groups = {name: with_speed_problems(group, ends_ns) for name, group in self.groups.items()}
 
     def _probe(self, progress: ProgressLine) -> None:
-        started_s = time.monotonic()
         progress.step("ceilings")
+        started_s = time.monotonic()
         self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
         self.held = self.config.board.held()
-        self.durations_s["ceilings"] = round(self.durations_s.get("ceilings", 0.0) + time.monotonic() - started_s, 3)
+        self._add_time("ceilings", started_s)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -29,7 +30,7 @@ from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
-from perfsuite.trace.opencl.kernel_samples import KernelPhase, MappedRun, map_run
+from perfsuite.trace.opencl.kernel_samples import MappedRun, map_run
 from perfsuite.trace.samples import ReplicateSamples, reduce_phases
 from perfsuite.trace.token_latencies import step_latencies, token_latencies
 from perfsuite.verdict.case_sample import sample_of
@@ -56,10 +57,7 @@ class _Replicate:
 def open_mapping(config: RunConfig) -> KernelMapping:
     """Return which kernel computes which operator of the run's workload, learning it where that was never done.
 
-    Raises
-    ------
-    MeasurementError
-        A run failed, or its kernels cannot be told apart.
+    Raises MeasurementError: a run failed, or its kernels cannot be told apart.
     """
     assert config.opencl is not None
     return learnt_mapping(run_plan(config), config.opencl, cache_dir=config.cache_dir, announce=_announce)
@@ -86,20 +84,15 @@ def measure_opencl(
     version = figures[0].engine_version if figures else "unknown"
     samples = [each.samples for each in reduced]
     found = found_operators(config, cases, samples)
-    return GroupSamples(
+    return replace(
+        replicates.group,
         samples={case.case_id: _case_samples(case, figures, problems) for case in (*cases, *found)},
         fingerprint=llama_fingerprint(config, version),
         unclaimed=unclaimed_operators(config, cases, samples),
         found=found,
-        peak_rss_bytes=replicates.peak_rss_bytes,
-        n_discarded=replicates.n_discarded,
-        sentinels_ns=replicates.sentinels_ns,
-        covariates=replicates.covariates,
         operator_share_ratio=operator_shares(samples),
         description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
         observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
-        notes=replicates.notes,
-        broken_off_by=replicates.broken_off_by,
     )
 
 
@@ -119,14 +112,9 @@ def _reduced(traced: TracedRun, mapping: KernelMapping) -> _Replicate:
 def _kernel_times(mapped: MappedRun) -> Iterator[tuple[tuple[Phase, str], int]]:
     for phase, occurrences in mapped.phases.items():
         found: dict[str, list[int]] = defaultdict(list)
-        for each in occurrences:
-            _add_times(found, each)
+        for kernel, spent_ns in chain.from_iterable(each.kernel_ns.items() for each in occurrences):
+            found[kernel].append(spent_ns)
         yield from (((phase, kernel), round(median(times))) for kernel, times in found.items())
-
-
-def _add_times(found: dict[str, list[int]], occurrence: KernelPhase) -> None:
-    for kernel, spent_ns in occurrence.kernel_ns.items():
-        found[kernel].append(spent_ns)
 
 
 def _case_samples(case: Case, reduced: Sequence[_Replicate], problems: tuple[str, ...]) -> CaseSamples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,10 +19,10 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure
-from perfsuite.plugin.durations import asked_seconds
+from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.farm_options import on_farm_board
-from perfsuite.plugin.margins import KindMargins, Margins, asked_ratio, parse_margins, parse_ratio
-from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL
+from perfsuite.plugin.margins import Margins, asked_margins, asked_ratio
+from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.output_options import OutputRequest, asked_outputs
 from perfsuite.plugin.shapes.hunt_options import HuntRequest, asked_hunts
@@ -31,7 +32,7 @@ from perfsuite.verdict.entry import StoredSession
 from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
 from perfsuite.verdict.step_share import DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
-from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import resolve
 
 _INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
@@ -128,14 +129,41 @@ class RunConfig:
         return self.run_dir if self.board.is_local else self.board.facts().cache_dir / "logs"
 
 
+def _is_paired(option: argparse.Namespace) -> bool:
+    return any((option.against, option.against_model, option.against_args))
+
+
+def _is_opencl(option: argparse.Namespace) -> bool:
+    return bool(option.backend == "opencl")
+
+
+#: What does not go together: an option, when it cannot be given, and why.
+_CONFLICTS: tuple[tuple[str, Callable[[argparse.Namespace], bool], str], ...] = (
+    ("--perf-fidelity", _is_paired, "a pair has no ground truth; leave out one or the other"),
+    ("--perf-overhead", _is_paired, "makes pairs of its own; leave out --against"),
+    ("--perf-trace", _is_paired, "a trace is judged by expectations, not in pairs; leave out --against"),
+    ("--perf-trace", _is_opencl, "follows the processor's operators; leave out --backend=opencl"),
+    ("--perf-sweep", _is_paired, "sweeps have no old side; leave out one or the other"),
+    ("--perf-sweep", _is_opencl, "sweeps stand under the processor's ceilings; leave out --backend"),
+    (
+        "--baseline",
+        lambda option: option.baseline == "record" and option.perf_inject is not None,
+        "a run with --perf-inject is slowed down on purpose, and no reference",
+    ),
+    ("--perf-address", lambda option: option.farm is not None, "a farm says where its board is; leave it out"),
+)
+
+
 def resolve_config(config: pytest.Config) -> RunConfig:
     """Check every option and resolve what it names; any mistake is one line.
 
-    Raises
-    ------
-    pytest.UsageError
-        An option's value is not accepted, or what it names is missing or broken.
+    Raises pytest.UsageError: an option's value is not accepted, or what it names is missing or broken.
     """
+    option = config.option
+    for name, is_out_of_place, why in _CONFLICTS:
+        given = value_of(option, name)
+        if given and is_out_of_place(option):
+            raise pytest.UsageError(f"{name if given is True else f'{name}={given}'}: {why}")
     try:
         return _on_farm(config, _resolve(config))
     except PerfsuiteError as error:
@@ -144,55 +172,39 @@ def resolve_config(config: pytest.Config) -> RunConfig:
 
 def _on_farm(config: pytest.Config, run: RunConfig) -> RunConfig:
     """Borrow the board where a farm is asked for, last of all: nothing that is waited for is lost by a mistake."""
-    option = config.option
-    if option.farm is not None and option.perf_address is not None:
-        raise pytest.UsageError(f"--perf-address={option.perf_address}: a farm says where its board is; leave it out")
-    profile = on_farm_board(config, run.profile) if is_to_measure(option) else run.profile
+    profile = on_farm_board(config, run.profile) if is_to_measure(config.option) else run.profile
     if profile is run.profile:
         return run
-    board = asked_board(option, profile, run.origin.run_id, cache_dir=run.cache_dir)
+    board = asked_board(config.option, profile, run.origin.run_id, cache_dir=run.cache_dir)
     return replace(run, profile=profile, board=board)
 
 
 def _resolve(config: pytest.Config) -> RunConfig:
-    option = config.option
-    _refuse_in_pairs(option)
+    option, own_dir = config.option, config.rootpath / ".perfsuite"
     shapes = asked_hunts(option)
-    if option.perf_trace and option.backend != "cpu":
-        raise pytest.UsageError("--perf-trace: follows the processor's operators; leave out --backend=opencl")
     profile = find_profile(option.device, folders=own_folders(config.rootpath))
     cache_dir = Path(platformdirs.user_cache_dir("perfsuite"))
-    lengths = _prompt_lengths(option)
-    scenario = find_scenario(option.scenario)
-    if lengths:
-        scenario = prompts_scenario(lengths, scenario.n_gen, n_depth=scenario.n_depth)
+    lengths, scenario = _prompts(option)
     injected, inject_ratio = _injection(option.perf_inject)
-    if injected and option.baseline == "record":
-        raise pytest.UsageError(
-            "--baseline=record: a run with --perf-inject is slowed down on purpose, and no reference"
-        )
-    model = option.model or profile.default_model or DEFAULT_MODEL
+    model, run_id = option.model or profile.default_model or DEFAULT_MODEL, new_run_id()
     weights = resolve(model, cache_dir=cache_dir / "models")
-    run_id = new_run_id()
     board = asked_board(option, profile, run_id, cache_dir=cache_dir)
     engine = board.find_engine(None) if board.is_local else None
-    platform = option.perf_opencl_platform or profile.opencl_platform
-    opencl = _opencl(engine, platform, cache_dir) if engine and option.backend == "opencl" else None
-    workload = llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, opencl))
+    opencl = _opencl(option, profile, engine, cache_dir)
     return RunConfig(
         profile=profile,
         board=board,
-        workload=workload,
-        asked_threads=None if option.threads is None else _positive("--threads", option.threads),
+        workload=llama_workload(weights, scenario, flash_attn=_flash_attn(option.perf_flash_attn, opencl)),
+        asked_threads=None if option.threads is None else _positive(option, "--threads"),
         backend=option.backend,
         baseline_mode=option.baseline,
         baseline_dir=_directory(option.baseline_dir, config.rootpath / "baselines"),
-        local_baseline_dir=config.rootpath / ".perfsuite" / "baselines",
-        run_dir=_directory(option.perf_dir, config.rootpath / ".perfsuite" / "runs" / run_id),
+        local_baseline_dir=own_dir / "baselines",
+        run_dir=_directory(option.perf_dir, own_dir / "runs" / run_id),
         cache_dir=cache_dir,
-        n_replicates=_positive("--perf-replicates", option.perf_replicates),
-        margins=_margins(config, profile),
-        session_spread_ratio=_session_spread_ratio(config, profile),
+        n_replicates=_positive(option, "--perf-replicates"),
+        margins=asked_margins(config, profile),
+        session_spread_ratio=asked_ratio(config, "perf_session_spread", profile.session_spread_ratio),
         most_resolution_ratio=asked_ratio(config, "perf_resolution", DEFAULT_RESOLUTION_RATIO),
         step_share_ratio=asked_ratio(config, "perf_step_share", DEFAULT_STEP_SHARE_RATIO, may_be_zero=True),
         strict=option.perf_strict,
@@ -204,7 +216,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         budget_s=asked_seconds("--perf-budget", option.perf_budget or DEFAULT_BUDGET),
         inject_ratio=inject_ratio,
         model=model,
-        sweeps=_sweeps(option),
+        sweeps=asked_names("--perf-sweep", option.perf_sweep, tuple(SWEEPS)) if option.perf_sweep else (),
         quick_calibration=option.perf_calibrate == "quick",
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
@@ -218,81 +230,46 @@ def _resolve(config: pytest.Config) -> RunConfig:
     )
 
 
-def _prompt_lengths(option: argparse.Namespace) -> tuple[int, ...]:
+def _prompts(option: argparse.Namespace) -> tuple[tuple[int, ...], Scenario]:
+    """Return the lengths of the prompts of a file, () without one, and the scenario that they make."""
+    scenario = find_scenario(option.scenario)
     if not option.prompts:
-        return ()
+        return (), scenario
     others = {
-        "--perf-sweep": option.perf_sweep,
-        "--perf-fidelity": option.perf_fidelity,
-        "--perf-overhead": option.perf_overhead,
+        **{name: value_of(option, name) for name in ("--perf-sweep", "--perf-fidelity", "--perf-overhead")},
         "--perf-trace": option.perf_trace,
-        "--against": option.against or option.against_model or option.against_args,
-        "--backend=opencl": option.backend == "opencl",
+        "--against": _is_paired(option),
+        "--backend=opencl": _is_opencl(option),
     }
     if taken := [name for name, value in others.items() if value]:
         raise pytest.UsageError(f"--prompts={option.prompts}: runs on its own; leave out {', '.join(taken)}")
-    return prompt_lengths(Path(option.prompts))
+    lengths = prompt_lengths(Path(option.prompts))
+    return lengths, prompts_scenario(lengths, scenario.n_gen, n_depth=scenario.n_depth)
 
 
-def _opencl(engine: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
+def _opencl(
+    option: argparse.Namespace, profile: Profile, engine: Engine | None, cache_dir: Path
+) -> OpenClBackend | None:
+    if engine is None or not _is_opencl(option):
+        return None
     from perfsuite.measure.opencl_setup import set_up_opencl
 
-    return set_up_opencl(engine, platform, cache_dir)
+    return set_up_opencl(engine, option.perf_opencl_platform or profile.opencl_platform, cache_dir)
 
 
 def _flash_attn(given: str | None, opencl: OpenClBackend | None) -> bool:
     return given == "on" if given else opencl is None or not opencl.device.is_cpu
 
 
-def _refuse_in_pairs(option: argparse.Namespace) -> None:
-    """Refuse what a paired comparison cannot examine."""
-    if not any((option.against, option.against_model, option.against_args)):
-        return
-    if option.perf_fidelity:
-        raise pytest.UsageError("--perf-fidelity: a pair has no ground truth; leave out one or the other")
-    if option.perf_overhead:
-        raise pytest.UsageError("--perf-overhead: makes pairs of its own; leave out --against")
-    if option.perf_trace:
-        raise pytest.UsageError("--perf-trace: a trace is judged by expectations, not in pairs; leave out --against")
-
-
-def _sweeps(option: argparse.Namespace) -> tuple[str, ...]:
-    text = option.perf_sweep
-    names = tuple(dict.fromkeys((text or "").replace(" ", "").split(","))) if text else ()
-    if unknown := [name for name in names if name not in (*SWEEPS, "all")]:
-        raise pytest.UsageError(
-            f"--perf-sweep={text}: {unknown[0]!r} is unknown; accepted are {', '.join(SWEEPS)}, all"
-        )
-    if names and any((option.against, option.against_model, option.against_args)):
-        raise pytest.UsageError(f"--perf-sweep={text}: sweeps have no old side; leave out one or the other")
-    if names and option.backend != "cpu":
-        raise pytest.UsageError(
-            f"--perf-sweep={text}: sweeps stand under the processor's ceilings; leave out --backend"
-        )
-    return tuple(SWEEPS) if "all" in names else names
-
-
 def _directory(given: str | None, default: Path) -> Path:
     return Path(given).absolute() if given else default
 
 
-def _positive(name: str, value: int) -> int:
+def _positive(option: argparse.Namespace, name: str) -> int:
+    value: int = value_of(option, name)
     if value < 1:
         raise pytest.UsageError(f"{name}={value}: expected an integer of 1 or more")
     return value
-
-
-def _margins(config: pytest.Config, profile: Profile) -> Margins:
-    return Margins(
-        command_line=parse_margins("--perf-margin=", config.option.perf_margin),
-        ini=parse_margins("perf_margin = ", config.getini("perf_margin")),
-        profile=KindMargins(by_kind_ratio=profile.margin_ratio),
-    )
-
-
-def _session_spread_ratio(config: pytest.Config, profile: Profile) -> float:
-    text = config.getini("perf_session_spread") or str(profile.session_spread_ratio)
-    return parse_ratio(text, f"perf_session_spread = {text}")
 
 
 def _injection(text: str | None) -> tuple[str | None, float]:

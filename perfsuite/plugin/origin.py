@@ -30,10 +30,7 @@ def new_run_id() -> str:
 def run_origin(config: pytest.Config, run_id: str, engine: Engine | None) -> RunOrigin:
     """Describe the run that a configuration asks for; on a board at the end of a link the engine is not known here.
 
-    Raises
-    ------
-    pytest.UsageError
-        ``--perf-commit`` names none.
+    Raises pytest.UsageError: ``--perf-commit`` names none.
     """
     named: str | None = config.option.perf_commit
     return RunOrigin(

@@ -26,10 +26,7 @@ class OutputRequest:
 def asked_outputs(config: pytest.Config) -> OutputRequest:
     """Return what the options ask for.
 
-    Raises
-    ------
-    pytest.UsageError
-        The history is to lie at an address, which is no folder.
+    Raises pytest.UsageError: the history is to lie at an address, which is no folder.
     """
     named: str | None = config.option.perf_history
     default = config.rootpath / ".perfsuite" / "history"

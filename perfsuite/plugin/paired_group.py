@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
@@ -13,16 +13,17 @@ from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.plugin.busy import BusyMachine
 from perfsuite.plugin.kept_speed import pairs_speed_notes
-from perfsuite.plugin.llama_group import GraphProblems, graph_problems, llama_fingerprint, run_plan
+from perfsuite.plugin.llama_group import graph_problems, llama_fingerprint, run_plan
 from perfsuite.plugin.machine_states import StateLog
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
-from perfsuite.plugin.replicates import BreakOff, GroupSamples, how_broken_off
+from perfsuite.plugin.replicates import BreakOff, GroupSamples, busy_text, how_broken_off
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import Observation
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.device_change import device_change
+from perfsuite.verdict.entry import StoredSession
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
 from perfsuite.verdict.pairs import PairRun, pairs_by_case, weighty_cases
 from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
@@ -53,36 +54,68 @@ def measure_pairs(
 
     Looking for changes takes `screen_ratio` of the budget at most; confirming them may take more.
 
-    Raises
-    ------
-    MeasurementError
-        A worker of either side fails at once.
+    Raises MeasurementError: a worker of either side fails at once.
     """
     witness = _Witness(config, progress)
     busy = BusyMachine(config=config, progress=progress)
     run = _pair_run(config, witness, busy)
     compared = _compared(config, run, cases, margins, progress, screen_ratio)
     problems = (*_too_few(run, compared), *compared.problems)
-    judgements = _judgements(config, run, cases, margins, compared.verdicts, problems, expect)
-    group = replace(_group(config, run), observation=witness.observation(), broken_off_by=compared.broken_off_by)
-    return PairedGroup(
-        group=replace(group, notes=(*busy.notes, *group.notes, *_device_notes(config, judgements))),
-        judgements=judgements,
+    wrong = graph_problems(config, run.first_records[1:]) if run.first_records else {}
+    judgements = paired_judgements(
+        cases,
+        pairs_by_case(cases, run.pairs),
+        compared.verdicts,
+        margins,
+        lambda case: (*problems, *wrong.get((case.phase, case.role), ())),
+        expect,
+        step_share_ratio=config.step_share_ratio,
     )
+    session, differences = config.old_session, config.old_differences
+    changed = () if session is None else device_notes(config, session, judgements, differences)
+    group = replace(_group(config, run), observation=witness.observation(), broken_off_by=compared.broken_off_by)
+    return PairedGroup(group=replace(group, notes=(*busy.notes, *group.notes, *changed)), judgements=judgements)
 
 
-def _device_notes(config: RunConfig, judgements: Mapping[str, Judgement]) -> Iterator[str]:
-    """Say whether the device is as it was when the baseline was recorded."""
-    if config.old_session is not None:
-        old_ns = {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()}
-        change = device_change(
-            config.old_session,
-            old_ns,
-            spread_ratio=config.session_spread_ratio,
-            differences=config.old_differences,
+def paired_judgements(
+    cases: Sequence[Case],
+    sides: Pairs,
+    verdicts: Mapping[str, PairedVerdict],
+    margins: Mapping[str, float],
+    problems: Callable[[Case], tuple[str, ...]],
+    expect: Callable[[Case], Expectation],
+    *,
+    step_share_ratio: float = 0.0,
+) -> dict[str, Judgement]:
+    """Judge each case of a paired comparison by what its pairs say, and by what is expected of it."""
+    return {
+        case.case_id: judge_pairs(
+            case,
+            sides.get(case.case_id, ((), ())),
+            verdicts.get(case.case_id),
+            margin_ratio=margins[case.case_id],
+            problems=problems(case),
+            expectation=expect(case),
+            step_share_ratio=step_share_ratio,
         )
-        if change.text:
-            yield change.text
+        for case in cases
+    }
+
+
+def device_notes(
+    config: RunConfig,
+    session: StoredSession,
+    judgements: Mapping[str, Judgement],
+    differences: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Say whether the device is as it was when the session of the baseline was recorded."""
+    change = device_change(
+        session,
+        {case_id: judgement.baseline_samples_ns for case_id, judgement in judgements.items()},
+        spread_ratio=config.session_spread_ratio,
+        differences=differences,
+    )
+    return (change.text,) if change.text else ()
 
 
 class _Witness:
@@ -195,31 +228,6 @@ def _margins_by_step(
     }
 
 
-def _judgements(
-    config: RunConfig,
-    run: PairRun,
-    cases: Sequence[Case],
-    margins: Mapping[str, float],
-    verdicts: Mapping[str, PairedVerdict],
-    problems: tuple[str, ...],
-    expect: Callable[[Case], Expectation],
-) -> dict[str, Judgement]:
-    sides = pairs_by_case(cases, run.pairs)
-    wrong = _problems(config, run)
-    return {
-        case.case_id: judge_pairs(
-            case,
-            sides.get(case.case_id, ((), ())),
-            verdicts.get(case.case_id),
-            margin_ratio=margins[case.case_id],
-            problems=(*problems, *wrong.get((case.phase, case.role), ())),
-            expectation=expect(case),
-            step_share_ratio=config.step_share_ratio,
-        )
-        for case in cases
-    }
-
-
 def _too_few(run: PairRun, compared: _Compared) -> tuple[str, ...]:
     """Complain where an interruption or competition left fewer pairs than the first look needs.
 
@@ -234,12 +242,7 @@ def _too_few(run: PairRun, compared: _Compared) -> tuple[str, ...]:
         return (f"{how_broken_off(broken_off_by)} after {len(run.pairs)} pairs; run again",)
     if len(run.pairs) >= STANDARD_DESIGN.screen_looks[0]:
         return ()
-    seen = f"{run.complaints[-1]} in {len(run.complaints)} of {len(run.complaints) + len(run.pairs)} pairs"
-    return (f"{seen}; free the machine and run again",)
-
-
-def _problems(config: RunConfig, run: PairRun) -> GraphProblems:
-    return graph_problems(config, run.first_records[1:]) if run.first_records else {}
+    return (busy_text(run.complaints, len(run.pairs), "pairs"),)
 
 
 def _group(config: RunConfig, run: PairRun) -> GroupSamples:

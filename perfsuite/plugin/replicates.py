@@ -105,9 +105,19 @@ class Replicates:
         return tuple(filter(None, (self.complaint,)))
 
     @property
-    def peak_rss_bytes(self) -> int | None:
-        """The largest resident size of any replicate."""
-        return max((payload["peak_rss_bytes"] for payload in self.payloads), default=None)
+    def group(self) -> GroupSamples:
+        """What is known of a group but for what its cases make of the payloads."""
+        return GroupSamples(
+            samples={},
+            fingerprint={},
+            peak_rss_bytes=peak_rss_bytes(self.payloads),
+            n_discarded=self.n_discarded,
+            sentinels_ns=self.sentinels_ns,
+            covariates=self.covariates,
+            observation=Observation(states=self.states),
+            notes=self.notes,
+            broken_off_by=self.broken_off_by,
+        )
 
 
 def collect_replicates(
@@ -198,8 +208,18 @@ def _complaint(n_valid: int, complaints: Sequence[str], n_wanted: int, broken_of
         return None
     if broken_off_by is not None:
         return f"{how_broken_off(broken_off_by)} after {n_valid} of {n_wanted} replicates; run again"
-    seen = f"{complaints[-1]} in {len(complaints)} of {len(complaints) + n_valid} replicates"
+    return busy_text(complaints, n_valid, "replicates")
+
+
+def busy_text(complaints: Sequence[str], n_valid: int, what: str) -> str:
+    """Say that competition left too few of something, and what to do about it."""
+    seen = f"{complaints[-1]} in {len(complaints)} of {len(complaints) + n_valid} {what}"
     return f"{seen}; free the machine and run again"
+
+
+def peak_rss_bytes(payloads: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the largest resident size of any process."""
+    return max((payload["peak_rss_bytes"] for payload in payloads), default=None)
 
 
 def how_broken_off(error: BreakOff) -> str:

@@ -58,10 +58,7 @@ class Sweeps:
 def open_sweeps(config: RunConfig) -> Sweeps:
     """Enumerate the sweeps that the run was asked for.
 
-    Raises
-    ------
-    PerfsuiteError
-        A sweep is unknown, or the weights are a file, which has one depth and one precision.
+    Raises PerfsuiteError: a sweep is unknown, or the weights are a file, which has one depth and one precision.
     """
     subject = SweepSubject(
         weights=config.model,

@@ -33,10 +33,7 @@ class WrittenRun:
 def write_outputs(session: PerfSession) -> WrittenRun:
     """Write a finished run; what fails after ``run.json`` is a complaint, and neither loses it nor changes a verdict.
 
-    Raises
-    ------
-    MeasurementError
-        ``run.json`` cannot be written.
+    Raises MeasurementError: ``run.json`` cannot be written.
     """
     run, seen, request = run_file(session), observation(session), session.config.outputs
     run_path = write_run(run, session.config.run_dir)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cached_property
 from statistics import median
 
 import pytest
@@ -259,17 +260,17 @@ class PerfSession:
     def _share(self, case_id: str) -> StepShare | None:
         """Return the share of its step that a case may change by."""
         case = self.cases.get(case_id)
-        group = None if case is None else self.groups.get(GROUP_OF_KIND[case.kind])
-        if case is None or group is None:
+        if case is None or GROUP_OF_KIND[case.kind] not in self.groups:
             return None
-        return step_share(case, steps_ns=self._steps_ns(group), share_ratio=self.config.step_share_ratio)
+        steps_ns = self._steps_ns if GROUP_OF_KIND[case.kind] == GROUP_OF_KIND["phase"] else {}
+        return step_share(case, steps_ns=steps_ns, share_ratio=self.config.step_share_ratio)
 
-    def _steps_ns(self, group: GroupSamples) -> dict[Phase, float]:
-        """Return what prefill and decode took in a group, as far as they were measured."""
+    @cached_property
+    def _steps_ns(self) -> dict[Phase, float]:
+        """What prefill and decode took, as far as they were measured; asked for when that is done."""
+        samples = self.groups[GROUP_OF_KIND["phase"]].samples
         steps = [case for case in self.cases.values() if case.kind == "phase" and case.phase in GRAPH_PHASES]
-        found = [
-            (case.phase, group.samples[case.case_id].samples_ns) for case in steps if case.case_id in group.samples
-        ]
+        found = [(case.phase, samples[case.case_id].samples_ns) for case in steps if case.case_id in samples]
         return {phase: median(samples_ns) for phase, samples_ns in found if phase is not None and samples_ns}
 
     def _expectation(self, case: Case) -> Expectation:
@@ -300,10 +301,8 @@ class PerfSession:
 def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
     """Enumerate the cases and read the baselines; nothing is measured yet, and the board need not be asked.
 
-    Raises
-    ------
-    PerfsuiteError
-        A baseline file or the calibration cannot be read, or the folder of the run cannot be written.
+    Raises PerfsuiteError: a baseline file or the calibration cannot be read, or the folder of the run cannot be
+    written.
     """
     forecasts = open_forecasts(config, asks_board=asks_board)
     stored = open_baselines(config)

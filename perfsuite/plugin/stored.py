@@ -135,10 +135,7 @@ class StoredBaselines:
     def at_hand(self, name: str, fingerprint: Fingerprint) -> tuple[EngineSession, Path] | None:
         """Return the first of them whose engine the board's store holds, and where; None where it holds none.
 
-        Raises
-        ------
-        EngineError
-            It is damaged.
+        Raises EngineError: it is damaged.
         """
         for session, differing in self._engine_sessions(name, fingerprint):
             assert session.engine_id is not None
@@ -164,10 +161,7 @@ class StoredBaselines:
     def keep_engines(self, groups: Groups) -> None:
         """Keep what made the samples of this run as long as the board is there: the run may become a reference.
 
-        Raises
-        ------
-        PerfsuiteError
-            The store is full, or cannot be written; the times may be stored all the same.
+        Raises PerfsuiteError: the store is full, or cannot be written; the times may be stored all the same.
         """
         if self.config.baseline_mode == "off" or self.config.is_against:
             return
@@ -212,10 +206,7 @@ class StoredBaselines:
 def open_baselines(config: RunConfig) -> StoredBaselines:
     """Read the files of all groups.
 
-    Raises
-    ------
-    BaselineError
-        A file cannot be read, or is none of baselines.
+    Raises BaselineError: a file cannot be read, or is none of baselines.
     """
     names = {"llama": config.workload.weights.name, "kernels": "kernels", "roofline": "roofline", OWN_GROUP: OWN_GROUP}
     committed, local = (

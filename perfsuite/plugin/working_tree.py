@@ -19,10 +19,7 @@ _SHA = re.compile(r"[0-9a-f]{7,40}")
 def named_commit(text: str) -> Commit:
     """Return the commit that ``--perf-commit`` names.
 
-    Raises
-    ------
-    pytest.UsageError
-        It is no commit in hexadecimal.
+    Raises pytest.UsageError: it is no commit in hexadecimal.
     """
     sha = text.strip().lower()
     if not _SHA.fullmatch(sha):

@@ -53,7 +53,7 @@ class Comparison:
     @property
     def passes_by_share(self) -> bool:
         """Whether the case passes by its share of the step, and by nothing finer."""
-        return self.passed_ratio <= self.change.upper_ratio - 1.0 < self.share_ratio
+        return self.change.rules_out(self.share_ratio) and not self.change.rules_out(self.passed_ratio)
 
     @property
     def stated_ratio(self) -> float:

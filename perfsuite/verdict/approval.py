@@ -43,10 +43,7 @@ def approve(
 ) -> BaselineEntry:
     """Return the entry with `session` as the only one of its cases; other cases keep theirs.
 
-    Raises
-    ------
-    BaselineError
-        The session is the only one of all its cases already.
+    Raises BaselineError: the session is the only one of all its cases already.
     """
     if all([each.recorded_at for each in entry.sessions_of(case)] == [session.recorded_at] for case in _cases(session)):
         raise BaselineError(f"the run of {session.recorded_at} is the reference already; nothing to approve")

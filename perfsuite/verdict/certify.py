@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean, median
 from typing import Any
@@ -106,23 +106,28 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
     by_operator = [trial for trial in trials if trial.truth.operator]
     loaded = [trial for trial in trials if trial.truth.is_loaded]
     return Certificate(
-        false_alarms=_rate(each.outcome is Outcome.REGRESSED for each in _answers(same)),
-        false_improvements=_rate(each.outcome is Outcome.IMPROVED for each in _answers(same)),
-        suite_false_alarms=_rate(_alarms(trial) for trial in same),
-        phase_false_alarms=_rate(
-            _answer(trial, phase).outcome is Outcome.REGRESSED for trial in same for phase in INJECTED_PHASES
+        false_alarms=_outcome_rate(same, Outcome.REGRESSED),
+        false_improvements=_outcome_rate(same, Outcome.IMPROVED),
+        suite_false_alarms=_rate(
+            any(answer.outcome is Outcome.REGRESSED for answer in trial.answers.values()) for trial in same
         ),
-        passes=_rate(each.outcome is Outcome.PASS for each in _answers(same)),
-        power=_powers(trials, lambda trial, phase: _answer(trial, phase).outcome is Outcome.REGRESSED),
+        phase_false_alarms=_power(same, _is_found).all,
+        passes=_outcome_rate(same, Outcome.PASS),
+        power=_powers(trials, _is_found),
         attributions=_rate(trial.carrier == trial.truth.operator for trial in by_operator),
-        loaded_false_alarms=_rate(each.outcome is Outcome.REGRESSED for each in _answers(loaded)),
+        loaded_false_alarms=_outcome_rate(loaded, Outcome.REGRESSED),
         n_invalid=n_invalid,
         mean_pairs=mean(trial.n_pairs for trial in same) if same else None,
         mean_duration_s=mean(trial.duration_s for trial in same) if same else None,
         longest_duration_s=max((trial.duration_s for trial in trials if not trial.truth.is_loaded), default=None),
         smallest_effect_ratio=_smallest_effects(same),
-        by_case={case_id: _case_rates(same, case_id) for case_id in _case_ids(same)},
-        peers=tuple(_peer(name, trials, same) for name in _peer_names(trials)),
+        by_case={
+            case_id: _case_rates(same, case_id)
+            for case_id in dict.fromkeys(case_id for trial in same for case_id in trial.answers)
+        },
+        peers=tuple(
+            _peer(name, trials, same) for name in dict.fromkeys(name for trial in trials for name in trial.peer_alarms)
+        ),
     )
 
 
@@ -147,24 +152,23 @@ def _was_judged(trial: Trial) -> bool:
     return any(answer.outcome is not Outcome.INVALID for answer in trial.answers.values())
 
 
-def _answers(trials: Sequence[Trial]) -> Iterator[CaseAnswer]:
-    return (answer for trial in trials for answer in trial.answers.values())
-
-
-def _alarms(trial: Trial) -> bool:
-    return any(answer.outcome is Outcome.REGRESSED for answer in trial.answers.values())
+def _outcome_rate(trials: Sequence[Trial], outcome: Outcome) -> Rate:
+    return _rate(answer.outcome is outcome for trial in trials for answer in trial.answers.values())
 
 
 _NO_ANSWER = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
 
 
 def _answer(trial: Trial, phase: str) -> CaseAnswer:
-    found = [each for case_id, each in trial.answers.items() if _is_phase(case_id, phase)]
-    return found[0] if found else _NO_ANSWER
+    ends = ("phase/", f"/{phase}")
+    found = (
+        each for case_id, each in trial.answers.items() if case_id.startswith(ends[0]) and case_id.endswith(ends[1])
+    )
+    return next(found, _NO_ANSWER)
 
 
-def _is_phase(case_id: str, phase: str) -> bool:
-    return case_id.startswith("phase/") and case_id.rsplit("/", 1)[1] == phase
+def _is_found(trial: Trial, phase: str) -> bool:
+    return _answer(trial, phase).outcome is Outcome.REGRESSED
 
 
 def _powers(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> dict[str, Power]:
@@ -177,10 +181,6 @@ def _power(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> Powe
         all=_rate(found(trial, phase) for trial in trials for phase in INJECTED_PHASES),
         by_phase={phase: _rate(found(trial, phase) for trial in trials) for phase in INJECTED_PHASES},
     )
-
-
-def _case_ids(trials: Sequence[Trial]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(case_id for trial in trials for case_id in trial.answers))
 
 
 def _case_rates(same: Sequence[Trial], case_id: str) -> CaseRates:
@@ -201,16 +201,12 @@ def _smallest_effects(same: Sequence[Trial]) -> dict[str, float]:
     return {phase: median(found) for phase, found in effects.items() if found}
 
 
-def _peer_names(trials: Sequence[Trial]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for trial in trials for name in trial.peer_alarms))
-
-
 def _peer(name: str, trials: Sequence[Trial], same: Sequence[Trial]) -> PeerRates:
     def alarms(trial: Trial, phase: str) -> bool:
         return trial.peer_alarms.get(name, {}).get(phase, False)
 
     return PeerRates(
         name=name,
-        false_alarms=_rate(alarms(trial, phase) for trial in same for phase in INJECTED_PHASES),
+        false_alarms=_power(same, alarms).all,
         power=_powers(trials, alarms),
     )

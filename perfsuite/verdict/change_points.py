@@ -104,12 +104,7 @@ def find_changes(
     the difference between them would be taken for a change. Runs that were slowed down on purpose or measured in pairs
     (``--against``), and those in which the case was not measured properly, are left out.
 
-    Parameters
-    ----------
-    points
-        In the order of time.
-    weights
-        By sentinel: how far times follow its drift, as the device's profile has it.
+    Points are in the order of time; weights say how far times follow the drift of each sentinel.
     """
     nights = [point for point in points if _is_night(point)]
     series = _by_machine(nights)

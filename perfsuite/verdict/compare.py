@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from perfsuite.expectation.forecast import Expectation
@@ -59,17 +59,13 @@ def judge(
         kind=kind,
         samples_ns=samples.samples_ns,
         measured_ns=measured_ns,
-        floor_ns=expectation.floor_ns,
-        expected_ns=expectation.expected_ns,
-        limit_ns=expectation.limit_ns,
-        lower_ns=expectation.lower_ns,
-        upper_ns=expectation.upper_ns,
+        **asdict(expectation),
         baseline_ns=baseline.reference_ns,
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,
         reason=finding.reason,
-        lower_ratio=_bound(change.lower_ratio) if change else None,
-        upper_ratio=_bound(change.upper_ratio) if change else None,
+        lower_ratio=telling(change.lower_ratio) if change else None,
+        upper_ratio=telling(change.upper_ratio) if change else None,
         margin_ratio=compared.margin_ratio if compared else None,
         resolution_ratio=compared.stated_ratio if compared else None,
         step_share_ratio=allowed.share.share_ratio if allowed.share and _passes_by_share(compared, finding) else None,
@@ -93,7 +89,7 @@ def _passes_by_share(compared: Comparison | None, finding: Finding) -> bool:
     return finding.outcome is Outcome.PASS and compared is not None and compared.passes_by_share
 
 
-def _bound(ratio: float) -> float | None:
+def telling(ratio: float) -> float | None:
     """Return a bound that tells something: None where it is 0 or infinite."""
     return ratio if 0.0 < ratio < math.inf else None
 
@@ -140,22 +136,21 @@ def _history(compared: Comparison | None, baseline: BaselineMatch) -> Iterator[F
 
 
 def _verdict(compared: Comparison) -> Finding:
-    """Three answers: slower for sure and by more than the margin; surely not slower by what is stated; neither."""
-    change, margin_ratio = compared.change, compared.margin_ratio
+    """Say what a comparison comes to, with the figures that decide it."""
+    change = compared.change
     seen = (
         f"{format_change(change.estimate_ratio)} "
         f"({format_change(change.lower_ratio)} to {format_change(change.upper_ratio)})"
     )
     against = f"{seen}, {_margin_text(compared)}"
-    if change.lower_ratio > 1.0 and change.estimate_ratio > 1.0 + margin_ratio:
-        return Finding(outcome=Outcome.REGRESSED, reason=against)
-    if change.upper_ratio < 1.0 and change.estimate_ratio < 1.0 / (1.0 + margin_ratio):
-        return Finding(outcome=Outcome.IMPROVED, reason=against)
-    if change.upper_ratio - 1.0 < compared.passed_ratio:
-        return Finding(outcome=Outcome.PASS, reason=f"{seen}, PASS at {format_limit(compared.passed_ratio)}")
+    outcome = change.outcome(compared.margin_ratio, compared.passed_ratio)
+    if outcome is Outcome.PASS:
+        return Finding(outcome=outcome, reason=f"{seen}, PASS at {format_limit(compared.passed_ratio)}")
+    if outcome is not Outcome.INCONCLUSIVE:
+        return Finding(outcome=outcome, reason=against)
     if compared.passes_by_share:
         return Finding(outcome=Outcome.PASS, reason=f"{seen}, {_share_text(compared)}")
-    return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{against}; {_resolution_text(compared)}")
+    return Finding(outcome=outcome, reason=f"{against}; {_resolution_text(compared)}")
 
 
 def _margin_text(compared: Comparison) -> str:

@@ -58,13 +58,9 @@ def device_change(
     spread_ratio: float,
     differences: tuple[str, ...] = (),
 ) -> DeviceChange:
-    """Compare the times that the baseline's engine takes now with those that were stored of it.
+    """Compare the times that the baseline's engine takes now, by case id, with those that were stored of it.
 
-    Parameters
-    ----------
-    old_ns
-        By case id: the old side's samples of the pairs, ns. Prefill and decode count, as the wholes of what operators
-        are parts of, and the median of the kernels.
+    Prefill and decode count, as the wholes of what operators are parts of, and the median of the kernels.
     """
     found: dict[str, list[float]] = defaultdict(list)
     for case_id, times_ns in old_ns.items():

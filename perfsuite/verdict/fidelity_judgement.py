@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from perfsuite.records.judgement import Judgement
+from dataclasses import replace
+
+from perfsuite.records.judgement import Judgement, told_judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.fidelity import FidelityKind, FidelityRow, FidelityRun
 from perfsuite.verdict.fidelity_limits import (
@@ -56,18 +58,9 @@ def _statement(run: FidelityRun, row: FidelityRow | None, case_id: str) -> State
 
 
 def _judgement(case_id: str, row: FidelityRow | None, outcome: Outcome, reason: str) -> Judgement:
-    measured = None if row is None or row.measured_ns is None else round(row.measured_ns)
-    truth = None if row is None or row.ground_truth_ns is None else round(row.ground_truth_ns)
-    return Judgement(
-        case_id=case_id,
-        kind=FIDELITY,
-        samples_ns=(),
-        measured_ns=measured,
-        floor_ns=None,
-        expected_ns=truth,
-        limit_ns=None,
-        baseline_ns=None,
-        change_ratio=None,
-        outcome=outcome,
-        reason=reason,
+    measured_ns, truth_ns = (None, None) if row is None else (row.measured_ns, row.ground_truth_ns)
+    return replace(
+        told_judgement(case_id, FIDELITY, outcome, reason),
+        measured_ns=None if measured_ns is None else round(measured_ns),
+        expected_ns=None if truth_ns is None else round(truth_ns),
     )

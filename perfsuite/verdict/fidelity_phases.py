@@ -51,10 +51,7 @@ class _Pair:
 def phase_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
     """Return a row for each phase that occurred: medians over the occurrences of all runs, matched one by one.
 
-    Raises
-    ------
-    MeasurementError
-        A tracer saw other calls than the driver's spans stand for.
+    Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
     """
     pairs = [pair for run in runs for pair in (*_span_pairs(run), *_embedding_pairs(run))]
     tracer = runs[0].trace.tracer
@@ -70,10 +67,7 @@ def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
 
     The rest is time of the phase outside its operators, and stands beside the first.
 
-    Raises
-    ------
-    MeasurementError
-        A tracer saw other calls than the driver's spans stand for.
+    Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
     """
     return tuple(
         row for phase in _EVALUATED for row in (_told_row(runs, phase), _graph_row(runs, phase)) if row is not None

@@ -16,10 +16,8 @@ def accuracy_percent(measured_ns: float, ground_truth_ns: float) -> float:
 
     100 is exact; a latency of more than twice its ground truth gives less than 0.
 
-    Raises
-    ------
-    PerfsuiteError
-        The ground truth is not above 0, or the measured latency is below it; neither may be infinite.
+    Raises PerfsuiteError: the ground truth is not above 0, or the measured latency is below it; neither may be
+    infinite.
 
     *Source*: lm-Meter, its tables of phases and kernels, whose printed rows follow this formula.
     """

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
 
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Finding, Outcome, foremost
-from perfsuite.verdict.compare import physics
+from perfsuite.verdict.compare import physics, telling
 from perfsuite.verdict.paired_reason import paired_reason
 from perfsuite.verdict.sequential import PairedVerdict
 
@@ -51,18 +51,14 @@ def judge_pairs(
         kind=case.kind,
         samples_ns=tuple(new_ns),
         measured_ns=measured_ns,
-        floor_ns=expectation.floor_ns,
-        expected_ns=expectation.expected_ns,
-        limit_ns=expectation.limit_ns,
-        lower_ns=expectation.lower_ns,
-        upper_ns=expectation.upper_ns,
+        **asdict(expectation),
         baseline_ns=round(median(old_ns)) if old_ns else None,
         change_ratio=change.estimate_ratio if change else None,
         outcome=finding.outcome,
         reason=finding.reason,
         baseline_samples_ns=tuple(old_ns),
-        lower_ratio=change.lower_ratio if change and change.lower_ratio > 0 else None,
-        upper_ratio=change.upper_ratio if change and not math.isinf(change.upper_ratio) else None,
+        lower_ratio=telling(change.lower_ratio) if change else None,
+        upper_ratio=telling(change.upper_ratio) if change else None,
         margin_ratio=verdict.margin_ratio if verdict else None,
         resolution_ratio=None if ruled_out_ratio is None else max(margin_ratio, ruled_out_ratio),
         step_share_ratio=step_share_ratio if _passes_by_share(verdict, margin_ratio) else None,

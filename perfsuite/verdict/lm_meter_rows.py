@@ -112,13 +112,9 @@ def _check(row: PublishedRow, published: PublishedFidelity) -> RowCheck:
             most=_PERCENT - least / _US_PER_MS_PER_PERCENT,
             resolution=accuracy_step,
         )
-        scaled_error = PrintedScore(
-            printed=row.scaled_error_us_per_ms,
-            computed=scaled_error_us_per_ms(row.measured_ns, row.ground_truth_ns),
-            least=least,
-            most=most,
-            resolution=error_step,
-        )
+        computed = scaled_error_us_per_ms(row.measured_ns, row.ground_truth_ns)
+        printed = row.scaled_error_us_per_ms
+        scaled_error = PrintedScore(printed=printed, computed=computed, least=least, most=most, resolution=error_step)
     return RowCheck(
         row=row,
         accuracy=accuracy,

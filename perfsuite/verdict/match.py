@@ -25,10 +25,7 @@ def match_case(
 ) -> BaselineMatch:
     """Return the comparable samples of a case, or why there are none.
 
-    Parameters
-    ----------
-    board
-        Identity of the board that was measured over a link; None of a run on the machine itself.
+    `board` is the identity of what was measured over a link; None of a run on the machine itself.
     """
     comparable = baselines.comparable(fingerprint, board)
     entry = entry_with(comparable, case_id)

@@ -44,17 +44,16 @@ def judge_overhead(case_id: str, ratio: PairedRatio | None, *, reason: str) -> J
     INCONCLUSIVE between the two, and INVALID where nothing was measured.
     """
     if ratio is None:
-        return _judgement(case_id, Outcome.INVALID, reason, None)
+        return told_judgement(case_id, OVERHEAD, Outcome.INVALID, reason)
     limit_ratio = _limit_ratio(*parts_of(case_id)[:2])
     text = (
         f"{_percent(ratio.median_ratio - 1.0)} (95 % bounds {_percent(ratio.lower_ratio - 1.0)} to "
         f"{_percent(ratio.upper_ratio - 1.0)}, {ratio.n_pairs} pairs), limit {_percent(limit_ratio)}"
     )
-    if ratio.upper_ratio <= 1.0 + limit_ratio:
-        return _judgement(case_id, Outcome.PASS, text, ratio.median_ratio)
-    if ratio.lower_ratio > 1.0 + limit_ratio:
-        return _judgement(case_id, Outcome.SLOW, text, ratio.median_ratio)
-    return _judgement(case_id, Outcome.INCONCLUSIVE, text, ratio.median_ratio)
+    is_slow = ratio.lower_ratio > 1.0 + limit_ratio
+    outcome = Outcome.SLOW if is_slow else Outcome.INCONCLUSIVE
+    outcome = Outcome.PASS if ratio.upper_ratio <= 1.0 + limit_ratio else outcome
+    return told_judgement(case_id, OVERHEAD, outcome, text, ratio.median_ratio)
 
 
 def _limit_ratio(comparison: str, phase: Phase) -> float:
@@ -64,7 +63,3 @@ def _limit_ratio(comparison: str, phase: Phase) -> float:
 
 def _percent(ratio: float) -> str:
     return f"{ratio * 100.0:+.2f} %"
-
-
-def _judgement(case_id: str, outcome: Outcome, reason: str, change_ratio: float | None) -> Judgement:
-    return told_judgement(case_id, OVERHEAD, outcome, reason, change_ratio)

@@ -24,10 +24,8 @@ def paired_ratio(old_ns: Sequence[int], new_ns: Sequence[int], *, confidence: fl
     The bounds are order statistics: the chance that the median lies above the k-th largest of n ratios is the chance
     of fewer than k heads in n tosses of a coin. They hold for any distribution of the noise.
 
-    Raises
-    ------
-    ValueError
-        The sides differ in length, are too short for the confidence, or hold a time that is not positive.
+    Raises ValueError: the sides differ in length, are too short for the confidence, or hold a time that is not
+    positive.
     """
     if len(old_ns) != len(new_ns):
         raise ValueError(f"{len(old_ns)} old and {len(new_ns)} new latencies are no pairs")

@@ -23,10 +23,7 @@ _Floats = NDArray[np.float64]
 class PeerSamples:
     """Raw latencies of both sides, ns: for each process, in the order in which they ran, those of its repetitions.
 
-    Raises
-    ------
-    ValueError
-        A side has no process, a process no repetition, or a latency is not positive.
+    Raises ValueError: a side has no process, a process no repetition, or a latency is not positive.
     """
 
     old: tuple[tuple[int, ...], ...]
@@ -134,15 +131,13 @@ def _welch_t(old: _Floats, new: _Floats) -> _Floats:
 
 #: Every rule at its own defaults; those of pytest-benchmark at two thresholds, as it has none of its own.
 PEERS: tuple[Peer, ...] = (
-    Peer(
-        name="pytest-benchmark mean:5%",
-        source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
-        alarms=partial(mean_alarms, threshold_ratio=0.05),
-    ),
-    Peer(
-        name="pytest-benchmark mean:10%",
-        source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
-        alarms=partial(mean_alarms, threshold_ratio=0.10),
+    *(
+        Peer(
+            name=f"pytest-benchmark mean:{percent}%",
+            source="pytest-benchmark, utils.py, PercentageRegressionCheck (--benchmark-compare-fail)",
+            alarms=partial(mean_alarms, threshold_ratio=percent / 100.0),
+        )
+        for percent in (5, 10)
     ),
     Peer(
         name="asv (factor 1.1)",

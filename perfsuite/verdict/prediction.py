@@ -57,10 +57,7 @@ def compare_sessions(
     fewer sessions their samples are pooled and compared by Hodges-Lehmann, widened by `default_spread_ratio`, which an
     unchanged session exceeds once in a hundred.
 
-    Raises
-    ------
-    ValueError
-        A side is empty, or holds a time that is not positive.
+    Raises ValueError: a side is empty, or holds a time that is not positive.
 
     *Source*: Hahn and Meeker, Statistical Intervals, section 4.7 (prediction interval of one future observation).
     """

@@ -46,10 +46,7 @@ class QuantizationRatios:
 
         It is below three times the least of them, so that no speed makes up for accuracy that is lost.
 
-        Raises
-        ------
-        PerfsuiteError
-            One of them is not above 0, or not finite.
+        Raises PerfsuiteError: one of them is not above 0, or not finite.
 
         *Source*: lm-Meter, its Harmonic Quantization score of a task.
         """
@@ -74,10 +71,7 @@ def quantization_ratios(
 
     Without a chance in the scale the reference cancels out of M_a.
 
-    Raises
-    ------
-    PerfsuiteError
-        A time is not above 0, or the original is no better than guessing.
+    Raises PerfsuiteError: a time is not above 0, or the original is no better than guessing.
     """
     original = scale.normalised(original_accuracy)
     if not 0.0 < original < math.inf:

@@ -7,7 +7,6 @@ That takes an eBPF trace with ENDS: without them, waiting for other threads is t
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,8 +15,8 @@ import numpy as np
 from perfsuite.errors import MeasurementError
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, TracedNode
 from perfsuite.verdict.recorder_sums import ThreadAccount as ThreadAccount
-from perfsuite.verdict.recorder_sums import ThreadSums, TimesSums, durations_ns
 from perfsuite.verdict.recorder_sums import TimesAgreement as TimesAgreement
+from perfsuite.verdict.recorder_sums import durations_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +47,7 @@ class RecorderAgreement:
 def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgreement:
     """Compare what the two recorders saw of the same process.
 
-    Raises
-    ------
-    MeasurementError
-        One of them has no operators, or no graphs.
+    Raises MeasurementError: one of them has no operators, or no graphs.
     """
     for trace in (ebpf, callback):
         if not trace.of(EventKind.OPERATOR).size or not trace.of(EventKind.GRAPH).size:
@@ -66,10 +62,10 @@ class _Found:
     n_callback: int = 0
     n_different: int = 0
     first_difference: str | None = None
-    total: TimesSums = field(default_factory=TimesSums)
-    phases: dict[str, TimesSums] = field(default_factory=lambda: defaultdict(TimesSums))
-    ops: dict[str, TimesSums] = field(default_factory=lambda: defaultdict(TimesSums))
-    threads: dict[int, ThreadSums] = field(default_factory=lambda: defaultdict(ThreadSums))
+    total: TimesAgreement = field(default_factory=lambda: TimesAgreement(name=""))
+    phases: dict[str, TimesAgreement] = field(default_factory=dict)
+    ops: dict[str, TimesAgreement] = field(default_factory=dict)
+    threads: dict[int, ThreadAccount] = field(default_factory=dict)
 
 
 class _Comparison:
@@ -95,10 +91,10 @@ class _Comparison:
             n_callback=found.n_callback,
             n_different=found.n_different,
             first_difference=found.first_difference,
-            total=found.total.named(""),
-            phases=tuple(sums.named(name) for name, sums in found.phases.items()),
-            ops=tuple(sums.named(name) for name, sums in sorted(found.ops.items())),
-            threads=tuple(sums.of(thread) for thread, sums in sorted(found.threads.items())),
+            total=found.total,
+            phases=tuple(found.phases.values()),
+            ops=tuple(sums for _, sums in sorted(found.ops.items())),
+            threads=tuple(account for _, account in sorted(found.threads.items())),
         )
 
     def _graph_around(self, operators: Events) -> np.void | None:
@@ -121,7 +117,7 @@ class _Comparison:
         found.n_callback += int(theirs.size)
         for thread in np.unique(all_threads["thread"]).tolist():
             own = all_threads[all_threads["thread"] == thread]
-            found.threads[thread].add(own, graph, self._n_nodes(graph))
+            found.threads.setdefault(thread, ThreadAccount(thread=thread)).add(own, graph, self._n_nodes(graph))
         difference = _difference(_nodes(self._ebpf, ours), _nodes(self._callback, theirs))
         if difference is not None:
             found.n_different += 1
@@ -140,10 +136,12 @@ class _Comparison:
         ebpf_ns, callback_ns = durations_ns(ours), durations_ns(theirs)
         sums = int(ebpf_ns.sum()), int(callback_ns.sum())
         self._found.total.add(ours.size, *sums)
-        self._found.phases[self._phase_at(int(theirs["end_ns"][-1]))].add(ours.size, *sums)
+        phase = self._phase_at(int(theirs["end_ns"][-1]))
+        self._found.phases.setdefault(phase, TimesAgreement(name=phase)).add(ours.size, *sums)
         nodes = _nodes(self._callback, theirs)
         for node, one, other in zip(nodes, ebpf_ns.tolist(), callback_ns.tolist(), strict=True):
-            self._found.ops[node.op if node else "?"].add(1, one, other)
+            op = node.op if node else "?"
+            self._found.ops.setdefault(op, TimesAgreement(name=op)).add(1, one, other)
 
     def _phase_at(self, ns: int) -> str:
         phases = self._callback.of(EventKind.PHASE)

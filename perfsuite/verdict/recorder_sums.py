@@ -12,44 +12,12 @@ from perfsuite.records.engine_trace import NOTHING, Events
 _Times = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TimesAgreement:
     """What both recorders tell of the time of some operators, in sum."""
 
     #: A phase, or an operator as ``ggml_op_desc`` spells it; empty for all together.
     name: str
-    n_operators: int
-    ebpf_ns: int
-    callback_ns: int
-
-    @property
-    def ratio(self) -> float | None:
-        """The eBPF recorder's over the callback recorder's; None where that is nothing."""
-        return self.ebpf_ns / self.callback_ns if self.callback_ns else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadAccount:
-    """How far the operators of one thread account for the graphs that it computed."""
-
-    #: Position in the eBPF trace's threads.
-    thread: int
-    #: In operators, and behind each of them until the next operator of the graph begins or the graph ends.
-    own_ns: int
-    wait_ns: int
-    #: From the first operator's begin to the graph's end, of all graphs compared.
-    graph_ns: int
-
-    @property
-    def accounted_ratio(self) -> float | None:
-        """Own and waiting time over that of the graphs: less than 1 where operators are missing."""
-        return (self.own_ns + self.wait_ns) / self.graph_ns if self.graph_ns else None
-
-
-@dataclass(slots=True)
-class TimesSums:
-    """A `TimesAgreement` in the making."""
-
     n_operators: int = 0
     ebpf_ns: int = 0
     callback_ns: int = 0
@@ -60,23 +28,26 @@ class TimesSums:
         self.ebpf_ns += ebpf_ns
         self.callback_ns += callback_ns
 
-    def named(self, name: str) -> TimesAgreement:
-        """Return the sums under a name."""
-        return TimesAgreement(
-            name=name, n_operators=self.n_operators, ebpf_ns=self.ebpf_ns, callback_ns=self.callback_ns
-        )
+    @property
+    def ratio(self) -> float | None:
+        """The eBPF recorder's over the callback recorder's; None where that is nothing."""
+        return self.ebpf_ns / self.callback_ns if self.callback_ns else None
 
 
-@dataclass(slots=True)
-class ThreadSums:
-    """A `ThreadAccount` in the making."""
+@dataclass(slots=True, kw_only=True)
+class ThreadAccount:
+    """How far the operators of one thread account for the graphs that it computed."""
 
+    #: Position in the eBPF trace's threads.
+    thread: int
+    #: In operators, and behind each of them until the next operator of the graph begins or the graph ends.
     own_ns: int = 0
     wait_ns: int = 0
+    #: From the first operator's begin to the graph's end, of all graphs compared.
     graph_ns: int = 0
 
     def add(self, operators: Events, graph: np.void, n_nodes: int) -> None:
-        """Add what one thread did in one graph of so many nodes.
+        """Add what the thread did in one graph of so many nodes.
 
         The time behind an operator whose follower is missing counts for nothing.
         """
@@ -90,9 +61,10 @@ class ThreadSums:
         self.wait_ns += int(np.where(follows, next_ns - known["end_ns"], 0).sum())
         self.graph_ns += int(graph["end_ns"]) - begin_ns
 
-    def of(self, thread: int) -> ThreadAccount:
-        """Return the account of a thread."""
-        return ThreadAccount(thread=thread, own_ns=self.own_ns, wait_ns=self.wait_ns, graph_ns=self.graph_ns)
+    @property
+    def accounted_ratio(self) -> float | None:
+        """Own and waiting time over that of the graphs: less than 1 where operators are missing."""
+        return (self.own_ns + self.wait_ns) / self.graph_ns if self.graph_ns else None
 
 
 def durations_ns(operators: Events) -> _Times:

@@ -34,12 +34,7 @@ def resolution_ratio(change: Change, *, n_sessions: int) -> float:
     not change passes in 95 %: e + r < d. It is called slower in 1 %: e > r. A margin above r asks for more before
     anything is called slower, so that a slowdown of d is then found less often; that it passes in 1 % still holds.
 
-    Parameters
-    ----------
-    change
-        The comparison; of bounds that lie unequally far from the estimate the further counts.
-    n_sessions
-        Stored sessions that it rests on.
+    Of bounds that lie unequally far from the estimate the further counts.
     """
     reach = math.log(max(change.estimate_ratio / change.lower_ratio, change.upper_ratio / change.estimate_ratio))
     if n_sessions < MIN_SESSIONS:

@@ -42,10 +42,7 @@ class Design:
     confirmed with at most the sum of `confirm_alphas` over the whole suite, and none of the suite's that did not change
     needs no confirmation with more than the sum of `outright_alphas` and `last_alpha`.
 
-    Raises
-    ------
-    ValueError
-        Looks and errors differ in number, do not grow, or a look is too early for its error.
+    Raises ValueError: looks and errors differ in number, do not grow, or a look is too early for its error.
     """
 
     screen_looks: tuple[int, ...] = (8, 11, 14, 20)
@@ -141,10 +138,7 @@ def compare_sequentially(
         A case that is still open at the end, and whose estimate is within the margin, passes at what its pairs rule
         out where that is at most this; 0 leaves it undecided.
 
-    Raises
-    ------
-    ValueError
-        A margin is negative or not finite, or a side of a case is not made of latencies.
+    Raises ValueError: a margin is negative or not finite, or a side of a case is not made of latencies.
 
     The errors of the looks add up by Bonferroni's inequality, whatever is shared between them.
 
@@ -161,7 +155,7 @@ def compare_sequentially(
     screened = screen.changes
     confirmed, latest = _confirm(run, screen.unconfirmed, margins, design)
     confirmed |= screen.outright
-    refuted = {case_id for case_id, change in latest.items() if _answer(change, margins[case_id]) is Outcome.PASS}
+    refuted = {case_id for case_id, change in latest.items() if change.outcome(margins[case_id]) is Outcome.PASS}
     left = {case_id: claim for case_id, claim in screen.unconfirmed.items() if case_id not in {*confirmed, *refuted}}
     confirmed |= _outright(run, left, margins, n_tests=len(screened), alpha=design.last_alpha)
     return {
@@ -249,7 +243,7 @@ class _Screen:
                 return
             open_ids = [case_id for case_id in self.margins if self._is_open(case_id) and run.count(case_id)]
             self.changes |= {case_id: run.compare(case_id, alpha=alpha) for case_id in open_ids}
-            self.answers |= {case_id: _answer(self.changes[case_id], self.margins[case_id]) for case_id in open_ids}
+            self.answers |= {case_id: self.changes[case_id].outcome(self.margins[case_id]) for case_id in open_ids}
             self.outright |= _outright(
                 run, self.unconfirmed, self.margins, n_tests=len(self.changes), alpha=outright_alpha
             )
@@ -301,7 +295,7 @@ def _outright(
     return {
         case_id: changes[case_id]
         for case_id in _holm(p_values, n_tests=n_tests, alpha=alpha)
-        if _answer(changes[case_id], margins[case_id]) is flagged[case_id]
+        if changes[case_id].outcome(margins[case_id]) is flagged[case_id]
     }
 
 
@@ -323,7 +317,7 @@ def _confirm(
         }
         p_values = {case_id: _p_value(change, flagged[case_id]) for case_id, change in latest.items()}
         for case_id in _holm(p_values, n_tests=len(flagged), alpha=alpha):
-            if _answer(latest[case_id], margins[case_id]) is flagged[case_id]:
+            if latest[case_id].outcome(margins[case_id]) is flagged[case_id]:
                 confirmed.setdefault(case_id, latest[case_id])
     return confirmed, latest
 
@@ -350,15 +344,6 @@ def _p_value(change: PairedChange, claim: Outcome) -> float:
     return change.p_slower if claim is Outcome.REGRESSED else change.p_faster
 
 
-def _answer(change: PairedChange, margin: float) -> Outcome:
-    """Slower or faster for sure and by more than the margin; not slower by the margin for sure; neither."""
-    if change.lower_ratio > 1.0 and change.estimate_ratio > 1.0 + margin:
-        return Outcome.REGRESSED
-    if change.upper_ratio < 1.0 and change.estimate_ratio < 1.0 / (1.0 + margin):
-        return Outcome.IMPROVED
-    return Outcome.PASS if change.upper_ratio < 1.0 + margin else Outcome.INCONCLUSIVE
-
-
 def _verdict(
     margin: float,
     *,
@@ -369,17 +354,13 @@ def _verdict(
     resolution_limit_ratio: float,
 ) -> PairedVerdict:
     """Conclude from the screen and, of a flagged case, from its fresh pairs where they are enough for a bound."""
-    outcome, change = _answer(screened, margin), confirmed or screened
+    outcome, change = screened.outcome(margin), confirmed or screened
     is_flagged = outcome in (Outcome.REGRESSED, Outcome.IMPROVED)
     if is_flagged and confirmed is None:
         change = latest if latest and math.isfinite(latest.upper_ratio) else screened
-        outcome = Outcome.PASS if change.upper_ratio < 1.0 + margin else Outcome.INCONCLUSIVE
-    ruled_out = change.upper_ratio - 1.0
-    if (
-        outcome is Outcome.INCONCLUSIVE
-        and ruled_out <= resolution_limit_ratio
-        and change.estimate_ratio <= 1.0 + margin
-    ):
+        outcome = Outcome.PASS if change.rules_out(margin) else Outcome.INCONCLUSIVE
+    is_resolved = change.upper_ratio - 1.0 <= resolution_limit_ratio and change.estimate_ratio <= 1.0 + margin
+    if outcome is Outcome.INCONCLUSIVE and is_resolved:
         outcome = Outcome.PASS
     return PairedVerdict(
         outcome=outcome,

@@ -10,18 +10,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from perfsuite.verdict.significance import Change
+
 _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairedChange:
-    """A ratio new over old; each bound and each p-value holds by itself, one-sided."""
+class PairedChange(Change):
+    """A ratio new over old, the median of the Walsh averages; each bound and each p-value holds by itself, one-sided.
 
-    #: Hodges-Lehmann: the median of the Walsh averages.
-    estimate_ratio: float
-    #: 0 and infinity where the pairs are too few for the bound asked for.
-    lower_ratio: float
-    upper_ratio: float
+    The bounds are 0 and infinity where the pairs are too few for what is asked for.
+    """
+
     #: The chance of pairs at least this slow, or this fast, where nothing changed.
     p_slower: float
     p_faster: float
@@ -38,10 +38,8 @@ def compare_pairs(old_ns: Sequence[int], new_ns: Sequence[int], *, alpha: float)
 
     The noise of d must be symmetric; it is where both sides are disturbed alike.
 
-    Raises
-    ------
-    ValueError
-        The sides differ in length, are empty, hold what is no latency, or `alpha` is not between 0 and 0.5.
+    Raises ValueError: the sides differ in length, are empty, hold what is no latency, or `alpha` is not between 0 and
+    0.5.
 
     Source: Hollander, Wolfe and Chicken, Nonparametric Statistical Methods, 3rd edition, sections 3.1 to 3.3.
     """

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist, median
 
+from perfsuite.records.outcome import Outcome
+
 #: Beyond this many pairs of samples the rank distribution is close enough to normal.
 _EXACT_LIMIT = 400
 
@@ -19,6 +21,23 @@ class Change:
     estimate_ratio: float
     lower_ratio: float
     upper_ratio: float
+
+    def outcome(self, margin_ratio: float, passed_ratio: float | None = None) -> Outcome:
+        """Judge the change: the rule of every verdict against an older time.
+
+        REGRESSED and IMPROVED: slower or faster for sure, and by more than the margin as estimated; PASS: surely not
+        slower by `passed_ratio`, which is the margin where nothing else is said; INCONCLUSIVE: none of them.
+        """
+        if self.lower_ratio > 1.0 and self.estimate_ratio > 1.0 + margin_ratio:
+            return Outcome.REGRESSED
+        if self.upper_ratio < 1.0 and self.estimate_ratio < 1.0 / (1.0 + margin_ratio):
+            return Outcome.IMPROVED
+        passes = self.rules_out(margin_ratio if passed_ratio is None else passed_ratio)
+        return Outcome.PASS if passes else Outcome.INCONCLUSIVE
+
+    def rules_out(self, slowdown_ratio: float) -> bool:
+        """Whether it is surely not slower by so much."""
+        return self.upper_ratio < 1.0 + slowdown_ratio
 
 
 def compare_samples(
@@ -34,10 +53,7 @@ def compare_samples(
 
     *Source*: Hollander and Wolfe, Nonparametric Statistical Methods, section 4.3 (interval of Moses).
 
-    Raises
-    ------
-    ValueError
-        A side is empty, or holds a time that is not positive.
+    Raises ValueError: a side is empty, or holds a time that is not positive.
     """
     if not old_ns or not new_ns:
         raise ValueError(f"nothing to compare: {len(old_ns)} old and {len(new_ns)} new samples")

@@ -31,10 +31,7 @@ _CLIP_WINDOW = 5
 class StepDesign:
     """How much evidence a step needs; `tools/simulate_history.py` says what follows from it.
 
-    Raises
-    ------
-    ValueError
-        A night alone would be a level, or an effect or an error is not between 0 and 1.
+    Raises ValueError: a night alone would be a level, or an effect or an error is not between 0 and 1.
     """
 
     #: A level lasts at least so many nights; so many must have passed since a change before it is told.

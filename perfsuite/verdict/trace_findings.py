@@ -45,17 +45,9 @@ class TraceFindings:
 def trace_findings(
     trace: EngineTrace, workload: LlamaWorkload, *, n_threads: int, complaint: str | None = None
 ) -> TraceFindings:
-    """Gather what is judged from a trace.
+    """Gather what is judged from a trace of one process, disturbed where there is a complaint.
 
-    Parameters
-    ----------
-    trace
-        Of one process that ran the workload, with operators; balance needs the operators' ends, too, and the reuse of
-        experts the routers' choices.
-    workload, n_threads
-        What ran.
-    complaint
-        Why the run was disturbed, where it was.
+    The trace has operators; balance needs their ends, too, and the reuse of experts the routers' choices.
     """
     runs, table = operator_runs(trace), operator_table(trace)
     steps = steps_of(trace, runs, table)

@@ -67,16 +67,7 @@ def judge_growth(
 
     SLOW where a position surely costs more than expected times the tolerance, or where the time, though it grows, is
     not on a line. INCONCLUSIVE where the bounds of the slope hold the limit, or no slope is known that was expected;
-    INVALID where there is no slope.
-
-    Parameters
-    ----------
-    positions, times_ns
-        Of each step of decoding: the positions that attention takes as long as, and its time.
-    expected_ns_per_position
-        Time of a position; None where the device's ceilings are not known.
-    tolerance_ratio
-        How many times the expectation a position may cost; None where the profile sets none.
+    INVALID where there is no slope. Positions are those that attention takes as long as, a value each step of decoding.
     """
     if not any(times_ns):
         return Finding(outcome=Outcome.INVALID, reason="no operator of attention was recorded")

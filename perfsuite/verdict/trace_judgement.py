@@ -33,27 +33,15 @@ def judge_trace(
     tolerance_ratio: float | None,
     reason: str = "it was not measured",
 ) -> Judgement:
-    """Judge one case of `perfsuite.expectation.trace_cases.trace_cases`.
+    """Judge one case of `perfsuite.expectation.trace_cases.trace_cases`; without findings `reason` says why.
 
-    Parameters
-    ----------
-    findings
-        What was traced; without it, `reason` says why there is nothing.
-    case_id
-        The case.
-    ceilings
-        What the device can do; None where it is not known.
-    tolerance_ratio
-        How many times the forecast an operator may take, by the device's profile; None where it sets none.
-    reason
-        Why nothing was traced.
+    An operator may take `tolerance_ratio` times its forecast; None where the device's profile sets none.
     """
-    if findings is None:
-        return _judgement(case_id, Finding(outcome=Outcome.INVALID, reason=reason))
-    if findings.complaint is not None:
-        return _judgement(case_id, Finding(outcome=Outcome.INVALID, reason=findings.complaint))
+    if findings is None or findings.complaint is not None:
+        return told_judgement(case_id, TRACE, Outcome.INVALID, reason if findings is None else f"{findings.complaint}")
     what = case_id.removeprefix(f"{TRACE}/{findings.workload.prefix}/")
-    return _judgement(case_id, _finding(findings, what, ceilings, tolerance_ratio))
+    finding = _finding(findings, what, ceilings, tolerance_ratio)
+    return told_judgement(case_id, TRACE, finding.outcome, finding.reason)
 
 
 def _finding(findings: TraceFindings, what: str, ceilings: Ceilings | None, tolerance_ratio: float | None) -> Finding:
@@ -97,7 +85,3 @@ def _reuse(findings: TraceFindings) -> Finding:
     n_layers = n_routed_layers(findings.workload)
     expected = reuse_expectation(moe, n_layers, findings.n_stretch_steps)
     return judge_reuse(findings.layers, expected, n_layers=n_layers)
-
-
-def _judgement(case_id: str, finding: Finding) -> Judgement:
-    return told_judgement(case_id, TRACE, finding.outcome, finding.reason)

@@ -46,19 +46,8 @@ def judge_linearity(
 
     SLOW where the line explains less than `LEAST_R_SQUARED`, where a role is more than `MOST_DEVIATION_RATIO` above
     it, or where a byte costs more than the bandwidth allows for times the tolerance. INCONCLUSIVE of a line where
-    nothing is known of what a byte should cost. INVALID where no type of weights
-    has enough sizes among the products that were recorded.
-
-    Parameters
-    ----------
-    expected
-        The products and their weights.
-    decode_ns
-        Time of the operators of a step of decoding, by role and layer.
-    expected_ns_per_byte
-        Time of a byte of weights; None where the device's ceilings are not known.
-    tolerance_ratio
-        How many times the expectation a byte may cost; None where the profile sets none.
+    nothing is known of what a byte should cost. INVALID where no type of weights has enough sizes among the products
+    that were recorded. Times are those of a step of decoding, by role and layer.
     """
     lines = measured_lines(expected, decode_ns)
     if not lines:

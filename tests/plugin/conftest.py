@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -38,10 +39,13 @@ from perfsuite.measure.plan import (
     SurveyPlan,
     TurnsPlan,
 )
+from perfsuite.plugin.option_table import OPTIONS
 from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span
 from perfsuite.records.observation import Observation
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.run_reader import read_run_file
 
+from ..conftest import STORED_MODEL
 from ..synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
 from .fake_opencl import FakeOpenCl, replace_opencl
 
@@ -304,7 +308,7 @@ def fake_device(
 ) -> FakeDevice:
     """Replace every worker by a `FakeDevice`, the caches by a temporary folder, and the report by an empty page."""
     device = FakeDevice(payload=stored_payload)
-    monkeypatch.setattr("perfsuite.plugin.option_table.DEFAULT_CALIBRATION", "off")
+    monkeypatch.setitem(OPTIONS["--perf-calibrate"], "default", "off")
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", device.run)
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", device.run_in_turns)
     monkeypatch.setattr(
@@ -317,6 +321,44 @@ def fake_device(
         monkeypatch.setattr("perfsuite.plugin.run_outputs.write_report", _empty_page)
         monkeypatch.setattr("perfsuite.plugin.run_outputs.append_history", lambda run, history_dir: history_dir)
     return device
+
+
+@dataclass
+class HostRuns:
+    """Runs of the plugin on a fake device; each leaves its files in the folder ``run``."""
+
+    pytester: pytest.Pytester
+    device: FakeDevice
+    #: The arguments that all runs of a module have.
+    usual: tuple[str, ...] = ()
+
+    def __call__(self, *arguments: str, model: str = STORED_MODEL) -> pytest.RunResult:
+        """Run the plugin with more arguments."""
+        fixed = ("--device=host", f"--model={model}", "--perf-dir=run", "-p", "no:cacheprovider")
+        return self.pytester.runpytest_inprocess(*fixed, *self.usual, *arguments)
+
+    def plain(self) -> dict[str, Any]:
+        """Return what the last run's file holds."""
+        run: dict[str, Any] = json.loads((self.pytester.path / "run" / "run.json").read_text())
+        return run
+
+    def file(self) -> RunFile:
+        """Return the last run's file as it is read."""
+        return read_run_file(self.pytester.path / "run")
+
+    def cases(self, kind: str = "") -> dict[str, dict[str, Any]]:
+        """Return the last run's cases by their ids, those of a kind alone where one is named."""
+        return {case["id"]: case for case in self.plain()["cases"] if kind in ("", case["kind"])}
+
+    def outcomes(self) -> set[str]:
+        """Return the outcomes of the last run's cases."""
+        return {case["outcome"] for case in self.cases().values()}
+
+
+@pytest.fixture
+def runs(pytester: pytest.Pytester, fake_device: FakeDevice, request: pytest.FixtureRequest) -> HostRuns:
+    """Return what runs the plugin, with the arguments that the module calls usual."""
+    return HostRuns(pytester=pytester, device=fake_device, usual=getattr(request.module, "USUAL", ()))
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,24 +31,17 @@ from perfsuite.workload.weights import resolve
 
 from ..synthetic_calibration import calibration, composition, lawful_ns, points_of, token_phase
 from ..synthetic_calibration_run import answer
-from .conftest import FakeDevice
+from .conftest import FakeDevice, HostRuns
 from .fake_opencl import SCENARIO, FakeOpenCl
+
+#: What each run has besides.
+USUAL = ("-k", "not kernel", "-o", "perf_session_spread=0.01")
 
 MODEL = "smollm2-135m-l2-q8_0"
 PREFIX = f"{MODEL}/siso"
 PREFILL, DECODE = f"phase/{PREFIX}/prefill", f"phase/{PREFIX}/decode"
 LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
 HOST = find_profile("host")
-
-
-def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-k", "not kernel", "-o", "perf_session_spread=0.01")
-    return pytester.runpytest_inprocess("--device=host", f"--model={MODEL}", *own, *arguments)
-
-
-def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
-    run = json.loads((pytester.path / "run" / "run.json").read_text())
-    return {case["id"]: case for case in run["cases"]}
 
 
 def _calibration(prefill_ns: float) -> Calibration:
@@ -90,35 +80,31 @@ def measured_ns(stored_record: EngineRecord) -> int:
     return replicate_samples(stored_record).phase_ns[Phase.PREFILL]
 
 
-def test_a_stored_calibration_is_named_in_the_header(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
-) -> None:
+def test_a_stored_calibration_is_named_in_the_header(runs: HostRuns, tmp_path: Path) -> None:
     """The header says when the calibration was recorded on which the forecasts stand."""
     _store(_calibration(1e6), tmp_path)
-    result = _run(pytester, "--collect-only")
+    result = runs("--collect-only")
     result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of 2025-01-02T03:04:05+00:00"])
 
 
-def test_without_a_calibration_the_header_says_so(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_without_a_calibration_the_header_says_so(runs: HostRuns) -> None:
     """Ceilings alone forecast, without an interval, and the header says what to run."""
-    result = _run(pytester)
+    result = runs()
     result.stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; 'perfsuite calibrate' makes them *"])
-    case = _cases(pytester)[PREFILL]
+    case = runs.cases()[PREFILL]
     assert case["expected_ns"] > 0
     assert case["expected_lower_ns"] is case["expected_upper_ns"] is None
     assert case["limit_ns"] == pytest.approx(case["expected_ns"] * HOST.forecast_tolerance_ratio["phase"], abs=10)
 
 
-def test_forecasts_come_from_the_calibration(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
-) -> None:
+def test_forecasts_come_from_the_calibration(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
     """Each phase and operator has the calibration's expectation and interval, and the floor of the ceilings."""
-    _run(pytester)
-    by_ceilings = _cases(pytester)
+    runs()
+    by_ceilings = runs.cases()
     own = _calibration(measured_ns)
     _store(own, tmp_path)
-    assert _run(pytester).ret in (0, 1)
-    cases, forecasts = _cases(pytester), _forecasts(own)
+    assert runs().ret in (0, 1)
+    cases, forecasts = runs.cases(), _forecasts(own)
     assert set(cases) == set(forecasts) == set(by_ceilings)
     for case_id, case in cases.items():
         found = forecasts[case_id]
@@ -130,60 +116,52 @@ def test_forecasts_come_from_the_calibration(
         assert case["limit_ns"] == (round(found.upper_ns * tolerance) if is_long else None)
 
 
-def test_a_case_that_is_as_forecast_is_new(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
-) -> None:
+def test_a_case_that_is_as_forecast_is_new(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
     """A prompt that takes what the calibration says is not slow."""
     _store(_calibration(measured_ns), tmp_path)
-    _run(pytester)
-    case = _cases(pytester)[PREFILL]
+    runs()
+    case = runs.cases()[PREFILL]
     assert case["outcome"] == "new"
     assert case["expected_lower_ns"] < case["measured_ns"] < case["expected_upper_ns"]
 
 
 def test_a_case_beyond_the_upper_bound_is_slower_than_expected(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
+    runs: HostRuns, tmp_path: Path, measured_ns: int
 ) -> None:
     """Without any baseline, a prompt far beyond its interval fails as slow, and the reason has the bound."""
     _store(_calibration(measured_ns / 5), tmp_path)
-    result = _run(pytester)
+    result = runs()
     assert result.ret == 1
-    case = _cases(pytester)[PREFILL]
+    case = runs.cases()[PREFILL]
     assert case["outcome"] == "slow"
     assert case["reason"].startswith("slower than expected: ")
     assert case["measured_ns"] > case["limit_ns"] > case["expected_upper_ns"]
     result.stdout.fnmatch_lines([f"*{PREFILL}*", "*slower than expected: *, at most *"])
 
 
-def test_within_the_tolerance_nothing_is_slow(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
-) -> None:
+def test_within_the_tolerance_nothing_is_slow(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
     """Between the upper bound and the limit a case is outside of its interval, and does not fail for it."""
     width = _forecasts(_calibration(measured_ns))[PREFILL]
     _store(_calibration(measured_ns / (width.upper_ns / width.expected_ns) / 1.25), tmp_path)
-    _run(pytester)
-    case = _cases(pytester)[PREFILL]
+    runs()
+    case = runs.cases()[PREFILL]
     assert case["expected_upper_ns"] < case["measured_ns"] < case["limit_ns"]
     assert case["outcome"] == "new"
 
 
-def test_slow_is_told_apart_from_regressed(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, measured_ns: int
-) -> None:
+def test_slow_is_told_apart_from_regressed(runs: HostRuns, tmp_path: Path, measured_ns: int) -> None:
     """A case that equals its baseline and is beyond its forecast is slow, not regressed."""
-    _run(pytester, "--baseline=record")
-    assert _run(pytester).ret == 0
+    runs("--baseline=record")
+    assert runs().ret == 0
     _store(_calibration(measured_ns / 5), tmp_path)
-    assert _run(pytester).ret == 1
-    outcomes = {case["outcome"] for case in _cases(pytester).values()}
+    assert runs().ret == 1
+    outcomes = runs.outcomes()
     assert "slow" in outcomes
     assert "regressed" not in outcomes
 
 
 @pytest.mark.parametrize("other", ["build", "threads", "device"])
-def test_another_calibration_is_not_used(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path, other: str
-) -> None:
+def test_another_calibration_is_not_used(runs: HostRuns, tmp_path: Path, other: str) -> None:
     """One of another build of the engine, of other threads or of another device forecasts nothing here."""
     own = _calibration(1e6)
     changed = {
@@ -192,20 +170,18 @@ def test_another_calibration_is_not_used(
         "device": replace(own, fingerprint={**own.fingerprint, "soc": "another"}),
     }
     _store(changed[other], tmp_path, build_id="0" * 16 if other == "build" else None)
-    result = _run(pytester, "-k", "test_phase")
+    result = runs("-k", "test_phase")
     result.stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
-    assert _cases(pytester)[PREFILL]["expected_upper_ns"] is None
+    assert runs.cases()[PREFILL]["expected_upper_ns"] is None
 
 
-def test_the_threads_of_the_run_choose_the_calibration(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
-) -> None:
+def test_the_threads_of_the_run_choose_the_calibration(runs: HostRuns, tmp_path: Path) -> None:
     """With --threads the calibration of as many threads is used."""
     n_threads = default_threads() + 5
     _store(replace(_calibration(1e6), n_threads=n_threads), tmp_path)
-    result = _run(pytester, "--collect-only", f"--threads={n_threads}")
+    result = runs("--collect-only", f"--threads={n_threads}")
     result.stdout.fnmatch_lines(["perfsuite: forecasts from calibration of *"])
-    _run(pytester, "--collect-only").stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
+    runs("--collect-only").stdout.fnmatch_lines(["perfsuite: forecasts from ceilings alone; *"])
 
 
 @dataclass
@@ -228,33 +204,29 @@ def test_a_board_at_the_end_of_a_link_has_ceilings_of_its_own(tmp_path: Path, mo
     assert stored_ceilings(facts.fingerprint, 2, tmp_path / "desk") is None
 
 
-def test_a_calibration_that_cannot_be_read_stops_the_run(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
-) -> None:
+def test_a_calibration_that_cannot_be_read_stops_the_run(runs: HostRuns, tmp_path: Path) -> None:
     """A corrupt file is one line with its path, before anything is measured."""
     path = _store(_calibration(1e6), tmp_path)
     path.write_text("{")
-    result = _run(pytester)
+    result = runs()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {path}: cannot be read (*); run 'perfsuite calibrate' again"])
-    assert fake_device.plans == []
+    assert runs.device.plans == []
 
 
-def test_kernels_are_forecast_by_the_ceilings(
-    pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path
-) -> None:
+def test_kernels_are_forecast_by_the_ceilings(runs: HostRuns, tmp_path: Path) -> None:
     """A calibration knows the engine's operators and no OpenCL kernel."""
     _store(_calibration(1e6), tmp_path)
-    _run(pytester, "-k", "kernel")
-    cases = [case for case in _cases(pytester).values() if case["kind"] == "kernel"]
+    runs("-k", "kernel")
+    cases = [case for case in runs.cases().values() if case["kind"] == "kernel"]
     assert len(cases) >= 20
     assert all(case["expected_ns"] > 0 and case["expected_upper_ns"] is None for case in cases)
 
 
-def test_pairs_need_no_forecast(pytester: pytest.Pytester, fake_device: FakeDevice, tmp_path: Path) -> None:
+def test_pairs_need_no_forecast(runs: HostRuns, tmp_path: Path) -> None:
     """Compared with another engine, a run has no header line of forecasts and no expectation of a calibration."""
     _store(_calibration(1e6), tmp_path)
-    result = _run(pytester, "--collect-only", f"--against={environment_engine().library_dir}")
+    result = runs("--collect-only", f"--against={environment_engine().library_dir}")
     result.stdout.fnmatch_lines(["perfsuite: *in pairs against *"])
     result.stdout.no_fnmatch_line("*forecasts from*")
 
@@ -284,22 +256,20 @@ def _n_calibrating(device: FakeDevice) -> int:
     return sum(isinstance(plan, OperatorsPlan) for plan in device.plans)
 
 
-def test_a_first_run_makes_a_quick_calibration_and_keeps_it(
-    pytester: pytest.Pytester, uncalibrated: FakeDevice
-) -> None:
+def test_a_first_run_makes_a_quick_calibration_and_keeps_it(runs: HostRuns, uncalibrated: FakeDevice) -> None:
     """It comes before all else that is measured, gives forecasts an interval, and serves the next run."""
-    first = _run(pytester, *_QUICK)
+    first = runs(*_QUICK)
     first.stdout.fnmatch_lines(["perfsuite: forecasts from a quick calibration, which is made before *"])
     assert isinstance(uncalibrated.plans[0], OperatorsPlan)
-    by_first = _cases(pytester)
+    by_first = runs.cases()
     assert by_first[PREFILL]["expected_upper_ns"] > by_first[PREFILL]["expected_ns"] > 0
     upper_ns, limit_ns = (by_first[PREFILL][key] for key in ("expected_upper_ns", "limit_ns"))
     assert limit_ns == pytest.approx(upper_ns * HOST.quick_tolerance_ratio["phase"], abs=2)
     n_made = _n_calibrating(uncalibrated)
-    second = _run(pytester, *_QUICK)
+    second = runs(*_QUICK)
     second.stdout.fnmatch_lines(["perfsuite: forecasts from a quick calibration of 2*; 'perfsuite calibrate' *"])
     assert _n_calibrating(uncalibrated) == n_made > 0
-    assert _cases(pytester)[PREFILL]["expected_ns"] == by_first[PREFILL]["expected_ns"]
+    assert runs.cases()[PREFILL]["expected_ns"] == by_first[PREFILL]["expected_ns"]
 
 
 @pytest.mark.parametrize(
@@ -308,23 +278,23 @@ def test_a_first_run_makes_a_quick_calibration_and_keeps_it(
     ids=["off", "collect-only", "kernels", "stored"],
 )
 def test_no_quick_calibration_is_made(
-    pytester: pytest.Pytester, uncalibrated: FakeDevice, tmp_path: Path, options: tuple[str, ...]
+    runs: HostRuns, uncalibrated: FakeDevice, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     """Nor is one where it is turned off, nothing of the engine is measured, or a whole one is stored."""
     if options == _QUICK:
         _store(_calibration(1e6), tmp_path)
-    _run(pytester, *options)
+    runs(*options)
     assert _n_calibrating(uncalibrated) == 0
 
 
 def test_a_quick_calibration_that_fails_is_a_note(
-    pytester: pytest.Pytester, uncalibrated: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    runs: HostRuns, uncalibrated: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ceilings forecast then, the run goes on, and the next one tries again."""
     monkeypatch.setattr("perfsuite.measure.calibrate.run_undisturbed", _disturbed)
-    result = _run(pytester, *_QUICK)
+    result = runs(*_QUICK)
     result.stdout.fnmatch_lines(["*quick calibration: disturbed; until there is one, ceilings alone forecast"])
-    case = _cases(pytester)[PREFILL]
+    case = runs.cases()[PREFILL]
     assert case["expected_upper_ns"] is None
     assert case["limit_ns"] == pytest.approx(case["expected_ns"] * HOST.forecast_tolerance_ratio["phase"], abs=10)
 
@@ -333,12 +303,12 @@ def _disturbed(*_: object, **__: object) -> dict[str, Any]:
     raise MeasurementError("disturbed")
 
 
-def _run_opencl(pytester: pytest.Pytester, fake: FakeOpenCl, kind: str) -> dict[str, dict[str, Any]]:
+def _run_opencl(runs: HostRuns, fake: FakeOpenCl, kind: str) -> dict[str, dict[str, Any]]:
     """Run the engine's cases on an OpenCL device of a type, and return them."""
     fake.kind = kind
     engine = ("-k", "test_phase or test_operator or test_engine_kernel", "--perf-replicates=5")
-    _run(pytester, "--backend=opencl", f"--scenario={SCENARIO}", *engine)
-    return _cases(pytester)
+    runs("--backend=opencl", f"--scenario={SCENARIO}", *engine)
+    return runs.cases()
 
 
 #: What the processor does on every backend.
@@ -349,11 +319,11 @@ _DECODES = {"phase": "", "operator": "/ffn_up", "kernel": "/kernel_mul_mat"}
 
 
 def test_opencl_on_a_processor_has_its_forecasts_and_no_limit(
-    pytester: pytest.Pytester, fake_opencl: FakeOpenCl, tmp_path: Path
+    runs: HostRuns, fake_opencl: FakeOpenCl, tmp_path: Path
 ) -> None:
     """Floor and forecast are those of the processor's ceilings; how near a compiler comes is for the baseline."""
     _store(replace(_calibration(1e6), n_threads=default_threads()), tmp_path)
-    cases = _run_opencl(pytester, fake_opencl, "cpu")
+    cases = _run_opencl(runs, fake_opencl, "cpu")
     assert {case["kind"] for case in cases.values()} == {"phase", "operator", "engine_kernel"}
     known = {each: case for each, case in cases.items() if not each.endswith("/rest")}
     assert [each for each, case in known.items() if not case["expected_ns"]] == []
@@ -363,18 +333,11 @@ def test_opencl_on_a_processor_has_its_forecasts_and_no_limit(
     assert all(case["outcome"] == "new" for case in cases.values())
 
 
-def test_another_device_has_no_forecast(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_another_device_has_no_forecast(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """The processor's ceilings say nothing of a GPU, but of what follows each evaluation on the processor."""
-    cases = _run_opencl(pytester, fake_opencl, "gpu")
+    cases = _run_opencl(runs, fake_opencl, "gpu")
     for case_id, case in cases.items():
         has_forecast = case_id in _PASSES
         assert (case["expected_ns"] is not None) == (case["floor_ns"] is not None) == has_forecast
         assert case["limit_ns"] is None or has_forecast
     assert any(case["kind"] == "engine_kernel" for case in cases.values())
-
-
-def test_a_run_of_pytest_without_a_device_does_not_pay_for_scipy() -> None:
-    """The plugin is loaded by every run of pytest where it is installed, and SciPy takes half a second to import."""
-    script = "import sys, perfsuite.plugin; sys.exit('scipy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,28 +12,20 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board import local_board
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
-from perfsuite.report.run_reader import read_run_file
 
-from .conftest import FakeDevice
+from .conftest import HostRuns
+
+#: What each run has besides.
+USUAL = ("-o", "perf_session_spread=0.01")
 
 MODEL = "--model=smollm2-135m-l2-q8_0"
 
 
-def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01")
-    return pytester.runpytest_inprocess("--device=host", MODEL, *own, *arguments)
-
-
-def _cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
-    run = json.loads((pytester.path / "run" / "run.json").read_text())
-    return {case["id"]: case for case in run["cases"]}
-
-
-def test_the_first_run_is_new_and_passes(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_the_first_run_is_new_and_passes(runs: HostRuns) -> None:
     """Without a baseline every case is counted as new, and the run exits with 0."""
-    result = _run(pytester)
+    result = runs()
     assert result.ret == 0
-    cases = _cases(pytester)
+    cases = runs.cases()
     kinds = [case["kind"] for case in cases.values()]
     assert kinds.count("phase") >= 7
     assert kinds.count("operator") >= 40
@@ -44,31 +34,31 @@ def test_the_first_run_is_new_and_passes(pytester: pytest.Pytester, fake_device:
     result.stdout.fnmatch_lines(["perfsuite: device host:*", f"*{len(cases)} new*"])
 
 
-def test_an_equal_run_passes_against_its_baseline(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_an_equal_run_passes_against_its_baseline(runs: HostRuns) -> None:
     """Recorded, and measured again alike, every case passes."""
-    assert _run(pytester, "--baseline=record").ret == 0
-    result = _run(pytester)
+    assert runs("--baseline=record").ret == 0
+    result = runs()
     assert result.ret == 0
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+    assert runs.outcomes() == {"pass"}
 
 
 @pytest.mark.usefixtures("without_engines")
-def test_a_drift_of_the_whole_machine_is_no_regression(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_drift_of_the_whole_machine_is_no_regression(runs: HostRuns) -> None:
     """By the profile's own spread, a session that takes a tenth longer passes at what the spread resolves."""
-    _run(pytester, "--baseline=record", "-k", "not kernel")
-    fake_device.slowdown[""] = 1.1
-    result = _run(pytester, "-k", "not kernel", "-o", "perf_session_spread=0.15")
+    runs("--baseline=record", "-k", "not kernel")
+    runs.device.slowdown[""] = 1.1
+    result = runs("-k", "not kernel", "-o", "perf_session_spread=0.15")
     assert result.ret == 0
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+    assert runs.outcomes() == {"pass"}
 
 
-def test_a_slower_operator_is_regressed_and_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_slower_operator_is_regressed_and_named(runs: HostRuns) -> None:
     """A slowdown of one operator fails that operator and its phases, and no other operator."""
-    _run(pytester, "--baseline=record")
-    fake_device.slowdown["ffn_gate"] = 2.0
-    result = _run(pytester)
+    runs("--baseline=record")
+    runs.device.slowdown["ffn_gate"] = 2.0
+    result = runs()
     assert result.ret == 1
-    regressed = {case_id for case_id, case in _cases(pytester).items() if case["outcome"] == "regressed"}
+    regressed = {case_id for case_id, case in runs.cases().items() if case["outcome"] == "regressed"}
     prefix = "smollm2-135m-l2-q8_0/siso"
     assert {case_id for case_id in regressed if case_id.startswith("operator/")} == {
         f"operator/{prefix}/prefill/ffn_gate",
@@ -78,12 +68,12 @@ def test_a_slower_operator_is_regressed_and_named(pytester: pytest.Pytester, fak
     result.stdout.fnmatch_lines([f"  regressed: phase/{prefix}/decode: *", "      ffn_gate +* (* %), unexplained *"])
 
 
-def test_a_slower_operator_is_in_the_tree_of_the_run_file(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_slower_operator_is_in_the_tree_of_the_run_file(runs: HostRuns) -> None:
     """The run's file attributes each slower phase to the operator that was slowed down, and to no other."""
-    _run(pytester, "--baseline=record", "-k", "not kernel")
-    fake_device.slowdown["ffn_swiglu"] = 20.0
-    _run(pytester, "-k", "not kernel")
-    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    runs("--baseline=record", "-k", "not kernel")
+    runs.device.slowdown["ffn_swiglu"] = 20.0
+    runs("-k", "not kernel")
+    run = runs.plain()
     assert run["uniform_shift"] is None
     prefix = "smollm2-135m-l2-q8_0/siso"
     assert {each["id"] for each in run["attribution"]} == {f"phase/{prefix}/prefill", f"phase/{prefix}/decode"}
@@ -94,150 +84,144 @@ def test_a_slower_operator_is_in_the_tree_of_the_run_file(pytester: pytest.Pytes
         assert each["unexplained_ns"] == each["lost_ns"] - carrier["lost_ns"]
 
 
-def test_a_slowdown_of_everything_is_told_once(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_slowdown_of_everything_is_told_once(runs: HostRuns) -> None:
     """Where all operators take longer by the same factor, the cause is none of them, and no carriers are listed."""
-    _run(pytester, "--baseline=record", "-k", "not kernel")
-    fake_device.slowdown[""] = 1.3
-    result = _run(pytester, "-k", "not kernel")
+    runs("--baseline=record", "-k", "not kernel")
+    runs.device.slowdown[""] = 1.3
+    result = runs("-k", "not kernel")
     assert result.ret == 1
-    shift = json.loads((pytester.path / "run" / "run.json").read_text())["uniform_shift"]
+    shift = runs.plain()["uniform_shift"]
     assert shift["ratio"] == pytest.approx(1.3, rel=0.01)
     result.stdout.fnmatch_lines(["  everything is 30.* % slower (* cases): a difference of frequency, *"])
     result.stdout.no_fnmatch_line("*unexplained*")
     result.stdout.fnmatch_lines(["  ... and * more, in run.json"])
 
 
-def test_a_faster_run_is_improved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_faster_run_is_improved(runs: HostRuns) -> None:
     """Operators that take half the time are told as improved, and pass."""
-    _run(pytester, "--baseline=record", "-k", "test_operator")
-    fake_device.slowdown[""] = 0.5
-    result = _run(pytester, "-k", "test_operator and ffn_up")
+    runs("--baseline=record", "-k", "test_operator")
+    runs.device.slowdown[""] = 0.5
+    result = runs("-k", "test_operator and ffn_up")
     assert result.ret == 0
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"improved"}
+    assert runs.outcomes() == {"improved"}
     result.stdout.fnmatch_lines(["*2 passed*"])
 
 
-def test_other_threads_are_new(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_other_threads_are_new(runs: HostRuns) -> None:
     """A run that was asked for another number of threads has a baseline of its own, and says of what it has none."""
-    _run(pytester, "--baseline=record", "--threads=2", "-k", "test_phase")
-    result = _run(pytester, "--threads=1", "-k", "test_phase")
+    runs("--baseline=record", "--threads=2", "-k", "test_phase")
+    result = runs("--threads=1", "-k", "test_phase")
     assert result.ret == 0
-    cases = _cases(pytester)
+    cases = runs.cases()
     assert {case["outcome"] for case in cases.values()} == {"new"}
     assert all("no baseline with threads 1 yet; record" in case["reason"] for case in cases.values())
     result.stdout.fnmatch_lines(["*7 new*"])
 
 
 @pytest.mark.usefixtures("without_engines")
-def test_another_machine_is_incomparable(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_machine_is_incomparable(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where stored times judge, a machine that is not what it was is named with both values, and no case passes."""
-    _run(pytester, "--baseline=record", "-k", "test_phase")
+    runs("--baseline=record", "-k", "test_phase")
     was = host_fingerprint()
     monkeypatch.setattr(local_board, "host_fingerprint", lambda: {**was, "governor": "new"})
-    result = _run(pytester, "-k", "test_phase")
+    result = runs("-k", "test_phase")
     assert result.ret == NOTHING_JUDGED_EXIT
-    cases = _cases(pytester)
+    cases = runs.cases()
     assert {case["outcome"] for case in cases.values()} == {"incomparable"}
     assert all(f"governor '{was['governor']}', now 'new'" in case["reason"] for case in cases.values())
     result.stdout.fnmatch_lines(["*7 incomparable*"])
 
 
 @pytest.mark.usefixtures("without_engines")
-def test_a_pass_against_one_session_says_at_what(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_pass_against_one_session_says_at_what(runs: HostRuns) -> None:
     """With the spread that stands in all cases pass at what it resolves; outcome, file and last lines say it."""
     stated = ("-o", "perf_session_spread=0.15", "--perf-step-share=0", "-k", "test_phase")
-    _run(pytester, "--baseline=record", *stated)
-    result = _run(pytester, *stated)
-    cases = _cases(pytester).values()
+    runs("--baseline=record", *stated)
+    result = runs(*stated)
+    cases = runs.cases().values()
     assert {case["outcome"] for case in cases} == {"pass"}
     assert all(case["resolution_ratio"] == pytest.approx(0.27, abs=0.002) for case in cases)
     assert all("PASS at 27 %; default spread 15 %" in case["reason"] for case in cases)
     line = "  7 passed at 27 %: nothing is slower by more; for 2 %, record again: *"
     result.stdout.fnmatch_lines(["decode * pass at 27 %", "perfsuite: all 7 cases passed at 27 %", line])
-    _run(pytester, *stated, "-o", "perf_resolution=0.2")
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"inconclusive"}
-    _run(pytester, *stated, "-o", "perf_resolution=0.2", "--perf-resolution=0.4")
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
+    runs(*stated, "-o", "perf_resolution=0.2")
+    assert runs.outcomes() == {"inconclusive"}
+    runs(*stated, "-o", "perf_resolution=0.2", "--perf-resolution=0.4")
+    assert runs.outcomes() == {"pass"}
 
 
 @pytest.mark.usefixtures("without_engines")
-def test_a_share_of_its_step_passes(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_share_of_its_step_passes(runs: HostRuns) -> None:
     """An operator of a thousandth of decode that takes half as long again passes by its share, and fails without."""
-    _run(pytester, "--baseline=record", "-k", "not kernel")
-    fake_device.slowdown["attn_norm"] = 1.5
+    runs("--baseline=record", "-k", "not kernel")
+    runs.device.slowdown["attn_norm"] = 1.5
     operator = "operator/smollm2-135m-l2-q8_0/siso/decode/attn_norm"
-    _run(pytester, "-k", "not kernel")
-    passed = _cases(pytester)[operator]
+    runs("-k", "not kernel")
+    passed = runs.cases()[operator]
     assert passed["outcome"] == "pass"
     assert re.search(r" 0\.0\d+ % of decode: passes up to 0\.2 % of it;", passed["reason"])
     assert passed["resolution_ratio"] == passed["margin_ratio"] > 0.5
-    _run(pytester, "-k", "not kernel", "--perf-step-share=0")
-    assert _cases(pytester)[operator]["outcome"] == "regressed"
+    runs("-k", "not kernel", "--perf-step-share=0")
+    assert runs.cases()[operator]["outcome"] == "regressed"
 
 
-def test_strict_fails_what_is_not_decided(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_strict_fails_what_is_not_decided(runs: HostRuns) -> None:
     """With --perf-strict a new case fails."""
-    assert _run(pytester, "--perf-strict", "-k", "test_phase").ret == 1
+    assert runs("--perf-strict", "-k", "test_phase").ret == 1
 
 
-def test_competition_for_the_cores_is_invalid(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_competition_for_the_cores_is_invalid(runs: HostRuns) -> None:
     """Replicates whose threads waited are repeated, and when all did, no case passes."""
-    fake_device.contended = True
-    result = _run(pytester, "-k", "test_phase")
+    runs.device.contended = True
+    result = runs("-k", "test_phase")
     assert result.ret == NOTHING_JUDGED_EXIT
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
+    assert runs.outcomes() == {"invalid"}
     result.stdout.fnmatch_lines(["*waited 50 % of the time (limit 2 %) for a processor*"])
 
 
-def test_without_opencl_the_kernels_are_skipped_with_the_fix(
-    pytester: pytest.Pytester, fake_device: FakeDevice
-) -> None:
+def test_without_opencl_the_kernels_are_skipped_with_the_fix(runs: HostRuns) -> None:
     """A machine without OpenCL runs everything else, and says what to install."""
-    fake_device.opencl_error = MeasurementError("no OpenCL platform is installed; pip install intel-opencl-rt")
-    result = _run(pytester)
+    runs.device.opencl_error = MeasurementError("no OpenCL platform is installed; pip install intel-opencl-rt")
+    result = runs()
     assert result.ret == 0
-    kernels = [case for case in _cases(pytester).values() if case["kind"] == "kernel"]
+    kernels = [case for case in runs.cases().values() if case["kind"] == "kernel"]
     assert {case["outcome"] for case in kernels} == {"invalid"}
     result.stdout.fnmatch_lines(["*pip install intel-opencl-rt*"])
 
 
-def test_a_platform_that_was_asked_for_must_be_there(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_platform_that_was_asked_for_must_be_there(runs: HostRuns) -> None:
     """Without the platform that --perf-opencl-platform names, the run fails."""
-    fake_device.opencl_error = MeasurementError("no OpenCL platform is called 'toaster'")
-    result = _run(pytester, "-k", "test_kernel", "--perf-opencl-platform=toaster")
+    runs.device.opencl_error = MeasurementError("no OpenCL platform is called 'toaster'")
+    result = runs("-k", "test_kernel", "--perf-opencl-platform=toaster")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: no OpenCL platform is called 'toaster'"])
 
 
-def test_a_kernel_that_does_not_build_fails_the_run(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_kernel_that_does_not_build_fails_the_run(runs: HostRuns) -> None:
     """A build failure is one line with the log's path, and the exit code is not 0."""
-    fake_device.kernel_error = MeasurementError("gemm does not build on A device; see run/gemm.log")
-    result = _run(pytester, "-k", "test_kernel")
+    runs.device.kernel_error = MeasurementError("gemm does not build on A device; see run/gemm.log")
+    result = runs("-k", "test_kernel")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: gemm does not build on A device; see run/gemm.log"])
     assert "Traceback" not in result.stdout.str()
 
 
-def test_a_kernel_that_computes_wrongly_is_invalid(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_kernel_that_computes_wrongly_is_invalid(runs: HostRuns) -> None:
     """How fast a wrong kernel is does not count."""
-    fake_device.wrong_kernels = True
-    _run(pytester, "-k", "test_kernel")
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"invalid"}
+    runs.device.wrong_kernels = True
+    runs("-k", "test_kernel")
+    assert runs.outcomes() == {"invalid"}
 
 
-def test_faster_than_physics_is_impossible(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_faster_than_physics_is_impossible(runs: HostRuns) -> None:
     """A decode in a hundredth of its time undercuts the floor, and fails."""
-    fake_device.slowdown[""] = 0.01
-    result = _run(pytester, "-k", "test_operator and result_output")
+    runs.device.slowdown[""] = 0.01
+    result = runs("-k", "test_operator and result_output")
     assert result.ret == 1
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"impossible"}
+    assert runs.outcomes() == {"impossible"}
 
 
-def test_what_no_case_claims_is_invalid(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_no_case_claims_is_invalid(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator that the record holds and the expectation lacks becomes a case of its own."""
     from perfsuite.expectation import cases as module
 
@@ -246,64 +230,64 @@ def test_what_no_case_claims_is_invalid(
         "perfsuite.plugin.enumeration.operator_cases",
         lambda workload: (case for case in known(workload) if case.role != "ffn_up"),
     )
-    _run(pytester)
-    case = _cases(pytester)["operator/smollm2-135m-l2-q8_0/siso/decode/ffn_up"]
+    runs()
+    case = runs.cases()["operator/smollm2-135m-l2-q8_0/siso/decode/ffn_up"]
     assert case["outcome"] == "invalid"
     assert "no case claims it" in case["reason"]
 
 
-def test_benchmark_json_has_every_case_under_its_id(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_benchmark_json_has_every_case_under_its_id(runs: HostRuns) -> None:
     """pytest-benchmark's JSON names each case by its id, with the measured samples as its rounds."""
-    result = _run(pytester, "--benchmark-json=bench.json")
+    result = runs("--benchmark-json=bench.json")
     assert result.ret == 0
-    benchmarks = json.loads((pytester.path / "bench.json").read_text())["benchmarks"]
-    cases = _cases(pytester)
+    benchmarks = json.loads((runs.pytester.path / "bench.json").read_text())["benchmarks"]
+    cases = runs.cases()
     assert {each["name"] for each in benchmarks} == set(cases)
     for each in benchmarks:
         measured = sorted(cases[each["name"]]["samples_ns"])
         assert sorted(value * 1e9 for value in each["stats"]["data"]) == pytest.approx(measured, rel=1e-3, abs=1)
 
 
-def test_benchmark_compare_reads_what_was_saved(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_benchmark_compare_reads_what_was_saved(runs: HostRuns) -> None:
     """A saved run and the next one are shown side by side by pytest-benchmark."""
-    _run(pytester, "-k", "test_phase", "--benchmark-save=first")
-    result = _run(pytester, "-k", "test_phase", "--benchmark-compare")
+    runs("-k", "test_phase", "--benchmark-save=first")
+    result = runs("-k", "test_phase", "--benchmark-compare")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["*phase/smollm2-135m-l2-q8_0/siso/decode*"])
 
 
-def test_without_benchmarks_a_case_is_judged_all_the_same(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_without_benchmarks_a_case_is_judged_all_the_same(runs: HostRuns) -> None:
     """With benchmarks disabled, or their plugin off, a regression still fails."""
-    _run(pytester, "--baseline=record", "-k", "test_phase")
-    fake_device.slowdown[""] = 3.0
-    assert _run(pytester, "-k", "test_phase", "--benchmark-disable").ret == 1
-    assert _run(pytester, "-k", "test_phase", "-p", "no:benchmark").ret == 1
+    runs("--baseline=record", "-k", "test_phase")
+    runs.device.slowdown[""] = 3.0
+    assert runs("-k", "test_phase", "--benchmark-disable").ret == 1
+    assert runs("-k", "test_phase", "-p", "no:benchmark").ret == 1
 
 
-def test_collecting_measures_nothing(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_collecting_measures_nothing(runs: HostRuns) -> None:
     """--collect-only lists the cases by their ids without running a worker."""
-    result = _run(pytester, "--collect-only", "-q")
+    result = runs("--collect-only", "-q")
     result.stdout.fnmatch_lines(["*test_phase[[]phase/smollm2-135m-l2-q8_0/siso/decode[]]"])
-    assert fake_device.plans == []
+    assert runs.device.plans == []
 
 
-def test_paths_on_the_command_line_are_kept(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_paths_on_the_command_line_are_kept(runs: HostRuns) -> None:
     """With --device and a path, that path is run and not the shipped cases."""
-    pytester.makepyfile("def test_own(): pass")
-    result = _run(pytester, str(pytester.path))
+    runs.pytester.makepyfile("def test_own(): pass")
+    result = runs(str(runs.pytester.path))
     result.assert_outcomes(passed=1)
 
 
-def test_installed_cases_run_by_package_name(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_installed_cases_run_by_package_name(runs: HostRuns) -> None:
     """``--pyargs perfsuite.cases`` runs the shipped cases anywhere."""
-    result = _run(pytester, "--pyargs", "perfsuite.cases", "-k", "test_phase")
+    result = runs("--pyargs", "perfsuite.cases", "-k", "test_phase")
     assert result.ret == 0
-    assert len(_cases(pytester)) == 7
+    assert len(runs.cases()) == 7
 
 
-def test_a_case_of_ten_lines_is_judged(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_case_of_ten_lines_is_judged(runs: HostRuns) -> None:
     """A third party's test hands its own samples to ``perf.check`` and gets an outcome."""
-    pytester.makepyfile(
+    runs.pytester.makepyfile(
         """
         import time
 
@@ -319,20 +303,20 @@ def test_a_case_of_ten_lines_is_judged(pytester: pytest.Pytester, fake_device: F
             perf.check("function/slow", [5, 6, 7], limit_ns=1)
         """
     )
-    result = _run(pytester, str(pytester.path))
+    result = runs(str(runs.pytester.path))
     assert result.ret == 1
-    cases = _cases(pytester)
+    cases = runs.cases()
     assert cases["function/sort-10k"]["outcome"] == "new"
     assert cases["function/slow"]["outcome"] == "slow"
-    _run(pytester, str(pytester.path), "--baseline=record")
-    assert "function/sort-10k" in (pytester.path / "baselines" / "host" / "own.json").read_text()
-    _run(pytester, str(pytester.path), "-o", "perf_session_spread=0.9")
-    assert _cases(pytester)["function/sort-10k"]["baseline_ns"] > 0
+    runs(str(runs.pytester.path), "--baseline=record")
+    assert "function/sort-10k" in (runs.pytester.path / "baselines" / "host" / "own.json").read_text()
+    runs(str(runs.pytester.path), "-o", "perf_session_spread=0.9")
+    assert runs.cases()["function/sort-10k"]["baseline_ns"] > 0
 
 
-def test_what_is_no_time_fails_its_test(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_what_is_no_time_fails_its_test(runs: HostRuns) -> None:
     """Parts of a nanosecond are rounded; text, NaN and less than nothing are told, and the run can be read."""
-    pytester.makepyfile(
+    runs.pytester.makepyfile(
         """
         import pytest
 
@@ -344,54 +328,52 @@ def test_what_is_no_time_fails_its_test(pytester: pytest.Pytester, fake_device: 
             perf.check("function/wrong", [wrong, 6, 7])
         """
     )
-    result = _run(pytester, str(pytester.path))
+    result = runs(str(runs.pytester.path))
     result.assert_outcomes(failed=5)
     result.stdout.fnmatch_lines(["function/wrong: samples_ns has nan, expected times in ns of 0 or more"])
-    (judgement,) = read_run_file(pytester.path / "run").judgements
+    (judgement,) = runs.file().judgements
     assert judgement.samples_ns == (5, 7, 7)
 
 
-def test_a_test_judges_one_case(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_test_judges_one_case(runs: HostRuns) -> None:
     """A second check in one test fails with the way out, for a test has one outcome."""
-    pytester.makepyfile(
+    runs.pytester.makepyfile(
         """
         def test_two(perf):
             perf.check("function/one", [5, 6, 7])
             perf.check("function/two", [5, 6, 7])
         """
     )
-    result = _run(pytester, str(pytester.path))
+    result = runs(str(runs.pytester.path))
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perf judges one case a test; parametrize the test for more"])
 
 
-def test_an_engine_without_opencl_is_told_before_anything_runs(
-    pytester: pytest.Pytester, fake_device: FakeDevice
-) -> None:
+def test_an_engine_without_opencl_is_told_before_anything_runs(runs: HostRuns) -> None:
     """--backend=opencl with a build that lacks it says how to get one."""
-    result = _run(pytester, "--backend=opencl")
+    result = runs("--backend=opencl")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --backend=opencl: neither * holds libggml-opencl.so; run 'make perf-opencl'*"])
-    assert fake_device.plans == []
+    assert runs.device.plans == []
 
 
 @pytest.mark.usefixtures("without_engines")
-def test_another_engine_is_compared(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_another_engine_is_compared(runs: HostRuns) -> None:
     """A patched build says nothing of its engine; another released version is compared, too, and says both."""
-    _run(pytester, "--baseline=record", "-k", "test_phase")
-    engine = dict(fake_device.payload["engine"])
-    fake_device.payload = {
-        **fake_device.payload,
+    runs("--baseline=record", "-k", "test_phase")
+    engine = dict(runs.device.payload["engine"])
+    runs.device.payload = {
+        **runs.device.payload,
         "engine": {**engine, "engine_version": "llama 0.5.0-dev, ggml 0.25.3 f00"},
     }
-    _run(pytester, "-k", "test_phase")
-    assert {case["outcome"] for case in _cases(pytester).values()} == {"pass"}
-    fake_device.payload = {
-        **fake_device.payload,
+    runs("-k", "test_phase")
+    assert runs.outcomes() == {"pass"}
+    runs.device.payload = {
+        **runs.device.payload,
         "engine": {**engine, "engine_version": "llama 0.6.0, ggml 0.26.0 f00"},
     }
-    _run(pytester, "-k", "test_phase")
-    cases = _cases(pytester).values()
+    runs("-k", "test_phase")
+    cases = runs.cases().values()
     assert {case["outcome"] for case in cases} == {"pass"}
     told = "; engine llama 0.5.0-dev, ggml 0.25.3 -> llama 0.6.0, ggml 0.26.0"
     assert all(case["reason"].endswith(told) for case in cases)
@@ -423,16 +405,14 @@ def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:
         (["--device=host", "-o", "perf_session_spread=7"], "*perf_session_spread = 7: expected a ratio*"),
         (["--device=host", "--perf-step-share=some"], "*--perf-step-share=some: expected a ratio*, or 0 for none"),
         (["--device=host", "-o", "perf_step_share=1"], "*perf_step_share = 1: expected a ratio*"),
-        (["--device=host", "--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*"),
+        (["--device=host", "--perf-dir=text.gguf/run"], "*text.gguf/run*cannot be written*choose --perf-dir*"),
     ],
 )
-def test_a_mistake_is_one_clear_line(
-    pytester: pytest.Pytester, fake_device: FakeDevice, arguments: list[str], line: str
-) -> None:
+def test_a_mistake_is_one_clear_line(runs: HostRuns, arguments: list[str], line: str) -> None:
     """Bad input ends with a usage error that names it, not with a traceback."""
-    (pytester.path / "text.gguf").write_text("not a model")
-    (pytester.path / "cut.gguf").write_bytes(b"GGUF\x03\x00\x00\x00\x01")
-    result = pytester.runpytest_inprocess(*arguments)
+    (runs.pytester.path / "text.gguf").write_text("not a model")
+    (runs.pytester.path / "cut.gguf").write_bytes(b"GGUF\x03\x00\x00\x00\x01")
+    result = runs.pytester.runpytest_inprocess(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {line}"])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
@@ -452,37 +432,33 @@ def test_a_mistake_is_one_clear_line(
         ),
     ],
 )
-def test_a_broken_baseline_is_one_clear_line(
-    pytester: pytest.Pytester, fake_device: FakeDevice, content: str, line: str
-) -> None:
+def test_a_broken_baseline_is_one_clear_line(runs: HostRuns, content: str, line: str) -> None:
     """A baseline that is corrupt or of another schema stops the run before anything is measured."""
-    path = pytester.path / "baselines" / "host" / "kernels.json"
+    path = runs.pytester.path / "baselines" / "host" / "kernels.json"
     path.parent.mkdir(parents=True)
     path.write_text(content)
-    result = _run(pytester)
+    result = runs()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: *kernels.json: {line}"])
-    assert fake_device.plans == []
+    assert runs.device.plans == []
 
 
-def test_a_baseline_that_cannot_be_written_fails_the_run(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_baseline_that_cannot_be_written_fails_the_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """No permission to record a baseline is one line, and the exit code is 1."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("perfsuite.records.whole_file.tempfile.mkstemp", refuse)
-    result = _run(pytester, "--baseline=record", "-k", "test_phase")
+    result = runs("--baseline=record", "-k", "test_phase")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["perfsuite: error: *cannot be written (Permission denied)"])
 
 
 @pytest.mark.parametrize("arguments", [["-n", "1"], ["--dist=load", "--tx=popen"]])
-def test_xdist_is_refused(pytester: pytest.Pytester, fake_device: FakeDevice, arguments: list[str]) -> None:
+def test_xdist_is_refused(runs: HostRuns, arguments: list[str]) -> None:
     """With --device, any use of xdist is a usage error."""
-    result = pytester.runpytest_inprocess("--device=host", *arguments)
+    result = runs.pytester.runpytest_inprocess("--device=host", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --device measures one thing at a time*"])
 
@@ -501,27 +477,19 @@ def test_another_plugin_with_our_options_is_named(pytester: pytest.Pytester) -> 
     assert "-p no:playwright" in result.stderr.str() + result.stdout.str()
 
 
-def test_junit_names_the_outcome(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_junit_names_the_outcome(runs: HostRuns) -> None:
     """A JUnit file carries each case's outcome and latency as properties."""
-    _run(pytester, "-k", "test_phase", "--junitxml=junit.xml")
-    text = (pytester.path / "junit.xml").read_text()
+    runs("-k", "test_phase", "--junitxml=junit.xml")
+    text = (runs.pytester.path / "junit.xml").read_text()
     assert 'name="perf_outcome" value="new"' in text
     assert 'name="perf_measured_ns"' in text
 
 
-def test_the_run_file_says_how_long_each_part_took(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_the_run_file_says_how_long_each_part_took(runs: HostRuns) -> None:
     """run.json has the duration of the run and of each part, the fingerprints, and the share of the operators."""
-    _run(pytester)
-    run = json.loads((pytester.path / "run" / "run.json").read_text())
+    runs()
+    run = runs.plain()
     assert set(run["duration_s"]) == {"total", "ceilings", "llama", "kernels"}
     assert run["fingerprint"]["llama"]["threads"] == str(len(os.sched_getaffinity(0)))
     assert 0.5 < run["operator_share_ratio"]["decode"] <= 1.0
     assert run["peak_rss_bytes"] == 10**8
-
-
-def test_a_folder_that_is_read_only_is_named(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """A run folder below a file cannot be made, and the message proposes --perf-dir."""
-    Path("blocker").write_text("")
-    result = pytester.runpytest_inprocess("--device=host", MODEL, "--perf-dir=blocker/run")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*choose --perf-dir*"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,7 +10,10 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.plugin.margins import DEFAULT_MARGIN_RATIO, KindMargins, Margins, parse_margins
 
-from .conftest import FakeDevice
+from .conftest import HostRuns
+
+#: What each run has besides.
+USUAL = ("-o", "perf_session_spread=0.001", "--perf-step-share=0")
 
 TEN = KindMargins(any_ratio=0.10)
 OWN = """
@@ -23,25 +25,19 @@ OWN = """
 """
 
 
-def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    fixed = ("--device=host", "--model=smollm2-135m-l2-q8_0", "--perf-dir=run", "-p", "no:cacheprovider")
-    spread = ("-o", "perf_session_spread=0.001", "--perf-step-share=0")
-    return pytester.runpytest_inprocess(*fixed, *spread, *arguments)
-
-
-def _margins(pytester: pytest.Pytester) -> dict[str, str]:
+def _margins(runs: HostRuns) -> dict[str, str]:
     """Return the margin of each case, per cent; empty where nothing was compared."""
-    cases = json.loads((pytester.path / "run" / "run.json").read_text())["cases"]
+    cases = runs.plain()["cases"]
     return {case["id"]: f"{ratio * 100:g}" if (ratio := case["margin_ratio"]) else "" for case in cases}
 
 
-def _own_margin(pytester: pytest.Pytester, *arguments: str, mark: str = "") -> str:
+def _own_margin(runs: HostRuns, *arguments: str, mark: str = "") -> str:
     """Record a test of one's own, run it again under a marker, and return the margin that it was judged by."""
-    path = pytester.makepyfile(test_own=OWN.format(mark=""))
-    _run(pytester, str(path), "--baseline=record")
-    path = pytester.makepyfile(test_own=OWN.format(mark=mark))
-    assert _run(pytester, str(path), *arguments).ret == 0
-    return _margins(pytester)["function/own"]
+    path = runs.pytester.makepyfile(test_own=OWN.format(mark=""))
+    runs(str(path), "--baseline=record")
+    path = runs.pytester.makepyfile(test_own=OWN.format(mark=mark))
+    assert runs(str(path), *arguments).ret == 0
+    return _margins(runs)["function/own"]
 
 
 @pytest.mark.parametrize(
@@ -91,22 +87,22 @@ def test_the_most_specific_source_wins(margins: Margins, marker: float | None, e
     assert margins.margin_ratio("phase", marker) == expected
 
 
-def test_the_command_line_sets_margins_by_kind(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_the_command_line_sets_margins_by_kind(runs: HostRuns) -> None:
     """Bare and named entries may be combined; each case is judged by the margin of its kind."""
-    _run(pytester, "--baseline=record", "-k", "decode")
-    _run(pytester, "-k", "decode", "--perf-margin=0.3,phase=0.2")
-    assert set(_margins(pytester).values()) == {"20", "30"}
-    assert _margins(pytester)["phase/smollm2-135m-l2-q8_0/siso/decode"] == "20"
+    runs("--baseline=record", "-k", "decode")
+    runs("-k", "decode", "--perf-margin=0.3,phase=0.2")
+    assert set(_margins(runs).values()) == {"20", "30"}
+    assert _margins(runs)["phase/smollm2-135m-l2-q8_0/siso/decode"] == "20"
 
 
-def test_without_a_word_the_profile_of_the_device_holds(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_without_a_word_the_profile_of_the_device_holds(runs: HostRuns) -> None:
     """The host's profile asks more of a phase than of an operator, and an ini file goes before it."""
-    _run(pytester, "--baseline=record", "-k", "decode")
-    _run(pytester, "-k", "decode")
-    by_kind = {case_id.partition("/")[0]: margin for case_id, margin in _margins(pytester).items()}
+    runs("--baseline=record", "-k", "decode")
+    runs("-k", "decode")
+    by_kind = {case_id.partition("/")[0]: margin for case_id, margin in _margins(runs).items()}
     assert by_kind == {kind: f"{ratio * 100:g}" for kind, ratio in find_profile("host").margin_ratio.items()}
-    _run(pytester, "-k", "decode", "-o", "perf_margin=0.07")
-    assert set(_margins(pytester).values()) == {"7"}
+    runs("-k", "decode", "-o", "perf_margin=0.07")
+    assert set(_margins(runs).values()) == {"7"}
 
 
 @pytest.mark.parametrize(
@@ -119,11 +115,9 @@ def test_without_a_word_the_profile_of_the_device_holds(pytester: pytest.Pyteste
         ("@pytest.mark.perf()\n    @pytest.mark.perf(margin=0.04)", [], "4"),
     ],
 )
-def test_a_marker_goes_before_the_ini_file(
-    pytester: pytest.Pytester, fake_device: FakeDevice, mark: str, arguments: list[str], margin: str
-) -> None:
+def test_a_marker_goes_before_the_ini_file(runs: HostRuns, mark: str, arguments: list[str], margin: str) -> None:
     """A test's own margin overrides the ini file, and the command line overrides it."""
-    assert _own_margin(pytester, *arguments, mark=mark) == margin
+    assert _own_margin(runs, *arguments, mark=mark) == margin
 
 
 @pytest.mark.parametrize(
@@ -136,12 +130,10 @@ def test_a_marker_goes_before_the_ini_file(
         ("perf(margin=5)", "*::test_own: @pytest.mark.perf(margin=5): expected a ratio between 0 and 1*"),
     ],
 )
-def test_a_wrong_marker_names_its_test(
-    pytester: pytest.Pytester, fake_device: FakeDevice, mark: str, line: str
-) -> None:
+def test_a_wrong_marker_names_its_test(runs: HostRuns, mark: str, line: str) -> None:
     """A marker that says something else is a usage error before anything is measured."""
-    path: Path = pytester.makepyfile(test_own=OWN.format(mark=f"@pytest.mark.{mark}"))
-    result = _run(pytester, str(path))
+    path: Path = runs.pytester.makepyfile(test_own=OWN.format(mark=f"@pytest.mark.{mark}"))
+    result = runs(str(path))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {line}"])
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
@@ -154,9 +146,9 @@ def test_the_marker_is_registered(pytester: pytest.Pytester) -> None:
     pytester.runpytest_inprocess("--markers").stdout.fnmatch_lines(["@pytest.mark.perf(margin): the change that *"])
 
 
-def test_a_kind_that_no_case_has_is_told(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_kind_that_no_case_has_is_told(runs: HostRuns) -> None:
     """A misspelt kind changes nothing, and does not do so silently; one that was only left out is fine."""
-    result = _run(pytester, "-k", "test_phase", "--perf-margin=phse=0.1,operator=0.1")
+    result = runs("-k", "test_phase", "--perf-margin=phse=0.1,operator=0.1")
     result.stdout.fnmatch_lines(["  --perf-margin: no case is of the kind 'phse'; there are phase, operator, kernel,*"])
     result.stdout.no_fnmatch_line("*of the kind 'operator'*")
 

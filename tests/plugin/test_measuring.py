@@ -23,7 +23,10 @@ from perfsuite.report.run_reader import read_run_file
 
 from ..conftest import DATA, STORED_MODEL
 from ..sys_trees import plant
-from .conftest import CEILINGS, QUIET, FakeDevice
+from .conftest import CEILINGS, QUIET, FakeDevice, HostRuns
+
+#: What each run has besides.
+USUAL = ("-o", "perf_session_spread=0.01")
 
 MODEL = f"--model={STORED_MODEL}"
 
@@ -31,16 +34,11 @@ MODEL = f"--model={STORED_MODEL}"
 _LIMIT_S = 60.0
 
 
-def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    own = ("--perf-dir=run", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01")
-    return pytester.runpytest_inprocess("--device=host", MODEL, *own, *arguments)
-
-
-def _interrupted_run(pytester: pytest.Pytester, *arguments: str) -> RunFile:
-    """Run until the interruption, which pytester passes on, and read what was written."""
+def _interrupted_run(runs: HostRuns, *arguments: str) -> RunFile:
+    """Run until the interruption, which runs.pytester passes on, and read what was written."""
     with pytest.raises(KeyboardInterrupt):
-        _run(pytester, *arguments)
-    run = read_run_file(pytester.path / "run")
+        runs(*arguments)
+    run = runs.file()
     assert run.is_interrupted
     return run
 
@@ -65,10 +63,10 @@ def _interrupt_at(device: FakeDevice, monkeypatch: pytest.MonkeyPatch, kind: typ
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run_in_turns)
 
 
-def test_each_group_is_measured_once(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_each_group_is_measured_once(runs: HostRuns) -> None:
     """All cases share two probes, one look at the devices, and the replicates of two groups."""
-    _run(pytester, "--perf-replicates=4")
-    names = [type(plan).__name__ for plan in fake_device.plans]
+    runs("--perf-replicates=4")
+    names = [type(plan).__name__ for plan in runs.device.plans]
     assert {name: names.count(name) for name in set(names)} == {
         "ProbePlan": 2,
         "LlamaPlan": 4,
@@ -82,8 +80,7 @@ def test_each_group_is_measured_once(pytester: pytest.Pytester, fake_device: Fak
     [(("--perf-replicates=4",), {"llama", "kernels"}), (("--against-args=threads=1",), {"llama"})],
 )
 def test_every_group_is_sampled_while_it_runs(
-    pytester: pytest.Pytester,
-    fake_device: FakeDevice,
+    runs: HostRuns,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     arguments: tuple[str, ...],
@@ -92,123 +89,117 @@ def test_every_group_is_sampled_while_it_runs(
     """Replicates of the engine and of kernels, and pairs: each state has clock, heat and throttling from within it."""
     tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
     monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
-    _run(pytester, *arguments)
-    states = read_observation(pytester.path / "run").states
+    runs(*arguments)
+    states = read_observation(runs.pytester.path / "run").states
     assert {each.group for each in states} == groups
     assert {(each.least_cpu_mhz, each.most_cpu_mhz, each.throttled) for each in states} == {(2064.0, 2064.0, False)}
     assert {each.most_celsius for each in states} == {45.307}
 
 
-def test_few_replicates_are_judged_by_the_ceilings(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_replicates_are_judged_by_the_ceilings(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three replicates between ceilings that fell by a fifth are INVALID; between level ones they are judged."""
-    fake_device.sentinels = {"memory_ns": 1_000_000, "compute_ns": 1_000_000}
-    _run(pytester, "--perf-replicates=3", "-k", "test_phase", "--baseline=off")
-    assert "invalid" not in {each.outcome.value for each in read_run_file(pytester.path / "run").judgements}
-    answer = fake_device.run
+    runs.device.sentinels = {"memory_ns": 1_000_000, "compute_ns": 1_000_000}
+    runs("--perf-replicates=3", "-k", "test_phase", "--baseline=off")
+    assert "invalid" not in runs.outcomes()
+    answer = runs.device.run
 
     def run(plan: Plan, **options: object) -> dict[str, Any]:
         payload = answer(plan, **options)
-        if isinstance(plan, ProbePlan) and isinstance(fake_device.plans[-2], LlamaPlan):
+        if isinstance(plan, ProbePlan) and isinstance(runs.device.plans[-2], LlamaPlan):
             payload["ceilings"]["fp32_flops_per_s"] *= 0.8
         return payload
 
     monkeypatch.setattr("perfsuite.measure.launch.run_worker", run)
-    fake_device.plans.clear()
-    fake_device.plans.append(DevicesPlan(platform=None))
-    _run(pytester, "--perf-replicates=3", "-k", "test_phase")
-    judged = read_run_file(pytester.path / "run").judgements
+    runs.device.plans.clear()
+    runs.device.plans.append(DevicesPlan(platform=None))
+    runs("--perf-replicates=3", "-k", "test_phase")
+    judged = runs.file().judgements
     assert {each.outcome.value for each in judged} == {"invalid"}
     assert all("25 % longer after the last replicate" in each.reason for each in judged)
 
 
-def test_only_what_is_selected_is_measured(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_only_what_is_selected_is_measured(runs: HostRuns) -> None:
     """A run of phases alone starts no OpenCL worker."""
-    result = _run(pytester, "-k", "test_phase")
+    result = runs("-k", "test_phase")
     assert result.ret == 0
-    assert not any(type(plan).__name__ == "KernelPlan" for plan in fake_device.plans)
+    assert not any(type(plan).__name__ == "KernelPlan" for plan in runs.device.plans)
 
 
-def test_a_run_to_its_end_is_not_interrupted(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
+def test_a_run_to_its_end_is_not_interrupted(runs: HostRuns) -> None:
     """Whether its cases pass or fail."""
-    _run(pytester, "-k", "test_phase", "--baseline=record")
-    assert not read_run_file(pytester.path / "run").is_interrupted
-    fake_device.slowdown[""] = 3.0
-    assert _run(pytester, "-k", "test_phase").ret == 1
-    assert not read_run_file(pytester.path / "run").is_interrupted
+    runs("-k", "test_phase", "--baseline=record")
+    assert not runs.file().is_interrupted
+    runs.device.slowdown[""] = 3.0
+    assert runs("-k", "test_phase").ret == 1
+    assert not runs.file().is_interrupted
 
 
 def test_replicates_before_an_interruption_are_judged(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Where they are enough, as in a whole run; the group that was not begun has no cases, and no test ran."""
-    _run(pytester, "--baseline=record", "--perf-replicates=5")
+    runs("--baseline=record", "--perf-replicates=5")
     shutil.rmtree(tmp_path / "cache" / "engines")
-    fake_device.plans.clear()
-    _interrupt_at(fake_device, monkeypatch, LlamaPlan, 6)
-    run = _interrupted_run(pytester)
+    runs.device.plans.clear()
+    _interrupt_at(runs.device, monkeypatch, LlamaPlan, 6)
+    run = _interrupted_run(runs)
     assert {each.kind for each in run.judgements} == {"phase", "operator"}
     assert {each.outcome.value for each in run.judgements} == {"pass"}
     assert {len(each.samples_ns) for each in run.judgements} == {6}
     assert set(run.durations_s) == {"ceilings", "llama"}
-    seen = read_observation(pytester.path / "run")
+    seen = read_observation(runs.pytester.path / "run")
     assert [len(each.samples_ns) for each in seen.tokens] == [6] * 24
     assert len(seen.states) == 6
 
 
-def test_too_few_replicates_before_an_interruption_are_invalid(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_few_replicates_before_an_interruption_are_invalid(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """With their samples, and the interruption as the reason."""
-    _interrupt_at(fake_device, monkeypatch, LlamaPlan, 1)
-    run = _interrupted_run(pytester)
+    _interrupt_at(runs.device, monkeypatch, LlamaPlan, 1)
+    run = _interrupted_run(runs)
     assert {each.outcome.value for each in run.judgements} == {"invalid"}
     assert {each.reason for each in run.judgements} == {"interrupted after 1 of 10 replicates; run again"}
     assert {len(each.samples_ns) for each in run.judgements} == {1}
 
 
-def test_only_what_was_selected_is_judged(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_was_selected_is_judged(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """A group measures all its cases, an interrupted one too; the run's are those that were asked for."""
-    _interrupt_at(fake_device, monkeypatch, KernelPlan, 6)
-    run = _interrupted_run(pytester, "-k", "gemm or (test_operator and ffn_up)")
+    _interrupt_at(runs.device, monkeypatch, KernelPlan, 6)
+    run = _interrupted_run(runs, "-k", "gemm or (test_operator and ffn_up)")
     assert {each.kind for each in run.judgements} == {"kernel", "operator"}
     assert all("gemm" in each.case_id or each.case_id.endswith("/ffn_up") for each in run.judgements)
     assert {len(each.samples_ns) for each in run.judgements if each.kind == "kernel"} == {6}
 
 
 def test_pairs_before_an_interruption_are_kept_and_decide_nothing(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each case has both sides' samples, and is INVALID: the looks of a sequence are none when it is cut."""
-    _interrupt_at(fake_device, monkeypatch, TurnsPlan, 6)
-    run = _interrupted_run(pytester, "--against-args=threads=1", "-k", "decode")
+    _interrupt_at(runs.device, monkeypatch, TurnsPlan, 6)
+    run = _interrupted_run(runs, "--against-args=threads=1", "-k", "decode")
     assert {each.outcome.value for each in run.judgements} == {"invalid"}
     assert {each.reason for each in run.judgements} == {"interrupted after 3 pairs; run again"}
     assert {(len(each.samples_ns), len(each.baseline_samples_ns)) for each in run.judgements} == {(3, 3)}
 
 
 def test_an_interruption_before_anything_was_measured_leaves_nothing(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ceilings alone are no run."""
-    _interrupt_at(fake_device, monkeypatch, ProbePlan, 0)
+    _interrupt_at(runs.device, monkeypatch, ProbePlan, 0)
     with pytest.raises(KeyboardInterrupt):
-        _run(pytester)
-    assert not (pytester.path / "run" / "run.json").exists()
+        runs()
+    assert not (runs.pytester.path / "run" / "run.json").exists()
 
 
 def test_an_interruption_during_the_tests_leaves_all_that_was_measured(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cases whose tests were not reached are judged as they would have been."""
-    whole = _run(pytester, "-k", "test_phase", "--baseline=off")
+    whole = runs("-k", "test_phase", "--baseline=off")
     assert whole.ret == 0
-    expected = {each.case_id for each in read_run_file(pytester.path / "run").judgements}
+    expected = {each.case_id for each in runs.file().judgements}
     monkeypatch.setattr("perfsuite.plugin.fixtures.Perf._conclude", _pressed)
-    run = _interrupted_run(pytester, "-k", "test_phase")
+    run = _interrupted_run(runs, "-k", "test_phase")
     assert {each.case_id for each in run.judgements} == expected
     assert {each.outcome.value for each in run.judgements} == {"new"}
 
@@ -219,17 +210,16 @@ def _pressed(*_: object) -> None:
 
 @pytest.mark.usefixtures("real_outputs")
 def test_an_interrupted_run_is_no_reference(
-    pytester: pytest.Pytester,
-    fake_device: FakeDevice,
+    runs: HostRuns,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Neither a session of the baselines nor a run of the history, and the summary says so."""
-    _interrupt_at(fake_device, monkeypatch, LlamaPlan, 6)
-    _interrupted_run(pytester, "--baseline=record", "--perf-report=off")
+    _interrupt_at(runs.device, monkeypatch, LlamaPlan, 6)
+    _interrupted_run(runs, "--baseline=record", "--perf-report=off")
     assert "the run was interrupted: its samples are no baseline; run again" in capsys.readouterr().out
-    assert not (pytester.path / "baselines").exists()
-    assert not list(pytester.path.rglob("*.parquet"))
+    assert not (runs.pytester.path / "baselines").exists()
+    assert not list(runs.pytester.path.rglob("*.parquet"))
 
 
 def test_a_real_signal_ends_a_run_with_its_file(tmp_path: Path) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,29 +20,16 @@ from perfsuite.trace.samples import EMBEDDING_ROLE
 from ..conftest import STORED_MODEL
 from ..synthetic_opencl_run import GAP_NS, PASS_NS
 from ..sys_trees import plant
-from .conftest import FakeDevice
+from .conftest import HostRuns
 from .fake_opencl import SCENARIO, FakeOpenCl
 
+#: What each run has besides.
+USUAL = (
+    *("--backend=opencl", f"--scenario={SCENARIO}", "-k", "test_phase or test_operator or test_engine_kernel"),
+    *("--perf-replicates=6", "-o", "perf_session_spread=0.01"),
+)
+
 PREFIX = f"{STORED_MODEL}/{SCENARIO}"
-
-
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run the engine's cases on OpenCL."""
-    own = ("--perf-dir=run", "--perf-replicates=6", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01")
-    named = ("--device=host", "--backend=opencl", f"--model={STORED_MODEL}", f"--scenario={SCENARIO}")
-    engine = ("-k", "test_phase or test_operator or test_engine_kernel")
-    return pytester.runpytest_inprocess(*named, *engine, *own, *arguments)
-
-
-def plain_run(pytester: pytest.Pytester) -> dict[str, Any]:
-    """Return the run's file."""
-    plain: dict[str, Any] = json.loads((pytester.path / "run" / "run.json").read_text())
-    return plain
-
-
-def cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
-    """Return the cases of the run's file."""
-    return {case["id"]: case for case in plain_run(pytester)["cases"]}
 
 
 def expected_roles(fake: FakeOpenCl, plan: LlamaPlan, phase: Phase) -> set[str]:
@@ -53,12 +38,10 @@ def expected_roles(fake: FakeOpenCl, plan: LlamaPlan, phase: Phase) -> set[str]:
     return {role for role in found if role is not None} - {EMBEDDING_ROLE}
 
 
-def test_phases_operators_and_kernels_are_cases(
-    pytester: pytest.Pytester, fake_opencl: FakeOpenCl, fake_device: FakeDevice
-) -> None:
+def test_phases_operators_and_kernels_are_cases(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """Every operator but the processor's gather, and every kernel of each phase, is measured and new."""
-    assert run(pytester).ret == 0
-    found = cases(pytester)
+    assert runs().ret == 0
+    found = runs.cases()
     assert {case["outcome"] for case in found.values()} == {"new"}
     phases = ("prefill", "decode", "copy", "softmax", "sampling", "end_to_end")
     assert {f"phase/{PREFIX}/{phase}" for phase in phases} == {each for each in found if each.startswith("phase")}
@@ -69,13 +52,13 @@ def test_phases_operators_and_kernels_are_cases(
         }
         assert f"kernel/{PREFIX}/{phase.value}/kernel_mul_mat" in found
     assert found[f"kernel/{PREFIX}/decode/kernel_mul_mat"]["kind"] == "engine_kernel"
-    assert not any(isinstance(plan, LlamaPlan) for plan in fake_device.plans)
+    assert not any(isinstance(plan, LlamaPlan) for plan in runs.device.plans)
 
 
-def test_time_is_that_of_the_commands(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_time_is_that_of_the_commands(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """Kernels sum to their executions, operators to what they occupy, and with the rest they are the phase."""
-    run(pytester)
-    found = cases(pytester)
+    runs()
+    found = runs.cases()
     parts = [case for each, case in found.items() if each.startswith(f"operator/{PREFIX}/decode/")]
     kernels = [case for each, case in found.items() if each.startswith(f"kernel/{PREFIX}/decode/")]
     decode_ns = found[f"phase/{PREFIX}/decode"]["measured_ns"]
@@ -86,36 +69,34 @@ def test_time_is_that_of_the_commands(pytester: pytest.Pytester, fake_opencl: Fa
     rest_ns = found[f"operator/{PREFIX}/decode/{REST_ROLE}"]["measured_ns"]
     assert rest_ns == pytest.approx(n_launches * (GAP_NS + 100), rel=1e-3)
     assert found[f"phase/{PREFIX}/copy"]["measured_ns"] == pytest.approx(PASS_NS, rel=1e-2)
-    share = plain_run(pytester)["operator_share_ratio"]["decode"]
+    share = runs.plain()["operator_share_ratio"]["decode"]
     assert share == pytest.approx(1 - rest_ns / decode_ns, rel=1e-3)
 
 
-def test_each_replicate_is_a_process_with_a_layout_of_its_own(
-    pytester: pytest.Pytester, fake_opencl: FakeOpenCl
-) -> None:
+def test_each_replicate_is_a_process_with_a_layout_of_its_own(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """The mapping is asked for once, and each process repeats a short scenario with all layers on the device."""
-    run(pytester)
+    runs()
     assert (len(fake_opencl.learnt_plans), len(fake_opencl.plans)) == (1, 6)
     assert len({plan.layout_seed for plan in fake_opencl.plans}) == 6
     assert {(plan.n_repetitions, plan.n_gpu_layers, plan.recorder) for plan in fake_opencl.plans} == {(3, 999, "none")}
 
 
 def test_each_replicate_is_sampled_while_it_runs(
-    pytester: pytest.Pytester, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    runs: HostRuns, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Clock, heat and throttling are those of the device meanwhile, as they are without the layer."""
     tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
     monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
-    run(pytester)
-    states = read_observation(pytester.path / "run").states
+    runs()
+    states = read_observation(runs.pytester.path / "run").states
     assert {(each.least_cpu_mhz, each.most_celsius, each.throttled) for each in states} == {(2064.0, 45.307, False)}
 
 
-def test_runs_tell_their_device(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_runs_tell_their_device(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """The run's file names the device, its driver and the compatibility layer, and so does what is compared."""
-    result = run(pytester)
+    result = runs()
     result.stdout.fnmatch_lines(["perfsuite: learning", f"perfsuite: {PREFIX}, *, backend opencl, *"])
-    plain = plain_run(pytester)
+    plain = runs.plain()
     fingerprint = plain["fingerprint"]["llama"]
     assert {name: fingerprint[name] for name in fingerprint if name.startswith("opencl")} == {
         "opencl_platform": "A platform, OpenCL 3.0",
@@ -128,14 +109,14 @@ def test_runs_tell_their_device(pytester: pytest.Pytester, fake_opencl: FakeOpen
     result.stdout.fnmatch_lines([f"Operators {PREFIX}*", f"Kernels of the engine {PREFIX}*"])
 
 
-def test_a_slower_kernel_is_regressed_with_its_operator(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_a_slower_kernel_is_regressed_with_its_operator(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """Twice the time of one kernel fails it and what it computes in each phase, and nothing beside it."""
-    assert run(pytester, "--baseline=record").ret == 0
-    assert run(pytester).ret == 0
-    assert {case["outcome"] for case in cases(pytester).values()} == {"pass"}
+    assert runs("--baseline=record").ret == 0
+    assert runs().ret == 0
+    assert runs.outcomes() == {"pass"}
     fake_opencl.slowdown["kernel_soft_max"] = 2.0
-    assert run(pytester, "--perf-step-share=0").ret == 1
-    regressed = {each for each, case in cases(pytester).items() if case["outcome"] == "regressed"}
+    assert runs("--perf-step-share=0").ret == 1
+    regressed = {each for each, case in runs.cases().items() if case["outcome"] == "regressed"}
     assert {each for each in regressed if each.startswith("kernel/")} == {
         f"kernel/{PREFIX}/{phase}/kernel_soft_max" for phase in ("prefill", "decode")
     }
@@ -144,16 +125,16 @@ def test_a_slower_kernel_is_regressed_with_its_operator(pytester: pytest.Pyteste
     assert operators == set(roles)
 
 
-def test_lost_commands_make_every_case_invalid(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_lost_commands_make_every_case_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """A trace that is not whole vouches for nothing, and each case says why."""
     fake_opencl.n_lost = 2
-    assert run(pytester).ret == NOTHING_JUDGED_EXIT
-    found = cases(pytester).values()
+    assert runs().ret == NOTHING_JUDGED_EXIT
+    found = runs.cases().values()
     assert {case["outcome"] for case in found} == {"invalid"}
     assert all("the OpenCL layer lost 2 commands" in case["reason"] for case in found)
 
 
-def test_another_sequence_of_kernels_is_invalid(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_another_sequence_of_kernels_is_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """A run whose kernels were never learnt in that order is not guessed at."""
 
     def turned(mapping: KernelMapping) -> KernelMapping:
@@ -162,22 +143,22 @@ def test_another_sequence_of_kernels_is_invalid(pytester: pytest.Pytester, fake_
         return KernelMapping(sequences=(prefill, replace(decode, kernels=kernels, roles=roles)))
 
     fake_opencl.learnt = turned
-    run(pytester)
-    found = cases(pytester).values()
+    runs()
+    found = runs.cases().values()
     assert {case["outcome"] for case in found} == {"invalid"}
     assert all("its kernels are another sequence than any that was learnt" in case["reason"] for case in found)
 
 
-def test_competition_makes_every_case_invalid(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_competition_makes_every_case_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """A runtime on the processor waits for itself, so what others took is what counts."""
     fake_opencl.contended = True
-    run(pytester)
-    found = cases(pytester).values()
+    runs()
+    found = runs.cases().values()
     assert {case["outcome"] for case in found} == {"invalid"}
     assert all("other processes took 90 % of the time" in case["reason"] for case in found)
 
 
-def test_an_operator_that_nobody_expects_is_told(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_an_operator_that_nobody_expects_is_told(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """What the mapping names and the expectation does not is an invalid case of its own."""
 
     def renamed(mapping: KernelMapping) -> KernelMapping:
@@ -185,16 +166,16 @@ def test_an_operator_that_nobody_expects_is_told(pytester: pytest.Pytester, fake
         return KernelMapping(sequences=sequences)
 
     fake_opencl.learnt = renamed
-    run(pytester)
-    case = cases(pytester)[f"operator/{PREFIX}/decode/surprise"]
+    runs()
+    case = runs.cases()[f"operator/{PREFIX}/decode/surprise"]
     assert case["outcome"] == "invalid"
     assert "no case claims it" in case["reason"]
 
 
-def test_a_mapping_that_cannot_be_learnt_stops_the_run(pytester: pytest.Pytester, fake_opencl: FakeOpenCl) -> None:
+def test_a_mapping_that_cannot_be_learnt_stops_the_run(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
     """It is one line, before anything is measured."""
     fake_opencl.mapping_error = MeasurementError("decode 0: kernel 3 is a group by group, b at full speed")
-    result = run(pytester)
+    result = runs()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: decode 0: kernel 3 is a group by group, b at full speed"])
     assert fake_opencl.plans == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,10 @@ from perfsuite.verdict.overhead import COST_PHASES, Overhead
 from perfsuite.verdict.paired import PairedRatio
 from perfsuite.verdict.recorder_sides import Comparison
 
-from .conftest import FakeDevice
+from .conftest import FakeDevice, HostRuns
+
+#: What each run has besides.
+USUAL = ("--threads=2", "--baseline=off")
 
 MODEL = "--model=smollm2-135m-l2-q8_0"
 
@@ -41,23 +43,17 @@ def compared(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> list[C
     return given
 
 
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    """Run the cases of the device."""
-    own = ("--perf-dir=run", "--threads=2", "-p", "no:cacheprovider", "--baseline=off")
-    return pytester.runpytest_inprocess("--device=host", MODEL, *own, *arguments)
-
-
 @pytest.mark.usefixtures("compared")
-def test_each_recorder_and_combination_is_a_case(pytester: pytest.Pytester) -> None:
+def test_each_recorder_and_combination_is_a_case(runs: HostRuns) -> None:
     """Every comparison of the backend is a case in each phase, and only with the option."""
-    result = run(pytester, "--perf-overhead", "--collect-only", "-q", "-k", "test_overhead")
+    result = runs("--perf-overhead", "--collect-only", "-q", "-k", "test_overhead")
     found = [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_overhead.py::" in line]
     assert found == [f"overhead/{name}/{phase.value}" for name in ("live", "callback+live") for phase in COST_PHASES]
-    assert "test_overhead.py" not in run(pytester, "--collect-only", "-q").stdout.str()
+    assert "test_overhead.py" not in runs("--collect-only", "-q").stdout.str()
 
 
 def test_each_governor_is_compared_under(
-    pytester: pytest.Pytester, compared: list[Comparison], monkeypatch: pytest.MonkeyPatch
+    runs: HostRuns, compared: list[Comparison], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where governors may be set, each is set for the cases that name it."""
     chosen: list[str | None] = []
@@ -70,9 +66,9 @@ def test_each_governor_is_compared_under(
 
     monkeypatch.setattr("perfsuite.plugin.overhead_group.settable_governors", lambda: ("performance", "powersave"))
     monkeypatch.setattr("perfsuite.plugin.overhead_group.governor_set", governor_set)
-    run(pytester, "--perf-overhead", "-k", "overhead and callback and decode")
+    runs("--perf-overhead", "-k", "overhead and callback and decode")
     assert chosen == ["performance", "powersave"]
-    judgements = json.loads((pytester.path / "run" / "run.json").read_text())["cases"]
+    judgements = runs.plain()["cases"]
     assert [each["id"] for each in judgements] == [
         "overhead/callback+live@performance/decode",
         "overhead/callback+live@powersave/decode",
@@ -80,11 +76,11 @@ def test_each_governor_is_compared_under(
     assert len(compared) == 2
 
 
-def test_only_what_is_selected_is_compared(pytester: pytest.Pytester, compared: list[Comparison]) -> None:
+def test_only_what_is_selected_is_compared(runs: HostRuns, compared: list[Comparison]) -> None:
     """A run of one comparison's cases measures that one, and its outcomes follow the limits."""
-    result = run(pytester, "--perf-overhead", "-k", "overhead and callback")
+    result = runs("--perf-overhead", "-k", "overhead and callback")
     assert [each.recorder for each in compared] == ["callback"]
-    judgements = json.loads((pytester.path / "run" / "run.json").read_text())["cases"]
+    judgements = runs.plain()["cases"]
     assert {each["id"]: each["outcome"] for each in judgements} == {
         "overhead/callback+live/prefill": "pass",
         "overhead/callback+live/decode": "slow",
@@ -94,22 +90,20 @@ def test_only_what_is_selected_is_compared(pytester: pytest.Pytester, compared: 
     result.stdout.fnmatch_lines(["*+5.00 % (95 % bounds +5.00 % to +5.00 %, 12 pairs), limit +3.00 %*"])
 
 
-def test_a_disturbed_comparison_is_invalid(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disturbed_comparison_is_invalid(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where competition left too few pairs, every case of the examination says so, and the run has failed."""
 
     def refuse(*_: object, **__: object) -> Overhead:
         raise MeasurementError("2 of 12 pairs had no competition")
 
     monkeypatch.setattr("perfsuite.plugin.overhead_group.compare_recorders", refuse)
-    result = run(pytester, "--perf-overhead", "-k", "overhead and live and prefill")
+    result = runs("--perf-overhead", "-k", "overhead and live and prefill")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*invalid*2 of 12 pairs had no competition*"])
 
 
 @pytest.mark.usefixtures("fake_device")
-def test_pairs_are_not_examined(pytester: pytest.Pytester) -> None:
+def test_pairs_are_not_examined(runs: HostRuns) -> None:
     """A paired comparison makes other pairs, and is refused beside it."""
-    result = run(pytester, "--perf-overhead", "--against-args=threads=1")
+    result = runs("--perf-overhead", "--against-args=threads=1")
     result.stderr.fnmatch_lines(["ERROR: --perf-overhead: *leave out --against*"])

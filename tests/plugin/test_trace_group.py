@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,10 @@ from perfsuite.records.events import EngineRecord
 from perfsuite.trace.recorded_trace import recorded_trace
 from perfsuite.verdict.undisturbed_trace import UndisturbedTrace
 
-from .conftest import FakeDevice
+from .conftest import FakeDevice, HostRuns
+
+#: What each run has besides.
+USUAL = ("--threads=2", "-o", "perf_session_spread=0.01")
 
 
 @dataclass
@@ -47,21 +49,15 @@ def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice, stored_re
     return found
 
 
-def run(pytester: pytest.Pytester, *arguments: str, model: str = "smollm2-135m-l2-q8_0") -> pytest.RunResult:
-    """Run the plugin on the host."""
-    own = ("--perf-dir=run", "--threads=2", "-p", "no:cacheprovider", "-o", "perf_session_spread=0.01")
-    return pytester.runpytest_inprocess("--device=host", f"--model={model}", *own, *arguments)
-
-
-def cases(pytester: pytest.Pytester) -> dict[str, dict[str, Any]]:
+def cases(runs: HostRuns) -> dict[str, dict[str, Any]]:
     """Return the cases of traces in the run's file."""
-    plain: dict[str, Any] = json.loads((pytester.path / "run" / "run.json").read_text())
+    plain: dict[str, Any] = runs.plain()
     return {case["id"]: case for case in plain["cases"] if case["kind"] == "trace"}
 
 
-def test_cases_are_listed_and_nothing_is_run(pytester: pytest.Pytester, recorder: Recorder) -> None:
+def test_cases_are_listed_and_nothing_is_run(runs: HostRuns, recorder: Recorder) -> None:
     """There is a balance for operators that run often enough, and what the steps of a decode show together."""
-    out = run(pytester, "--perf-trace", "--collect-only", "-q", "-k", "test_trace").stdout.str()
+    out = runs("--perf-trace", "--collect-only", "-q", "-k", "test_trace").stdout.str()
     prefix = "trace/smollm2-135m-l2-q8_0/siso"
     for name in ("balance/decode/ffn_up", "attention_growth", "decode_linearity"):
         assert f"[{prefix}/{name}]" in out
@@ -69,16 +65,16 @@ def test_cases_are_listed_and_nothing_is_run(pytester: pytest.Pytester, recorder
     assert recorder.recorders == []
 
 
-def test_they_are_left_out_unless_asked_for(pytester: pytest.Pytester, recorder: Recorder) -> None:
+def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
     """Without the option there are no such cases, and nothing is traced."""
-    assert "trace/" not in run(pytester, "--perf-replicates=3", "-k", "embedding or trace").stdout.str()
+    assert "trace/" not in runs("--perf-replicates=3", "-k", "embedding or trace").stdout.str()
     assert recorder.recorders == []
 
 
-def test_one_process_serves_all_cases(pytester: pytest.Pytester, recorder: Recorder) -> None:
+def test_one_process_serves_all_cases(runs: HostRuns, recorder: Recorder) -> None:
     """It is recorded once; what a callback does not see, the balance of threads, is INVALID and says so."""
-    run(pytester, "--perf-trace", "-k", "test_trace")
-    found = cases(pytester)
+    runs("--perf-trace", "-k", "test_trace")
+    found = cases(runs)
     assert recorder.recorders == ["preload"]
     balance = found["trace/smollm2-135m-l2-q8_0/siso/balance/decode/ffn_up"]
     assert balance["outcome"] == "invalid"
@@ -86,36 +82,36 @@ def test_one_process_serves_all_cases(pytester: pytest.Pytester, recorder: Recor
     assert found["trace/smollm2-135m-l2-q8_0/siso/decode_linearity"]["outcome"] != "invalid"
 
 
-def test_experts_have_a_process_of_their_own(pytester: pytest.Pytester, recorder: Recorder) -> None:
+def test_experts_have_a_process_of_their_own(runs: HostRuns, recorder: Recorder) -> None:
     """Reading what a router chose cuts the graph, so that times are taken elsewhere."""
-    run(pytester, "--perf-trace", "-k", "expert_reuse", model="qwen1.5-moe-a2.7b-l2-q8_0")
+    runs("--perf-trace", "-k", "expert_reuse", model="qwen1.5-moe-a2.7b-l2-q8_0")
     assert recorder.recorders == ["experts"]
-    (case,) = cases(pytester).values()
+    (case,) = cases(runs).values()
     assert case["id"].endswith("/expert_reuse")
 
 
-def test_a_disturbed_run_decides_nothing(pytester: pytest.Pytester, recorder: Recorder) -> None:
+def test_a_disturbed_run_decides_nothing(runs: HostRuns, recorder: Recorder) -> None:
     """Its complaint is the reason of each case."""
     recorder.complaint = "threads waited 9 % of the time"
-    run(pytester, "--perf-trace", "-k", "test_trace")
-    assert {(each["outcome"], each["reason"]) for each in cases(pytester).values()} == {
+    runs("--perf-trace", "-k", "test_trace")
+    assert {(each["outcome"], each["reason"]) for each in cases(runs).values()} == {
         ("invalid", "threads waited 9 % of the time")
     }
 
 
-def test_a_run_that_fails_is_told(pytester: pytest.Pytester, recorder: Recorder) -> None:
+def test_a_run_that_fails_is_told(runs: HostRuns, recorder: Recorder) -> None:
     """Every case has the reason, and the run fails."""
     recorder.error = MeasurementError("the worker for 'llama' was killed")
-    result = run(pytester, "--perf-trace", "-k", "attention_growth")
+    result = runs("--perf-trace", "-k", "attention_growth")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    (case,) = cases(pytester).values()
+    (case,) = cases(runs).values()
     assert (case["outcome"], case["reason"]) == ("invalid", "the worker for 'llama' was killed")
 
 
 @pytest.mark.parametrize("argument", ["--backend=opencl", "--against-args=threads=1", "--prompts=x"])
-def test_what_has_no_such_trace_is_refused(pytester: pytest.Pytester, recorder: Recorder, argument: str) -> None:
+def test_what_has_no_such_trace_is_refused(runs: HostRuns, recorder: Recorder, argument: str) -> None:
     """Neither a device's operators nor pairs nor prompts are traced this way, and the message names the option."""
-    result = run(pytester, "--perf-trace", argument)
+    result = runs("--perf-trace", argument)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "--perf-trace" in result.stderr.str()
     assert recorder.recorders == []

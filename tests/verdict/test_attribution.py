@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.attribution import MAX_CARRIERS, attribute, carrier_of, phase_attributions
+
+from ..synthetic_judgements import case
 
 PREFIX = "a-q8_0/siso"
 
@@ -15,19 +19,8 @@ def moved(case_id: str, old_ns: int, new_ns: int, outcome: Outcome | None = None
     """Judge a case of some old and new time; by a margin of 5 % where no outcome is given."""
     ratio = new_ns / old_ns
     known = Outcome.REGRESSED if ratio > 1.05 else Outcome.IMPROVED if ratio < 1 / 1.05 else Outcome.PASS
-    return Judgement(
-        case_id=case_id,
-        kind=case_id.split("/")[0],
-        samples_ns=(new_ns,) * 3,
-        measured_ns=new_ns,
-        floor_ns=None,
-        expected_ns=None,
-        limit_ns=None,
-        baseline_ns=old_ns,
-        change_ratio=ratio,
-        outcome=outcome or known,
-        reason="because",
-    )
+    figures = {"floor_ns": None, "expected_ns": None, "measured_ns": new_ns, "baseline_ns": old_ns}
+    return case(case_id, outcome or known, samples_ns=(new_ns,) * 3, change_ratio=ratio, **figures)
 
 
 def phase(name: str, old_ns: int, new_ns: int, outcome: Outcome | None = None) -> Judgement:
@@ -142,8 +135,6 @@ def test_without_operators_there_is_no_tree() -> None:
 
 def test_the_estimated_change_goes_before_the_stored_median() -> None:
     """Pairs estimate the change beside the case; old and new are then taken from that estimate."""
-    from dataclasses import replace
-
     paired = replace(phase("decode", 1000, 1500), baseline_ns=None, change_ratio=1.25)
     assert (paired.old_ns, paired.lost_ns) == (1200.0, 300)
     stored = replace(paired, baseline_ns=1400, change_ratio=None)

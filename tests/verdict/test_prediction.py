@@ -120,7 +120,7 @@ def test_constant_sessions_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [([()] * 5, (1,)), ([(1,)] * 5, ()), ([(0,)] * 5, (1,)), ([], (1,))])
-def test_nothing_and_times_that_are_not_positive_are_refused(old: Sessions, new: tuple[int, ...]) -> None:
+def test_sessions_that_are_no_times_are_refused(old: Sessions, new: tuple[int, ...]) -> None:
     """Empty sides, zero and negative times raise."""
     with pytest.raises(ValueError, match=r"nothing to compare|not positive"):
         compared(old, new)

@@ -12,7 +12,7 @@ from perfsuite.verdict.match import match_entry
 from perfsuite.verdict.sentinel_weights import MIN_SESSIONS, fitted_weights
 
 CASES = tuple(f"operator/m/siso/decode/{role}" for role in ("ffn_up", "ffn_out", "attn_out"))
-PREFILL = "phase/m/siso/prefill"
+PREFILL_CASE = "phase/m/siso/prefill"
 
 
 def _entry(n_sessions: int, *, weight: float, spread: float, noise: float, seed: int = 1) -> BaselineEntry:
@@ -26,7 +26,7 @@ def _entry(n_sessions: int, *, weight: float, spread: float, noise: float, seed:
             StoredSession(
                 recorded_at=f"2026-01-{place + 1:02}",
                 suite_version="1",
-                samples_ns={name: (time_ns,) * 3 for name, time_ns in {**cases, PREFILL: 10**7}.items()},
+                samples_ns={name: (time_ns,) * 3 for name, time_ns in {**cases, PREFILL_CASE: 10**7}.items()},
                 sentinels_ns={"memory": (round(1e6 * slowness),), "compute": (round(1e6 * slowness),)},
             )
         )

@@ -22,7 +22,7 @@ def found(balance_ratio: float, **fields: Any) -> RoleBalance:
     return RoleBalance(balance_ratio=balance_ratio, **{**usual, "busiest_ns": 50_000.0, **fields})
 
 
-def judged(role: RoleBalance | None, expected: BalanceExpectation = SHARED, **fields: Any) -> Finding:
+def balance_judged(role: RoleBalance | None, expected: BalanceExpectation = SHARED, **fields: Any) -> Finding:
     """Judge a role of a recorder whose own time is 100 ns."""
     return judge_balance(role, expected, **{"has_ends": True, "least_thread_ns": 100, **fields})
 
@@ -32,19 +32,19 @@ def judged(role: RoleBalance | None, expected: BalanceExpectation = SHARED, **fi
 )
 def test_a_shared_role_must_be_shared(ratio: float, outcome: Outcome) -> None:
     """Beyond the last piece and the tolerance it is less even than the rules have it."""
-    assert judged(found(ratio)).outcome is outcome
+    assert balance_judged(found(ratio)).outcome is outcome
 
 
 @pytest.mark.parametrize(("ratio", "outcome"), [(3.9, Outcome.PASS), (3.3, Outcome.PASS), (1.0, Outcome.IMPOSSIBLE)])
 def test_a_lone_role_cannot_be_shared(ratio: float, outcome: Outcome) -> None:
     """Where the rules give all rows to one thread and all seem busy, waiting was taken for work."""
-    assert judged(found(ratio), ALONE).outcome is outcome
+    assert balance_judged(found(ratio), ALONE).outcome is outcome
 
 
 def test_a_meeting_on_the_way_hides_who_works() -> None:
     """In a product that one thread computes alone the others wait inside, so nothing is impossible."""
     expected = BalanceExpectation(n_threads=4, balance_ratio=4.0)
-    assert judged(found(1.0), expected).outcome is Outcome.PASS
+    assert balance_judged(found(1.0), expected).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_what_cannot_be_told_is_not_judged(
     role: RoleBalance | None, fields: dict[str, Any], outcome: Outcome, reason: str
 ) -> None:
     """Roles that were not recorded, too short or too rare neither pass nor fail, and say why."""
-    finding = judged(role, **fields)
+    finding = balance_judged(role, **fields)
     assert finding.outcome is outcome
     assert reason in finding.reason

@@ -12,7 +12,8 @@ from typing import TypeVar
 import pytest
 
 from perfsuite.errors import ShapeError
-from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options
+from perfsuite.plugin.durations import asked_names
+from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, value_of
 from perfsuite.plugin.shapes.bounds import Bounds, bounds_of, kv_heads_within, parse_bounds, types_within
 from perfsuite.plugin.shapes.budget import HUNT_BUDGETS, HuntBudget
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
@@ -71,13 +72,10 @@ class HuntRequest:
 def asked_hunts(option: argparse.Namespace) -> HuntRequest | None:
     """Return what the options ask for, and let Hypothesis draw with its seed; None without ``--perf-shapes``.
 
-    Raises
-    ------
-    pytest.UsageError
-        A value is not accepted, or an option makes no sense with or without another.
+    Raises pytest.UsageError: a value is not accepted, or an option makes no sense with or without another.
     """
     if option.perf_shapes is None:
-        if given := [name for value, name in SHAPE_OPTIONS.items() if getattr(option, value) is not None]:
+        if given := [name for name in SHAPE_OPTIONS if value_of(option, name) is not None]:
             raise pytest.UsageError(f"{given[0]}: says what shapes are hunted for; give {_NAME} as well")
         return None
     _refuse_company(option)
@@ -109,19 +107,13 @@ def _refuse_company(option: argparse.Namespace) -> None:
 
 
 def _chosen(name: str, text: str, kind: type[_Choice]) -> tuple[_Choice, ...]:
-    names = tuple(dict.fromkeys(text.replace(" ", "").split(",")))
-    known: list[str] = [each.value for each in kind]
-    if unknown := [each for each in names if each not in (*known, "all")]:
-        raise pytest.UsageError(f"{name}={text}: {unknown[0]!r} is unknown; accepted are {', '.join(known)}, all")
-    return tuple(kind) if "all" in names else tuple(kind(each) for each in names)
+    return tuple(kind(each) for each in asked_names(name, text, [each.value for each in kind]))
 
 
 def _types(text: str | None) -> tuple[str, ...]:
-    names = STORED_TYPES if text is None else tuple(dict.fromkeys(text.replace(" ", "").lower().split(",")))
-    if unknown := [each for each in names if each not in STORED_TYPES]:
-        raise pytest.UsageError(
-            f"--perf-shape-types={text}: {unknown[0]!r} is unknown; accepted are {', '.join(STORED_TYPES)}"
-        )
+    if text is None:
+        return STORED_TYPES
+    names = asked_names("--perf-shape-types", text.lower(), STORED_TYPES, has_all=False)
     return tuple(each for each in STORED_TYPES if each in names)
 
 

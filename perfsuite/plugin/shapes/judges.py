@@ -38,10 +38,7 @@ class ShapeJudges:
     def of(self, subject: Subject) -> ShapeJudge:
         """Return the judge of a subject, its process started.
 
-        Raises
-        ------
-        PerfsuiteError
-            The subject cannot run here.
+        Raises PerfsuiteError: the subject cannot run here.
         """
         if subject not in self._opened:
             self._opened[subject] = self._open(subject)
@@ -71,20 +68,13 @@ class ShapeJudges:
             )
         )
         _ = meters.resident().description  # starts it: a subject that cannot run is no matter of a shape
-        said = self._said_margin_ratio()
         return ShapeJudge(
             meters,
-            margin_ratio=MARGIN_RATIO if said is None else said,
+            margin_ratio=config.margins.margin_ratio(HUNT, default=MARGIN_RATIO),
             design=SHAPE_DESIGNS[request.profile],
             ceilings=self._ceilings(subject),
             forecasts=self._forecasts() if subject is Subject.GGML_CPU else None,
         )
-
-    def _said_margin_ratio(self) -> float | None:
-        """Return what the run was told of the margin of shapes; the default of other cases is none of them."""
-        margins = self.config.margins
-        found = (source.find(HUNT) for source in (margins.command_line, margins.ini, margins.profile))
-        return next((ratio for ratio in found if ratio is not None), None)
 
     def _ceilings(self, subject: Subject) -> ShapeCeilings | None:
         """Return the processor's ceilings for what runs on it; those of other devices are not measured here."""

@@ -75,10 +75,7 @@ class KeptShapes:
 def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> KeptShapes:
     """Read the kept shapes of the subjects and operations that are hunted; none where baselines are off.
 
-    Raises
-    ------
-    BaselineError
-        A file cannot be read.
+    Raises BaselineError: a file cannot be read.
     """
     if config.baseline_mode == "off":
         return KeptShapes(shapes={}, judges=judges)

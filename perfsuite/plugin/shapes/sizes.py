@@ -75,11 +75,11 @@ def architecture_sizes(operation: Operation, dimension: str) -> tuple[int, ...]:
 
     Halves, down to what is odd, keep what makes a size awkward and fit small kernels. A vocabulary is not halved.
     """
-    found = {half for name in catalog.names() for half in _sizes(catalog.find(name), operation, dimension)}
+    found = {half for name in catalog.names() for half in _own_sizes(catalog.find(name), operation, dimension)}
     return tuple(sorted(found))
 
 
-def _sizes(architecture: Architecture, operation: Operation, dimension: str) -> Iterator[int]:
+def _own_sizes(architecture: Architecture, operation: Operation, dimension: str) -> Iterator[int]:
     """Return what a dimension is in one architecture; nothing where no architecture fixes it."""
     heads, kv_heads = architecture.n_heads, architecture.n_kv_heads
     widths = (architecture.n_embd, architecture.n_ff, heads * architecture.head_dim, kv_heads * architecture.v_head_dim)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row
-from perfsuite.verdict.compare import MIN_SAMPLES
+from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.verdict.roofline.series import spread_of_both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,7 @@ class Agreement:
 def agreements(first: RooflineRun, second: RooflineRun) -> Iterator[Agreement]:
     """Compare the points that both runs have, in the order of the first.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is none.
+    Raises PerfsuiteError: there is none.
     """
     others = {row.case: row for row in second.rows}
     if others.keys().isdisjoint(row.case for row in first.rows):
@@ -44,10 +41,5 @@ def agreements(first: RooflineRun, second: RooflineRun) -> Iterator[Agreement]:
             yield Agreement(
                 case=row.case,
                 ratio=second.point(other).flops_per_s / first.point(row).flops_per_s,
-                spread_ratio=_spread_ratio(row, other),
+                spread_ratio=spread_of_both(row, other),
             )
-
-
-def _spread_ratio(first: Row, second: Row) -> float:
-    is_known = min(len(first.samples_ns), len(second.samples_ns)) >= MIN_SAMPLES
-    return first.spread_ratio + second.spread_ratio if is_known else math.inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.roofline.roof import Regime
@@ -19,6 +19,8 @@ COMPUTE_PROMPT_TOKENS = 128
 MEMORY_TOLERANCE_RATIO = 0.05
 #: The same where that is more: the engine's own records hardly depend on the weights.
 MEMORY_TOLERANCE_BYTES = 10 * 1024 * 1024
+
+_NOT_MEASURED = "the sweep '{}' was not measured"
 
 #: The sweep that each check of a series is about.
 SERIES_CHECKS = {"precision-order": "precision", "depth-rises": "depth"}
@@ -109,7 +111,7 @@ def precision_order(run: RooflineRun) -> Statement:
     rows = {row.setting: row for row in rows_of(run, "precision", RowKind.DECODE)}
     claim = "Q4_K_M lies to the right of F16 in SILO"
     if not {"f16", "q4_k_m"} <= rows.keys():
-        return _untold("precision-order", claim, "the sweep 'precision' was not measured")
+        return Statement(name="precision-order", claim=claim, holds=None, evidence=_NOT_MEASURED.format("precision"))
     intensity = {setting: run.point(row).operational_intensity for setting, row in rows.items()}
     return Statement(
         name="precision-order",
@@ -124,14 +126,7 @@ def depth_rises(run: RooflineRun) -> Statement:
     rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
     claim = "P of whole runs rises with depth"
     if len(rows) < 2:
-        return _untold("depth-rises", claim, "the sweep 'depth' was not measured")
-    return Statement(name="depth-rises", claim=claim, holds=_rises(run, rows), evidence=order_of(run, rows))
-
-
-def _rises(run: RooflineRun, rows: Sequence[Row]) -> bool | None:
+        return Statement(name="depth-rises", claim=claim, holds=None, evidence=_NOT_MEASURED.format("depth"))
     ratio, spread = first_and_last(run, rows)
-    return None if abs(ratio - 1.0) <= spread else ratio > 1.0
-
-
-def _untold(name: str, claim: str, why: str) -> Statement:
-    return Statement(name=name, claim=claim, holds=None, evidence=why)
+    holds = None if abs(ratio - 1.0) <= spread else ratio > 1.0
+    return Statement(name="depth-rises", claim=claim, holds=holds, evidence=order_of(run, rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 
@@ -63,11 +64,6 @@ def _liso_nearest_by(
     return Statement(name=name, claim=claim, holds=chosen is liso, evidence=told)
 
 
-def _liso_highest_intensity(run: RooflineRun) -> Statement:
-    rows = rows_of(run, "scenario", RowKind.WHOLE_RUN)
-    return _extreme(run, rows, "liso-intensity", "of whole runs, LISO has the highest intensity", "scenario", "liso")
-
-
 def _intensity_peaks_over_depth(run: RooflineRun) -> Statement:
     """OI over depth peaks at 3 to 5 layers: of the depths that were measured, one of these has the highest."""
     rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
@@ -100,27 +96,6 @@ def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
     )
 
 
-def _mla_highest(run: RooflineRun) -> Statement:
-    rows = rows_of(run, "attention", RowKind.DECODE)
-    return _extreme(run, rows, "mla-intensity", "of decode, MLA has the highest intensity", "attention", "mla")
-
-
-def _gqa_lowest(run: RooflineRun) -> Statement:
-    rows = rows_of(run, "attention", RowKind.DECODE)
-    claim = "of decode, GQA has the lowest intensity"
-    return _extreme(run, rows, "gqa-intensity", claim, "attention", "gqa", is_highest=False)
-
-
-def _mla_fastest(run: RooflineRun) -> Statement:
-    rows = rows_of(run, "attention", RowKind.DECODE)
-    return _fastest(run, rows, "mla-rate", "of decode, MLA attains the most FLOP/s", "mla", is_highest=True)
-
-
-def _gqa_slowest(run: RooflineRun) -> Statement:
-    rows = rows_of(run, "attention", RowKind.DECODE)
-    return _fastest(run, rows, "gqa-rate", "of decode, GQA attains the fewest FLOP/s", "gqa", is_highest=False)
-
-
 def _fewer_bits_further_right(run: RooflineRun) -> Statement:
     """Fewer bits a weight give a higher intensity."""
     rows = rows_of(run, "precision", RowKind.DECODE)
@@ -128,30 +103,24 @@ def _fewer_bits_further_right(run: RooflineRun) -> Statement:
     if len(rows) < 2:
         return _unmeasured("precision-intensity", claim, "precision")
     values = [run.point(row).operational_intensity for row in rows]
-    return Statement(name="precision-intensity", claim=claim, holds=_ascend(values), evidence=_intensities(run, rows))
+    rises = all(one < another for one, another in pairwise(values))
+    return Statement(name="precision-intensity", claim=claim, holds=rises, evidence=_intensities(run, rows))
 
 
-def _extreme(
-    run: RooflineRun,
-    rows: Sequence[Row],
-    name: str,
-    claim: str,
-    sweep: str,
-    wanted: str,
-    *,
-    is_highest: bool = True,
+def _extreme_intensity(
+    run: RooflineRun, *, name: str, claim: str, sweep: str, kind: RowKind, wanted: str, is_highest: bool = True
 ) -> Statement:
-    """Tell whether the row whose setting begins with `wanted` has the highest or lowest intensity."""
+    """Check whether the row whose setting begins with `wanted` has the highest or lowest intensity."""
+    rows = rows_of(run, sweep, kind)
     if len(rows) < 2 or not any(_is(row, wanted) for row in rows):
         return _unmeasured(name, claim, sweep)
     chosen = (max if is_highest else min)(rows, key=lambda row: run.point(row).operational_intensity)
     return Statement(name=name, claim=claim, holds=_is(chosen, wanted), evidence=_intensities(run, rows))
 
 
-def _fastest(
-    run: RooflineRun, rows: Sequence[Row], name: str, claim: str, wanted: str, *, is_highest: bool
-) -> Statement:
-    """Tell whether the row attains the most or the fewest FLOP/s; undecided within the spread of the best rival."""
+def _extreme_rate(run: RooflineRun, *, name: str, claim: str, wanted: str, is_highest: bool) -> Statement:
+    """Check whether a decode attains the most or the fewest FLOP/s; undecided within the spread of the best rival."""
+    rows = rows_of(run, "attention", RowKind.DECODE)
     ordered = sorted(rows, key=lambda row: run.point(row).flops_per_s, reverse=is_highest)
     own = next((row for row in ordered if _is(row, wanted)), None)
     rival = next((row for row in ordered if not _is(row, wanted)), None)
@@ -162,21 +131,13 @@ def _fastest(
     return Statement(name=name, claim=claim, holds=holds, evidence=order_of(run, ordered))
 
 
-def _ascend(values: Sequence[float]) -> bool:
-    return all(one < another for one, another in pairwise(values))
-
-
 def _spread_text(spread: float) -> str:
     return f"spread {spread:.0%}" if isfinite(spread) else "spread not known, too few processes"
 
 
 def _is(row: Row, wanted: str) -> bool:
-    return _stem(row) == wanted
-
-
-def _stem(row: Row) -> str:
-    """Return the scenario without ``-long``, the attention without ``-absorbed``."""
-    return row.setting.partition("-")[0]
+    """Whether a row is of a scenario, with ``-long`` or without, or of an attention, with ``-absorbed`` or without."""
+    return row.setting.partition("-")[0] == wanted
 
 
 def _potential_text(potential: InferencePotential) -> str:
@@ -191,17 +152,42 @@ def _unmeasured(name: str, claim: str, sweep: str) -> Statement:
     return Statement(name=name, claim=claim, holds=None, evidence=_NOT_MEASURED.format(sweep))
 
 
+_of_decode = partial(_extreme_intensity, sweep="attention", kind=RowKind.DECODE)
+
 _FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
     _liso_nearest,
     _liso_nearest_classical,
-    _liso_highest_intensity,
+    partial(
+        _extreme_intensity,
+        name="liso-intensity",
+        claim="of whole runs, LISO has the highest intensity",
+        sweep="scenario",
+        kind=RowKind.WHOLE_RUN,
+        wanted="liso",
+    ),
     _intensity_peaks_over_depth,
-    lambda run: _rate_rises_with_depth(run, RowKind.PREFILL),
-    lambda run: _rate_rises_with_depth(run, RowKind.DECODE),
-    lambda run: _rate_rises_with_depth(run, RowKind.WHOLE_RUN),
-    _mla_highest,
-    _gqa_lowest,
-    _mla_fastest,
-    _gqa_slowest,
+    *(partial(_rate_rises_with_depth, kind=kind) for kind in (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)),
+    partial(_of_decode, name="mla-intensity", claim="of decode, MLA has the highest intensity", wanted="mla"),
+    partial(
+        _of_decode,
+        name="gqa-intensity",
+        claim="of decode, GQA has the lowest intensity",
+        wanted="gqa",
+        is_highest=False,
+    ),
+    partial(
+        _extreme_rate,
+        name="mla-rate",
+        claim="of decode, MLA attains the most FLOP/s",
+        wanted="mla",
+        is_highest=True,
+    ),
+    partial(
+        _extreme_rate,
+        name="gqa-rate",
+        claim="of decode, GQA attains the fewest FLOP/s",
+        wanted="gqa",
+        is_highest=False,
+    ),
     _fewer_bits_further_right,
 )

@@ -16,14 +16,15 @@ def rows_of(run: RooflineRun, sweep: str, kind: RowKind) -> tuple[Row, ...]:
 
 
 def first_and_last(run: RooflineRun, rows: Sequence[Row]) -> tuple[float, float]:
-    """Return the rate of the last row over that of the first, and the spread of both together.
-
-    Fewer than `MIN_SAMPLES` processes do not tell how far they spread: anything may lie within.
-    """
+    """Return the rate of the last row over that of the first, and the spread of both together."""
     first, last = rows[0], rows[-1]
-    ratio = run.point(last).flops_per_s / run.point(first).flops_per_s
-    is_known = min(len(first.samples_ns), len(last.samples_ns)) >= MIN_SAMPLES
-    return ratio, first.spread_ratio + last.spread_ratio if is_known else math.inf
+    return run.point(last).flops_per_s / run.point(first).flops_per_s, spread_of_both(first, last)
+
+
+def spread_of_both(first: Row, second: Row) -> float:
+    """Return what two points may differ by; of fewer than `MIN_SAMPLES` processes it is not known: anything."""
+    is_known = min(len(first.samples_ns), len(second.samples_ns)) >= MIN_SAMPLES
+    return first.spread_ratio + second.spread_ratio if is_known else math.inf
 
 
 def order_of(run: RooflineRun, rows: Sequence[Row]) -> str:

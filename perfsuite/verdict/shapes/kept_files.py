@@ -41,10 +41,8 @@ def bench_of(fingerprint: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict
 def read_kept(directory: Path, device: str) -> tuple[KeptShape, ...]:
     """Return all kept shapes of a device.
 
-    Raises
-    ------
-    BaselineError
-        A file cannot be read, or one of its examples names no case or no property; file and field are named.
+    Raises BaselineError: a file cannot be read, or one of its examples names no case or no property; file and field are
+    named.
     """
     found = read_device_examples(directory, device)
     return tuple(_kept(path, example) for path, examples in found.items() for example in examples)
@@ -69,12 +67,8 @@ def covers(kept: KeptShape, new: KeptShape) -> bool:
     It does where the property, the bench and all but the sizes are the same, and none of its sizes is larger. One that
     was accepted covers only what is no worse than that.
     """
-    old, other = kept.case, new.case
-    is_alike = (kept.property, old.subject, old.operation, old.shape.type, old.tiling) == (
-        *(new.property, other.subject, other.operation, other.shape.type, other.tiling),
-    ) and bench_of(kept.example.fingerprint) == bench_of(new.example.fingerprint)
-    is_smaller = is_alike and all(
-        size <= larger for size, larger in zip(old.shape.sizes, other.shape.sizes, strict=True)
+    is_smaller = _is_alike(kept, new.case, new.property, new.example.fingerprint) and all(
+        size <= larger for size, larger in zip(kept.case.shape.sizes, new.case.shape.sizes, strict=True)
     )
     accepted_ratio, ratio = kept.example.accepted_ratio, new.example.ratio
     return is_smaller and (accepted_ratio is None or (ratio is not None and ratio <= accepted_ratio))
@@ -84,19 +78,20 @@ def accepted_ratio_of(
     kept: Iterable[KeptShape], case: ShapeCase, property: ShapeProperty, fingerprint: Mapping[str, str]
 ) -> float | None:
     """Return the largest ratio that a reviewer accepted of such a case at any sizes, on the bench; None without any."""
-    accepted = (
-        each.example.accepted_ratio
-        for each in kept
-        if each.property is property
-        and _kind(each.case) == _kind(case)
-        and bench_of(each.example.fingerprint) == bench_of(fingerprint)
-    )
+    accepted = (each.example.accepted_ratio for each in kept if _is_alike(each, case, property, fingerprint))
     return max((ratio for ratio in accepted if ratio is not None), default=None)
 
 
-def _kind(case: ShapeCase) -> tuple[object, ...]:
-    """Return all that cases are told apart by but for their sizes."""
-    return case.subject, case.operation, case.shape.type, case.tiling
+def _is_alike(
+    kept: KeptShape,
+    case: ShapeCase,
+    property: ShapeProperty,
+    fingerprint: Mapping[str, str] | Iterable[tuple[str, str]],
+) -> bool:
+    """Whether property, bench and all of a case but its sizes are those of a kept shape."""
+    kinds = ((each.subject, each.operation, each.shape.type, each.tiling) for each in (kept.case, case))
+    is_same = next(kinds) == next(kinds) and kept.property is property
+    return is_same and bench_of(kept.example.fingerprint) == bench_of(fingerprint)
 
 
 def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "") -> ShapeExample:

@@ -50,12 +50,8 @@ def measure_policy(
 ) -> MeasuredTable:
     """Measure every choice at every size, choose, and measure what that gains.
 
-    Raises
-    ------
-    PolicyError
-        No choice is left, or the processes cannot be parted into two halves that have an interval.
-    PerfsuiteError
-        A subject cannot run, or a process died.
+    Raises PolicyError: no choice is left, or the processes cannot be parted into two halves that have an interval;
+    PerfsuiteError: a subject cannot run, or a process died.
     """
     half = _half(design)
     total = design.n_processes * (design.n_rounds + 1)

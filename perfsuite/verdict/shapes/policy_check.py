@@ -78,10 +78,7 @@ def check_table(
 ) -> tuple[PromiseCheck, ...]:
     """Measure the promises of a table, two of a row at most; none where there was nothing to choose from.
 
-    Raises
-    ------
-    PerfsuiteError
-        The table names what there is not, a subject cannot run, or a process died.
+    Raises PerfsuiteError: the table names what there is not, a subject cannot run, or a process died.
     """
     question = question_of(table)
     promises = promises_of(table, question, seed=seed)
@@ -110,10 +107,7 @@ def promises_of(table: PolicyTable, question: PolicyQuestion, *, seed: int) -> t
 def refuse_other_device(policy: ShapePolicy, meters: SubjectMeters) -> None:
     """Refuse to check a policy on what it was not measured on.
 
-    Raises
-    ------
-    PolicyError
-        A field of a fingerprint differs; it names both values.
+    Raises PolicyError: a field of a fingerprint differs; it names both values.
     """
     for stored in policy.subjects:
         subject = Subject(stored.subject)

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.verdict.shapes.policy_rounds import Floats
+from perfsuite.verdict.shapes.policy_gain import Floats
 
 #: The chance that noise alone makes another row, over all comparisons of a grid.
 ALPHA = 0.05

@@ -5,26 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfsuite.records.shape_policy import Gain
-from perfsuite.verdict.shapes.policy_rounds import Floats
+
+Floats = NDArray[np.float64]
 
 #: Two-sided, of a gain's interval.
 CONFIDENCE = 0.95
-
-
-def gain_of_grid(log_gains: Floats) -> Gain:
-    """Return the geometric mean of the gains at the very shapes that were measured.
-
-    With g_p the mean over the shapes of the logarithm of the gain in process p, of P: the mean of g_p, and Student's
-    interval of it with P - 1 degrees of freedom. Processes are what varies, for all rounds of one share its buffers.
-
-    Parameters
-    ----------
-    log_gains
-        log(time of the other / time of the choice); shape (processes, shapes), 2 processes or more.
-    """
-    return gain_of_range(log_gains, n_drawn=0)
 
 
 def gain_of_range(log_gains: Floats, *, n_drawn: int) -> Gain:
@@ -46,9 +34,10 @@ def gain_of_range(log_gains: Floats, *, n_drawn: int) -> Gain:
     Parameters
     ----------
     log_gains
-        As `gain_of_grid` takes them, sizes ascending.
+        log(time of the other / time of the choice); shape (processes, sizes), sizes ascending, 2 processes or more.
     n_drawn
-        D: without any, the range holds no sizes but those that were measured.
+        D. Without any, the range holds no sizes but those that were measured: processes alone vary, for all rounds of
+        one share its buffers, and the interval is Student's with P - 1 degrees of freedom.
     """
     n_processes, n_sizes = log_gains.shape
     of_processes = float(log_gains.mean(axis=1).var(ddof=1)) / n_processes
@@ -58,7 +47,11 @@ def gain_of_range(log_gains: Floats, *, n_drawn: int) -> Gain:
         of_sizes = n_drawn / n_sizes**2 * float((steps**2).mean()) / 2.0
         spread += of_sizes**2 * (3 * n_sizes - 4) / (2.0 * (n_sizes - 1) ** 2)
     variance = of_processes + of_sizes
-    return _gain(float(log_gains.mean()), variance, variance**2 / spread if spread > 0 else 1.0)
+    from scipy.stats import t  # late, for its import takes longer than most commands
+
+    freedom = variance**2 / spread if spread > 0 else 1.0
+    mean, reach = float(log_gains.mean()), float(t.ppf(0.5 + CONFIDENCE / 2.0, freedom)) * math.sqrt(variance)
+    return Gain(ratio=math.exp(mean), lower_ratio=_exp(mean - reach), upper_ratio=_exp(mean + reach))
 
 
 def is_surely_below(measured: Gain, promised: Gain) -> bool:
@@ -72,13 +65,6 @@ def is_surely_below(measured: Gain, promised: Gain) -> bool:
     above = math.log(measured.upper_ratio) - math.log(measured.ratio)
     below = math.log(promised.ratio) - math.log(promised.lower_ratio)
     return math.log(measured.ratio) - math.log(promised.ratio) + math.hypot(above, below) < 0.0
-
-
-def _gain(mean: float, variance: float, freedom: float) -> Gain:
-    from scipy.stats import t  # late, for its import takes longer than most commands
-
-    reach = float(t.ppf(0.5 + CONFIDENCE / 2.0, freedom)) * math.sqrt(variance)
-    return Gain(ratio=math.exp(mean), lower_ratio=_exp(mean - reach), upper_ratio=_exp(mean + reach))
 
 
 def _exp(logarithm: float) -> float:

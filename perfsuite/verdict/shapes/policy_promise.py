@@ -10,9 +10,8 @@ import numpy as np
 
 from perfsuite.records.shape_policy import NO_GAIN, Choice, Gain, PolicyRow, PolicyTable
 from perfsuite.verdict.shapes.policy_drawn_sizes import DrawnSizes, drawn_sizes
-from perfsuite.verdict.shapes.policy_gain import gain_of_range
+from perfsuite.verdict.shapes.policy_gain import Floats, gain_of_range
 from perfsuite.verdict.shapes.policy_question import PolicyQuestion
-from perfsuite.verdict.shapes.policy_rounds import Floats
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: A choice, and what it is held against at the same size.

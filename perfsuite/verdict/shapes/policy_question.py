@@ -70,10 +70,7 @@ class PolicyQuestion:
 def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
     """Return the suite's kernels of these tiles and vector widths, without vectors that are wider than the tile.
 
-    Raises
-    ------
-    ShapeError
-        No kernel has such a tile or vector, or none is left.
+    Raises ShapeError: no kernel has such a tile or vector, or none is left.
     """
     widths = tuple(vectors)
     found = [Tiling(tile=tile, vector=vector) for tile in tiles for vector in widths if vector <= tile]
@@ -85,10 +82,7 @@ def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
 def question_of(table: PolicyTable) -> PolicyQuestion:
     """Return what a table answers, with the choices that it names.
 
-    Raises
-    ------
-    ShapeError
-        The table is about an operation, sizes or a kernel that there is not.
+    Raises ShapeError: the table is about an operation, sizes or a kernel that there is not.
     """
     known = [each.value for each in Operation]
     if table.operation not in known:

@@ -14,10 +14,8 @@ class ShapeDesign:
     A screen needs no second look: whatever is far from the margin is decided by the first pairs, and what is near it is
     no finding that a hunt is for.
 
-    Raises
-    ------
-    ValueError
-        So few pairs cannot reach the error, the error is no chance below 0.5, or nothing would be confirmed.
+    Raises ValueError: so few pairs cannot reach the error, the error is no chance below 0.5, or nothing would be
+    confirmed.
     """
 
     #: Pairs of the screen, and of each confirmation; samples where there is nothing to pair with.

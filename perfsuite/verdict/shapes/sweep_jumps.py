@@ -13,15 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from perfsuite.records.shape_sweep import Jump
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 #: Fewest sizes that make a step; a line through two lies on both.
 LEAST_SIZES = 3
@@ -86,16 +85,12 @@ def local_noise_ratios(times_ns: Sequence[float]) -> tuple[float, ...]:
 
 def _bends(times_ns: Sequence[float]) -> Floats:
     """Return each time's distance from its neighbours, scaled so that their median is a standard deviation."""
-    import numpy as np  # few commands need it
-
     times = np.asarray(times_ns, dtype=np.float64)
     return _DEVIATION_PER_MAD / math.sqrt(6.0) * np.abs(np.diff(times, 2)) / times[1:-1]
 
 
 def find_jumps(sizes: Sequence[int], times_ns: Sequence[float]) -> tuple[Jump, ...]:
     """Return the jumps between neighbouring sizes, up or down; none where there are fewer than six sizes."""
-    import numpy as np
-
     if len(sizes) < 2 * LEAST_SIZES:
         return ()
     noise = np.asarray(local_noise_ratios(times_ns))
@@ -121,8 +116,6 @@ def _jumps(lines: _Lines, sizes: Sequence[int], starts: Sequence[int], noise: Fl
 
 def _without_outliers(times: Floats, noise: Floats) -> Floats:
     """Put the median of three in the place of a time that both neighbours are far from; steps stay as they are."""
-    import numpy as np
-
     middles = times.copy()
     middles[1:-1] = np.median(np.stack([times[:-2], times[1:-1], times[2:]]), axis=0)
     is_outlier = np.abs(times - middles) > _OUTLIER_DEVIATIONS * noise * middles
@@ -131,8 +124,6 @@ def _without_outliers(times: Floats, noise: Floats) -> Floats:
 
 def _starts(lines: _Lines, piece_cost: float) -> list[int]:
     """Return where the pieces of the cheapest cut begin, in order."""
-    import numpy as np
-
     n = lines.n_points
     best = np.full(n + 1, np.inf)
     best[0] = -piece_cost
@@ -162,12 +153,10 @@ class _Lines:
         self.n_points, self._x, self._y = x.size, x, y
         self._middle = (float(x.mean()), float(y.mean()))
         x, y, weight = x - self._middle[0], y - self._middle[1], sigma**-2.0
-        self._sums = [_cumulated(weight * each) for each in (x**0.0, x, y, x * x, x * y, y * y)]
+        self._sums = [np.concatenate([[0.0], np.cumsum(weight * each)]) for each in (x**0.0, x, y, x * x, x * y, y * y)]
 
     def misfits(self, end: int) -> Any:
         """Return the weighted squares that lines through the points from each start to `end` leave."""
-        import numpy as np
-
         _, _, _, xx, xy, yy = self._moments(np.arange(end - LEAST_SIZES + 1), end)
         return np.maximum(yy - xy * xy / xx, 0.0)
 
@@ -194,13 +183,5 @@ class _Lines:
         return weight, x / weight, y / weight, xx - x * x / weight, xy - x * y / weight, yy - y * y / weight
 
 
-def _cumulated(values: Floats) -> Floats:
-    import numpy as np
-
-    return np.concatenate([[0.0], np.cumsum(values)])
-
-
 def _median(values: Floats) -> float:
-    import numpy as np
-
     return float(np.median(values))

@@ -7,6 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from perfsuite.records.shape_sweep import Jump, TileSteps
 from perfsuite.verdict.shapes.sweep_jumps import LEAST_SIZES, penalty
 
@@ -48,8 +50,6 @@ def period_of(jumps: Sequence[Jump], sizes: Sequence[int]) -> int | None:
     Of all whole distances that one with the best harmonic mean of two shares: that of the jumps, by their heights, that
     lie at its multiples, and that of its multiples that have a jump; the largest of equals.
     """
-    import numpy as np  # few commands need it
-
     rises = [jump for jump in jumps if jump.height_ns > 0.0]
     if len(rises) < 2:
         return None

@@ -32,10 +32,7 @@ def pareto_frontier(found: Sequence[TradeOff]) -> Frontier:
     One dominates another where it takes no longer and is no less accurate, and is better in one of the two. Equal ones
     do not dominate each other.
 
-    Raises
-    ------
-    PerfsuiteError
-        Nothing is given, or a latency is not above 0.
+    Raises PerfsuiteError: nothing is given, or a latency is not above 0.
     """
     if not found:
         raise PerfsuiteError("frontier: nothing to compare, expected at least one latency with an accuracy")

@@ -89,10 +89,7 @@ class Study:
 def join(plan: StudyPlan, scores: Sequence[TaskScores], latencies: Mapping[str, TokenLatency]) -> Study:
     """Join scores and latencies, which are by name of the run.
 
-    Raises
-    ------
-    PerfsuiteError
-        A run has no latency.
+    Raises PerfsuiteError: a run has no latency.
     """
     if missing := [run.name for run in plan.runs if run.name not in latencies]:
         raise PerfsuiteError(f"study: no latency of {', '.join(missing)}; measure it, or give it in the plan")

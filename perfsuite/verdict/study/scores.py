@@ -26,11 +26,8 @@ class TaskScores:
 def read_scores(plan: StudyPlan) -> tuple[TaskScores, ...]:
     """Read the scores of the reference and of every run, task by task.
 
-    Raises
-    ------
-    PerfsuiteError
-        A file cannot be read, or lacks a task or its metric; a task's metric differs between files; or the reference
-        is no better than guessing.
+    Raises PerfsuiteError: a file cannot be read, or lacks a task or its metric; a task's metric differs between files;
+    or the reference is no better than guessing.
     """
     return tuple(_task_scores(plan, task) for task in plan.tasks)
 

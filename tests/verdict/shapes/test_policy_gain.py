@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from perfsuite.verdict.shapes.policy_gain import gain_of_grid, gain_of_range, is_surely_below
+from perfsuite.verdict.shapes.policy_gain import gain_of_range, is_surely_below
 
 from ...synthetic_shape_policy import gain
 
@@ -16,12 +16,12 @@ from ...synthetic_shape_policy import gain
 def test_a_gain_is_the_geometric_mean() -> None:
     """Twice as fast at one shape and half as fast at another is no gain."""
     logs = np.log([[2.0, 0.5], [2.0, 0.5]])
-    assert gain_of_grid(logs).ratio == pytest.approx(1.0)
+    assert gain_of_range(logs, n_drawn=0).ratio == pytest.approx(1.0)
 
 
 def test_the_interval_is_students_over_processes() -> None:
     """Means of 0.1 and 0.3 have a standard error of 0.1, and of two processes 12.7 of it count."""
-    found = gain_of_grid(np.array([[0.0, 0.2], [0.2, 0.4]]))
+    found = gain_of_range(np.array([[0.0, 0.2], [0.2, 0.4]]), n_drawn=0)
     assert math.log(found.ratio) == pytest.approx(0.2)
     assert math.log(found.upper_ratio) == pytest.approx(0.2 + 12.7062 * 0.1, rel=1e-4)
     assert math.log(found.lower_ratio) == pytest.approx(0.2 - 12.7062 * 0.1, rel=1e-4)
@@ -30,7 +30,7 @@ def test_the_interval_is_students_over_processes() -> None:
 def test_sizes_vary_where_they_stand_for_a_range() -> None:
     """Gains that are the same in all processes and differ by size are certain of the grid, not of the range."""
     logs = np.tile([0.0, 0.4, 0.2], (4, 1))
-    assert gain_of_grid(logs).upper_ratio == pytest.approx(math.exp(0.2))
+    assert gain_of_range(logs, n_drawn=0).upper_ratio == pytest.approx(math.exp(0.2))
     spread = t.ppf(0.975, 8 / 5) * math.sqrt((0.16 + 0.04) / 2 / 2 / 3)
     assert math.log(gain_of_range(logs, n_drawn=3).upper_ratio) == pytest.approx(0.2 + spread)
 
@@ -46,8 +46,8 @@ def test_a_trend_over_the_range_is_no_spread_within_strata() -> None:
 def test_a_range_that_was_measured_whole_has_no_spread_of_sizes() -> None:
     """Where no size was drawn from others, processes alone vary."""
     logs = np.array([[0.1, 0.5], [0.2, 0.7], [0.3, 0.6]])
-    assert gain_of_range(logs, n_drawn=0) == gain_of_grid(logs)
-    assert gain_of_range(logs, n_drawn=1).upper_ratio > gain_of_grid(logs).upper_ratio
+    assert gain_of_range(logs, n_drawn=0) == gain_of_range(logs, n_drawn=0)
+    assert gain_of_range(logs, n_drawn=1).upper_ratio > gain_of_range(logs, n_drawn=0).upper_ratio
 
 
 def test_without_any_spread_the_interval_is_a_point() -> None:
@@ -59,7 +59,7 @@ def test_without_any_spread_the_interval_is_a_point() -> None:
 
 def test_a_hopeless_interval_is_finite() -> None:
     """An interval beyond what a float holds is cut, for a file tells no infinity."""
-    found = gain_of_grid(np.array([[-200.0], [200.0]]))
+    found = gain_of_range(np.array([[-200.0], [200.0]]), n_drawn=0)
     assert 0.0 < found.lower_ratio < 1e-100
     assert 1e100 < found.upper_ratio < math.inf
 
@@ -69,7 +69,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     generator = np.random.default_rng(7)
     n_held = 0
     for _ in range(1000):
-        found = gain_of_grid(generator.normal(0.1, 0.05, (4, 6)))
+        found = gain_of_range(generator.normal(0.1, 0.05, (4, 6)), n_drawn=0)
         n_held += found.lower_ratio <= math.exp(0.1) <= found.upper_ratio
     assert 925 <= n_held <= 975
 
