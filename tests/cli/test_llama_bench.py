@@ -78,5 +78,5 @@ def test_an_export_speaks_as_llama_bench_does(run_path: Path, capsys: Streams) -
 def test_mistakes_are_one_line(run_path: Path, refused: Refused) -> None:
     """A file of another kind is named on either side."""
     assert f"{run_path}: line 1: " in refused(["llama-bench", "show", str(run_path)])
-    assert "is no run.json of schema 1" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
+    assert "is a list, expected an object" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
     assert "no such file" in refused(["llama-bench", "export", str(run_path), "--model", "none.gguf"])
