@@ -139,7 +139,7 @@ def from_plain(
 
 def to_plain(record: Any) -> Any:
     """Return a record as dicts, lists, numbers and strings, as `from_plain` reads it again."""
-    return msgspec.to_builtins(record)
+    return msgspec.to_builtins(record, enc_hook=_own_number)
 
 
 def double(names: Iterable[object]) -> str | None:
@@ -182,6 +182,13 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
+def _own_number(value: object) -> float:
+    """Return a number of NumPy's as Python's own."""
+    if isinstance(value, float):
+        return float(value)
+    raise NotImplementedError(f"{type(value).__name__} is nothing that a file holds")
+
+
 def _in_one_line(reason: BaseException) -> str:
     return " ".join(str(reason).split())
 
@@ -192,7 +199,7 @@ def _fault(plain: object, kind: Any) -> str:
         if _complaint(part, inner) is not None:
             return f"{way}{_fault(part, inner)}"
     words = _words(kind)
-    if shown(plain) not in words:
+    if not isinstance(plain, list | tuple | Mapping) or shown(plain) not in words:
         return f" is {shown(plain)}, expected {words}"
     complaint = _complaint(plain, kind) or ""
     missing = complaint.partition("missing required field `")[2].partition("`")[0]
@@ -227,7 +234,7 @@ def _parts(plain: object, kind: Any) -> Iterator[tuple[str, object, Any]]:
             yield from ((f".{name}", plain[name], hints[name]) for name in hints if name in plain)
         elif isinstance(plain, Mapping) and len(arguments) == 2:
             yield from ((f"[{shown(name)}]", part, arguments[1]) for name, part in plain.items())
-        elif isinstance(plain, list | tuple) and arguments and get_origin(each) is not Literal:
+        elif isinstance(plain, list | tuple) and get_origin(each) in (tuple, list):
             kinds = arguments if len(arguments) == len(plain) and ... not in arguments else [arguments[0]] * len(plain)
             ways = (_way(place, part) for place, part in enumerate(plain))
             yield from zip(ways, plain, kinds, strict=True)
