@@ -13,7 +13,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import numpy as np
 import pytest
 
@@ -30,6 +29,7 @@ from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.night_state import NightOrigin, read_state
 from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.codec import unpack
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.harness_scores import read_harness_score
@@ -91,7 +91,7 @@ def _lines(path: Path) -> list[Any]:
 
 def _plain(path: Path) -> Any:
     content = path.read_bytes()
-    return msgpack.unpackb(content, strict_map_key=False) if path.suffix == ".msgpack" else json.loads(content)
+    return unpack(content) if path.suffix == ".msgpack" else json.loads(content)
 
 
 READERS: Mapping[str, Read] = {

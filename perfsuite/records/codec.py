@@ -137,9 +137,50 @@ def from_plain(
     return built
 
 
-def to_plain(record: Any) -> Any:
-    """Return a record as dicts, lists, numbers and strings, as `from_plain` reads it again."""
-    return msgspec.to_builtins(record, enc_hook=_own_number)
+def to_plain(record: Any, *, rows: Iterable[str] = ()) -> Any:
+    """Return a record as dicts, tuples, numbers and strings, as `from_plain` and `rebuilt` read it again.
+
+    The records under the fields of `rows`, of which there are thousands, are tuples of their fields in order.
+    """
+    plain = msgspec.to_builtins(record, enc_hook=_own_number)
+    for name in rows:
+        plain[name] = [tuple(each.values()) for each in plain[name]]
+    return plain
+
+
+def rebuilt(plain: Mapping[str, Any], kind: type[_Read], **rows: Any) -> _Read:
+    """Build what another process of the suite made plain; raises ValueError for anything else.
+
+    `rows` are the kinds of record that are tuples of their fields, by the field that they are under.
+    """
+    try:
+        named = {field: tuple(from_row(row, of) for row in plain[field]) for field, of in rows.items()}
+        return msgspec.convert({**plain, **named}, kind)
+    except (msgspec.ValidationError, TypeError, KeyError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def from_row(row: Any, kind: type[_Read]) -> _Read:
+    """Build a record from the tuple of its fields; raises ValueError for anything else."""
+    try:
+        return msgspec.convert(dict(zip(_hints(kind), row, strict=True)), kind)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"a row is {repr(row)[:_MOST_CHARACTERS]}, expected {', '.join(_hints(kind))} ({error})"
+        ) from None
+
+
+def pack(plain: Any) -> bytes:
+    """Return plain values as MessagePack."""
+    return msgspec.msgpack.encode(plain, enc_hook=_own_number)
+
+
+def unpack(content: bytes | memoryview) -> Any:
+    """Read plain values from MessagePack; raises ValueError for what is none."""
+    try:
+        return msgspec.msgpack.decode(content)
+    except (msgspec.DecodeError, RecursionError, TypeError) as error:
+        raise ValueError(str(error)) from None
 
 
 def double(names: Iterable[object]) -> str | None:
