@@ -25,7 +25,7 @@ def run_published(arguments: argparse.Namespace) -> int:
     published = published_fidelity()
     rows, means = check_rows(published), tuple(check_means(published))
     if arguments.json:
-        plain = {"schema": SCHEMA, "paper": published.paper, "rows": [_plain(each) for each in rows]}
+        plain = {"schema": SCHEMA, "paper": published.paper.name, "rows": [_plain(each) for each in rows]}
         print(json.dumps({**plain, "means": [asdict(each) for each in means]}, indent=1))
     else:
         _tell(rows, means)

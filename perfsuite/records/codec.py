@@ -8,6 +8,7 @@ type is refused in one line with its place, what is there, and what is expected.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -45,6 +46,9 @@ Positive = Annotated[float, Meta(gt=0.0, le=_FINITE, description="a finite numbe
 #: Text that is not empty.
 Name = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
 
+#: What `plain_json` may return of a file that does not exist, which no file holds.
+ABSENT = object()
+
 #: Fields by which an object of a list is known: the way to it goes by them.
 _KEYS = ("id", "case_id")
 #: What msgspec says of a row with too many or too few values.
@@ -66,13 +70,8 @@ def read_json(
     PerfsuiteError
         Of type `error`: the file cannot be read, is not JSON, or `from_plain` refuses it, which takes `how`.
     """
-    try:
-        plain = plain_json(path, error, todo)
-    except error as refused:
-        if absent is not ... and isinstance(refused.__cause__, FileNotFoundError):
-            return absent  # type: ignore[no-any-return]
-        raise
-    return from_plain(plain, kind, str(path), error, todo, **how)
+    plain = plain_json(path, error, todo, absent=absent if absent is ... else ABSENT)
+    return absent if plain is ABSENT else from_plain(plain, kind, str(path), error, todo, **how)
 
 
 def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: str, **how: Any) -> _Read:
@@ -84,8 +83,10 @@ def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: 
     return from_plain(plain, kind, str(path), error, todo, **how)
 
 
-def plain_json(path: Path, error: type[PerfsuiteError], todo: str) -> Any:
-    """Read a file of JSON as plain values."""
+def plain_json(path: Path, error: type[PerfsuiteError], todo: str, *, absent: Any = ...) -> Any:
+    """Read a file of JSON as plain values; of one that does not exist return `absent`, where that is given."""
+    if absent is not ... and not os.path.lexists(path):
+        return absent
     try:
         return parse_json(_content(path, error, todo))
     except (ValueError, RecursionError) as reason:
@@ -162,12 +163,12 @@ def rebuilt(plain: Mapping[str, Any], kind: type[_Read], **rows: Any) -> _Read:
 
 def from_row(row: Any, kind: type[_Read]) -> _Read:
     """Build a record from the tuple of its fields; raises ValueError for anything else."""
+    names: Any = kind
     try:
-        return msgspec.convert(dict(zip(_hints(kind), row, strict=True)), kind)
+        return msgspec.convert(dict(zip(_hints(names), row, strict=True)), kind)
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"a row is {repr(row)[:_MOST_CHARACTERS]}, expected {', '.join(_hints(kind))} ({error})"
-        ) from None
+        told = f"a row is {repr(row)[:_MOST_CHARACTERS]}, expected {', '.join(_hints(names))}"
+        raise ValueError(f"{told} ({error})") from None
 
 
 def pack(plain: Any) -> bytes:
@@ -273,7 +274,7 @@ def _parts(plain: object, kind: Any) -> Iterator[tuple[str, object, Any]]:
         arguments = get_args(each)
         if isinstance(plain, Mapping) and (hints := _hints(each)):
             yield from ((f".{name}", plain[name], hints[name]) for name in hints if name in plain)
-        elif isinstance(plain, Mapping) and len(arguments) == 2:
+        elif isinstance(plain, Mapping) and get_origin(each) in (dict, Mapping):
             yield from ((f"[{shown(name)}]", part, arguments[1]) for name, part in plain.items())
         elif isinstance(plain, list | tuple) and get_origin(each) in (tuple, list):
             kinds = arguments if len(arguments) == len(plain) and ... not in arguments else [arguments[0]] * len(plain)
