@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import BaselineError, PerfsuiteError, PolicyError
@@ -21,10 +22,14 @@ from perfsuite.records.codec import (
     Size,
     Whole,
     from_plain,
+    from_row,
+    pack,
     parse_json,
     read_json,
     read_toml,
+    rebuilt,
     to_plain,
+    unpack,
 )
 from perfsuite.records.outcome import Outcome
 
@@ -198,3 +203,33 @@ def test_what_is_no_toml_is_one_line(content: str, line: str, tmp_path: Path) ->
     with pytest.raises(BaselineError) as raised:
         read_toml(path, Content, BaselineError, "mend it")
     assert str(raised.value).startswith(f"{path}: {line}")
+
+
+def test_rows_are_records_again_behind_messagepack() -> None:
+    """Where there are thousands of a kind, names of fields are left out on the way; NumPy's numbers are as Python's."""
+    content = Content(cases=(Case(id="a", pair=("x", 1)), Case(id="b")))
+    plain = unpack(pack({**to_plain(content, rows=["cases"]), "time_ns": np.float64(1.5)}))
+    assert plain == {"cases": [["a", {}, None, ["x", 1]], ["b", {}, None, None]], "is_quick": False, "time_ns": 1.5}
+    assert rebuilt(plain, Content, cases=Case) == content
+
+
+@pytest.mark.parametrize("row", [["a"], ["a", {}, None, None, 1], [1, {}, None, None], None])
+def test_a_row_that_is_none_is_refused(row: Any) -> None:
+    """Too few values, too many, and those of another type."""
+    with pytest.raises(ValueError, match=r"a row is .*, expected id, times, outcome, pair"):
+        from_row(row, Case)
+    with pytest.raises(ValueError, match="a row is "):
+        rebuilt({"cases": [row]}, Content, cases=Case)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xc1", pack([1])[:1], pack(1) + b"x"])
+def test_damaged_messagepack_is_a_value_error(content: bytes) -> None:
+    """What is cut, and what has something behind it."""
+    with pytest.raises(ValueError, match=r"."):
+        unpack(content)
+
+
+def test_what_no_file_can_hold_is_not_written() -> None:
+    """It would come back as something else."""
+    with pytest.raises(NotImplementedError, match="object is nothing that a file holds"):
+        pack({"a": object()})
