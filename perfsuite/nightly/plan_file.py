@@ -14,8 +14,8 @@ from perfsuite.device.farm.request import farm_request
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.waits import length_s
 from perfsuite.errors import PerfsuiteError
-from perfsuite.nightly import plan_checks
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
+from perfsuite.nightly.plan_checks import is_taken, lane, refuse_unknown_model
 from perfsuite.records.codec import Name, read_toml
 from perfsuite.workload.scenario import find_scenario
 
@@ -100,7 +100,7 @@ class _Reading:
         if is_of_farm and profile.reach.way != "ssh":
             how = "this machine" if profile.is_local else f"reached by {profile.reach.way}"
             self._reject("board.device", profile.name, f"a device that is reached by ssh with a farm; it is {how}")
-        lane = f"farm {self._name(board)}" if is_of_farm else plan_checks.lane(profile)
+        its_lane = f"farm {self._name(board)}" if is_of_farm else lane(profile)
         models = self._plan.models if board.models is None else board.models
         scenarios = self._plan.scenarios if board.scenarios is None else board.scenarios
         for name, asked in (("models", models), ("scenarios", scenarios)):
@@ -116,13 +116,13 @@ class _Reading:
                     model=model,
                     scenario=scenario,
                     arguments=arguments,
-                    lane=lane,
+                    lane=its_lane,
                     is_of_farm=is_of_farm,
                 )
 
     def _check_model(self, model: str) -> None:
         try:
-            plan_checks.refuse_unknown_model(model)
+            refuse_unknown_model(model)
         except PerfsuiteError as error:
             raise PerfsuiteError(f"{self._path}: models: {error}") from error
 
@@ -130,7 +130,7 @@ class _Reading:
         """Return what pytest is told beside the cell: the farm, the history, the plan's and the board's own words."""
         own = (*self._plan.arguments, *board.arguments)
         for word in own:
-            if not word.startswith("-") or plan_checks.is_taken(word):
+            if not word.startswith("-") or is_taken(word):
                 self._reject("arguments", word, "options of pytest, one word each, but for those that the night sets")
         wait, history = f"{self._wait_s:.10g}s", self._plan.history
         kept = () if history is None else (f"--perf-history={(self._path.parent / history).absolute()}",)

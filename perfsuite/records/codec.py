@@ -83,12 +83,14 @@ def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: 
     return from_plain(plain, kind, str(path), error, todo, **how)
 
 
-def plain_json(path: Path, error: type[PerfsuiteError], todo: str, *, absent: Any = ...) -> Any:
+def plain_json(
+    path: Path, error: type[PerfsuiteError], todo: str, *, absent: Any = ..., allows_nan: bool = False
+) -> Any:
     """Read a file of JSON as plain values; of one that does not exist return `absent`, where that is given."""
     if absent is not ... and not os.path.lexists(path):
         return absent
     try:
-        return parse_json(_content(path, error, todo))
+        return parse_json(_content(path, error, todo), allows_nan=allows_nan)
     except (ValueError, RecursionError) as reason:
         raise error(f"{path}: is not JSON ({_in_one_line(reason)}); {todo}") from reason
 
