@@ -236,7 +236,7 @@ def test_a_calibration_that_cannot_be_read_stops_the_run(
     path.write_text("{")
     result = _run(pytester)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {path}: cannot be read (*); run 'perfsuite calibrate' again"])
+    result.stderr.fnmatch_lines([f"ERROR: {path}: is not JSON (*); run 'perfsuite calibrate' again"])
     assert fake_device.plans == []
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.errors import DeviceError
-from perfsuite.records.codec import from_plain, parse_json
 
 #: What Python is given to ask an installed suite; the answer is the last line, in JSON.
 QUESTION = ("-I", "-m", "perfsuite.cli.devices_installed")
@@ -43,21 +43,17 @@ class Installed:
 
 def read_installed(plain: Mapping[str, Any]) -> Installed:
     """Read an answer; one of another version of the suite, which has other fields, is a `DeviceError`."""
-    return from_plain(
-        plain,
-        Installed,
-        "the suite there is of another version",
-        DeviceError,
-        "run 'perfsuite devices setup' again",
-        is_closed=True,
-    )
+    try:
+        return Installed(**plain)
+    except TypeError:
+        raise DeviceError("the suite there is of another version; run 'perfsuite devices setup' again") from None
 
 
 def last_answer(output: str) -> Mapping[str, Any] | None:
     """Return the last line that is JSON of an object; None where there is none."""
     for line in reversed(output.splitlines()):
         try:
-            told = parse_json(line)
+            told = json.loads(line)
         except ValueError:
             continue
         return told if isinstance(told, dict) else None
