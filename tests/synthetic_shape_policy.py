@@ -63,7 +63,7 @@ def policy_table(**changes: Any) -> PolicyTable:
         operation="gemv",
         type="f16",
         dimension="n",
-        fixed=(("k", 512),),
+        fixed={"k": 512},
         measured_sizes=SIZES,
         n_processes=4,
         default=CPU,
@@ -87,7 +87,7 @@ def shape_policy(**changes: Any) -> ShapePolicy:
         left_out=(LeftOut(choice=tilings((16,), (4,))[0], reason="gemv/n1-k512/f16: no room"),),
     )
     subjects = tuple(
-        MeasuredSubject(subject=each.value, device="simulated device", fingerprint=(("device", "simulated device"),))
+        MeasuredSubject(subject=each.value, device="simulated device", fingerprint={"device": "simulated device"})
         for each in Subject
     )
     policy = ShapePolicy(

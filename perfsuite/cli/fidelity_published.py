@@ -21,7 +21,7 @@ def run_published(arguments: argparse.Namespace) -> int:
     """Print each row with what rounding allows, then what is outside; `arguments.json` is for programs."""
     published = published_fidelity()
     rows, means = check_rows(published), tuple(check_means(published))
-    plain = {"schema": SCHEMA, "paper": published.paper, "rows": [_plain(each) for each in rows]}
+    plain = {"schema": SCHEMA, "paper": published.paper.name, "rows": [_plain(each) for each in rows]}
     plain["means"] = [asdict(each) for each in means]
     give(Answer(parts=lambda: _parts(rows, means), plain=lambda: plain), arguments)
     return 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.device_file import device_file
+from perfsuite.records.codec import ABSENT, plain_json
 from perfsuite.records.json_file import write_json
 
 
@@ -51,12 +51,9 @@ def find_calibration(
         The file is there and cannot be read; the message names it.
     """
     path = calibration_path(fingerprint, build_id, n_threads, cache_dir, board=board, quick_for=quick_for)
-    try:
-        plain = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
+    plain = plain_json(path, MeasurementError, "run 'perfsuite calibrate' again", absent=ABSENT)
+    if plain is ABSENT:
         return None
-    except (OSError, ValueError) as error:
-        raise MeasurementError(f"{path}: cannot be read ({error}); run 'perfsuite calibrate' again") from error
     try:
         return Calibration.from_plain(plain)
     except MeasurementError as error:

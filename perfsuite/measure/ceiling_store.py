@@ -7,13 +7,13 @@ that are reached over a link each has its own, or the fastest one would loosen t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.measure.device_file import device_file
+from perfsuite.records.codec import plain_json
 from perfsuite.records.json_file import write_json
 
 
@@ -52,8 +52,8 @@ def _path(fingerprint: Mapping[str, str], n_threads: int, cache_dir: Path, board
 
 def _stored(path: Path) -> Ceilings | None:
     try:
-        return Ceilings.from_plain(json.loads(path.read_text("utf-8")))
-    except (OSError, ValueError, MeasurementError):
+        return Ceilings.from_plain(plain_json(path, MeasurementError, "measure again"))
+    except MeasurementError:
         return None
 
 

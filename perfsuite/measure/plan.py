@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-import msgpack
-
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.records.codec import pack, unpack
 
 #: Raised whenever a field of a plan or a record changes its meaning.
 SCHEMA = 2
@@ -334,17 +333,14 @@ def _as_tuple(value: Any) -> Any:
 
 def dump_record(task: str, payload: Mapping[str, Any]) -> bytes:
     """Pack what a worker measured."""
-    packed: bytes = msgpack.packb(
-        {"schema": SCHEMA, "suite_version": __version__, "task": task, "payload": dict(payload)}
-    )
-    return packed
+    return pack({"schema": SCHEMA, "suite_version": __version__, "task": task, "payload": dict(payload)})
 
 
 def load_record(content: bytes, task: str) -> dict[str, Any]:
     """Unpack a worker's payload; a record that is cut, or made by another suite, is refused."""
     try:
-        plain = msgpack.unpackb(content, strict_map_key=False)
-    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        plain = unpack(content)
+    except ValueError as error:
         raise MeasurementError(f"the worker's record cannot be read ({error}); it was cut short") from error
     _check_header(plain, "record")
     if plain["task"] != task:

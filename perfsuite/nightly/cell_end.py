@@ -11,6 +11,7 @@ from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.cell_log import borrowed_place, broken_reason, log_lines
+from perfsuite.records.codec import Amount, Count
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
 from perfsuite.records.run_json import RUN_NAME, read_plain_run
 
@@ -47,12 +48,12 @@ class CellEnd:
 
     ending: Ending
     #: Of its pytest; None where that did not end by itself.
-    exit_code: int | None
-    seconds: float
+    exit_code: Count | None
+    seconds: Amount
     #: In one line, also why a cell that was measured judged nothing; "" where all is well.
     why: str = ""
     #: By outcome: how many cases there are.
-    n_cases: Mapping[str, int] = field(default_factory=dict)
+    n_cases: Mapping[str, Count] = field(default_factory=dict)
     #: labgrid's name of the board of a farm that was borrowed; None where none was.
     place: str | None = None
 

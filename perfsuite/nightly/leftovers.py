@@ -12,7 +12,7 @@ from pathlib import Path
 #: After each signal, how long the processes have.
 _PATIENCE_S = ((signal.SIGINT, 20.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
 
-_LOOK_PERIOD_S = 0.1
+_POLL_PERIOD_S = 0.1
 
 
 def end_session(session: int) -> int:
@@ -27,7 +27,7 @@ def end_session(session: int) -> int:
                 os.kill(pid, number)
         deadline_s = time.monotonic() + patience_s
         while any(_processes(session)) and time.monotonic() < deadline_s:
-            time.sleep(_LOOK_PERIOD_S)
+            time.sleep(_POLL_PERIOD_S)
     return len(found)
 
 

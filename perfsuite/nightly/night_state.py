@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perfsuite import __version__
 from perfsuite.errors import PerfsuiteError
-from perfsuite.nightly.cell_end import CellEnd, Ending, cell_end, has_run
+from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.plan import NightPlan
-from perfsuite.records.field_checks import amount, by_name, count, list_of, object_of, one_of, or_none, text
+from perfsuite.records.codec import read_json, to_plain
 from perfsuite.records.json_file import write_json
 
 #: What the file is called in the folder of a night.
@@ -28,25 +26,6 @@ _AGAIN = "begin another night without --resume"
 
 _GIT_LIMIT_S = 10.0
 
-_END = object_of(
-    {
-        "ending": one_of([each.value for each in Ending]),
-        "exit_code": or_none(count),
-        "seconds": amount,
-        "why": text,
-        "n_cases": by_name(count),
-        "place": or_none(text),
-    }
-)
-_FIELDS = object_of(
-    {
-        "plan": by_name(list_of(text)),
-        "cells": by_name(_END),
-        "commit": or_none(text),
-        "suite_version": text,
-    }
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightOrigin:
@@ -55,6 +34,17 @@ class NightOrigin:
     #: Of the working tree; None where it has none.
     commit: str | None
     suite_version: str = __version__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NightState:
+    """The whole file."""
+
+    commit: str | None
+    suite_version: str
+    #: What is asked of each cell: what must not change within a night.
+    plan: Mapping[str, tuple[str, ...]]
+    cells: Mapping[str, CellEnd]
 
 
 def origin_here() -> NightOrigin:
@@ -71,13 +61,8 @@ def origin_here() -> NightOrigin:
 
 def write_state(folder: Path, plan: NightPlan, ends: Ends, origin: NightOrigin) -> None:
     """Write what is known of a night."""
-    plain = {
-        "schema": SCHEMA,
-        **asdict(origin),
-        "plan": _asked(plan),
-        "cells": {key: {**asdict(end), "ending": end.ending.value} for key, end in ends.items()},
-    }
-    write_json(folder / STATE_NAME, plain, PerfsuiteError)
+    state = _NightState(commit=origin.commit, suite_version=origin.suite_version, plan=_asked(plan), cells=ends)
+    write_json(folder / STATE_NAME, {"schema": SCHEMA, **to_plain(state)}, PerfsuiteError)
 
 
 def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, CellEnd]:
@@ -92,44 +77,16 @@ def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, 
         The file cannot be read, or the night was begun with another plan, at another commit, or by another version.
     """
     path = folder / STATE_NAME
-    plain = _read(path)
-    if differing := _difference(plain["plan"], _asked(plan)):
+    state = read_json(path, _NightState, PerfsuiteError, _AGAIN, schema=SCHEMA)
+    if differing := _difference(state.plan, _asked(plan)):
         raise PerfsuiteError(f"{path}: the plan has changed since the night began: {differing}; {_AGAIN}")
-    _refuse_other_origin(path, NightOrigin(commit=plain["commit"], suite_version=plain["suite_version"]), origin)
-    ends = {cell.key: _end(plain["cells"][cell.key]) for cell in plan.cells if cell.key in plain["cells"]}
+    _refuse_other_origin(path, NightOrigin(commit=state.commit, suite_version=state.suite_version), origin)
+    ends = {cell.key: state.cells[cell.key] for cell in plan.cells if cell.key in state.cells}
     for cell in plan.cells:
         known, note = ends.get(cell.key), read_exit(folder / cell.key)
         if note is not None and (known is None or not known.is_finished):
             ends[cell.key] = cell_end(folder / cell.key, note.exit_code, note.seconds, None)
     return {key: end for key, end in ends.items() if not end.is_finished or has_run(folder / key)}
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        plain = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error}); {_AGAIN}") from error
-    if not isinstance(plain, dict) or plain.get("schema") != SCHEMA or isinstance(plain["schema"], bool):
-        raise PerfsuiteError(f"{path}: is no file of a night of schema {SCHEMA}; {_AGAIN}")
-    if missing := sorted({"plan", "cells", "commit", "suite_version"} - plain.keys()):
-        raise PerfsuiteError(f"{path}: {missing[0]} is missing; {_AGAIN}")
-    if wrong := _FIELDS(plain):
-        raise PerfsuiteError(f"{path}: {wrong.removeprefix('.')}; {_AGAIN}")
-    for key, each in plain["cells"].items():
-        if missing := sorted({"ending", "exit_code", "seconds"} - each.keys()):
-            raise PerfsuiteError(f"{path}: cells[{key!r}].{missing[0]} is missing; {_AGAIN}")
-    return plain
-
-
-def _end(plain: Mapping[str, Any]) -> CellEnd:
-    return CellEnd(
-        ending=Ending(plain["ending"]),
-        exit_code=plain["exit_code"],
-        seconds=plain["seconds"],
-        why=plain.get("why", ""),
-        n_cases=plain.get("n_cases", {}),
-        place=plain.get("place"),
-    )
 
 
 def _refuse_other_origin(path: Path, began: NightOrigin, now: NightOrigin) -> None:
@@ -146,12 +103,11 @@ def _refuse_other_origin(path: Path, began: NightOrigin, now: NightOrigin) -> No
         )
 
 
-def _asked(plan: NightPlan) -> dict[str, list[str]]:
-    """Return what is asked of each cell: what must not change within a night."""
-    return {cell.key: list(cell.words) for cell in plan.cells}
+def _asked(plan: NightPlan) -> dict[str, tuple[str, ...]]:
+    return {cell.key: cell.words for cell in plan.cells}
 
 
-def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+def _difference(old: Mapping[str, tuple[str, ...]], new: Mapping[str, tuple[str, ...]]) -> str | None:
     """Name the first cell that is not as it was."""
     for key in (*old, *new):
         if key not in new:
@@ -159,5 +115,5 @@ def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
         if key not in old:
             return f"{key} is new"
         if old[key] != new[key]:
-            return f"{key} was {' '.join(map(str, old[key]))}, is {' '.join(new[key])}"
+            return f"{key} was {' '.join(old[key])}, is {' '.join(new[key])}"
     return None

@@ -3,35 +3,56 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, NoReturn
+
+from msgspec import Meta
 
 from perfsuite.device.farm.request import farm_request
 from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.waits import length_s
 from perfsuite.errors import PerfsuiteError
-from perfsuite.nightly import plan_checks
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
+from perfsuite.nightly.plan_checks import is_taken, lane, refuse_unknown_model
+from perfsuite.records.codec import Name, read_toml
 from perfsuite.workload.scenario import find_scenario
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 #: The schema that is read.
 SCHEMA = 1
 
-_KEYS = frozenset(
-    {"schema", "models", "scenarios", "arguments", "cell_limit", "night_limit", "wait", "history", "board"}
-)
-_BOARD_KEYS = frozenset({"name", "device", "farm", "at_once", "models", "scenarios", "arguments"})
-
-_MOST_AT_ONCE = 64
 _LONGEST_NAME = 100
 _LONGEST_S = 30 * 86400.0
+
+_Word = Annotated[str, Meta(pattern="^[^\\0]+$", description="a text that is not empty")]
+_AtOnce = Annotated[int, Meta(ge=1, le=64, description="1 to 64")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Board:
+    device: str
+    name: str | None = None
+    #: Whether a board of a farm is borrowed, or the farm's coordinator.
+    farm: bool | Name = False
+    at_once: _AtOnce = 1
+    #: None where those of the whole plan hold.
+    models: tuple[_Word, ...] | None = None
+    scenarios: tuple[_Word, ...] | None = None
+    #: Beside those of the whole plan.
+    arguments: tuple[_Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    models: tuple[_Word, ...] = ()
+    scenarios: tuple[_Word, ...] = ()
+    arguments: tuple[_Word, ...] = ()
+    cell_limit: str = "1h"
+    night_limit: str = "12h"
+    wait: str = "1h"
+    history: str | None = None
+    board: tuple[_Board, ...] = ()
 
 
 def read_plan(path: Path) -> NightPlan:
@@ -45,57 +66,49 @@ def read_plan(path: Path) -> NightPlan:
     """
     if path.exists() and not path.is_file():
         raise PerfsuiteError(f"{path}: is no file; name the plan of a night")
-    try:
-        plain = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); name the plan of a night") from error
-    except (ValueError, RecursionError) as error:
-        raise PerfsuiteError(f"{path}: is no TOML ({error})") from error
-    return _Plan(path, plain).read()
+    plan = read_toml(path, _Plan, PerfsuiteError, "name the plan of a night", schema=SCHEMA, is_closed=True)
+    return _Reading(path, plan).night()
 
 
-class _Plan:
+class _Reading:
     """A file's content with its name, for messages."""
 
-    def __init__(self, path: Path, plain: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, plan: _Plan) -> None:
         self._path = path
-        self._plain = plain
+        self._plan = plan
+        self._wait_s = self._time("wait", plan.wait)
 
-    def read(self) -> NightPlan:
+    def night(self) -> NightPlan:
         """Return the plan."""
-        self._allow(self._plain, _KEYS, "")
-        if type(self._plain.get("schema")) is not int or self._plain["schema"] != SCHEMA:
-            self._reject("schema", self._plain.get("schema"), str(SCHEMA))
-        boards = self._boards()
+        boards = self._plan.board
+        if not boards:
+            raise PerfsuiteError(f"{self._path}: board is missing, expected one table [[board]] for each board")
         cells = tuple(cell for board in boards for cell in self._cells(board))
         if repeated := [key for key in (cell.key for cell in cells) if [c.key for c in cells].count(key) > 1]:
             raise PerfsuiteError(f"{self._path}: the cell {repeated[0]} occurs twice; give one of its boards a name")
         return NightPlan(
             cells=cells,
             at_once={self._name(board): self._at_once(board) for board in boards},
-            wait_s=self._wait_s(),
-            cell_limit_s=self._time("cell_limit", "1h"),
-            night_limit_s=self._time("night_limit", "12h"),
+            wait_s=self._wait_s,
+            cell_limit_s=self._time("cell_limit", self._plan.cell_limit),
+            night_limit_s=self._time("night_limit", self._plan.night_limit),
         )
 
-    def _boards(self) -> list[Mapping[str, Any]]:
-        boards = self._plain.get("board")
-        if not isinstance(boards, list) or not boards or not all(isinstance(board, dict) for board in boards):
-            self._reject("board", boards, "one table [[board]] for each board")
-        for board in boards:
-            self._allow(board, _BOARD_KEYS, "board.")
-        return boards
-
-    def _cells(self, board: Mapping[str, Any]) -> Iterator[Cell]:
-        profile, arguments = self._profile(board), self._arguments(board)
-        is_of_farm = bool(board.get("farm"))
+    def _cells(self, board: _Board) -> Iterator[Cell]:
+        profile, arguments = self._profile(board.device), self._arguments(board)
+        is_of_farm = bool(board.farm)
         if is_of_farm and profile.reach.way != "ssh":
             how = "this machine" if profile.is_local else f"reached by {profile.reach.way}"
             self._reject("board.device", profile.name, f"a device that is reached by ssh with a farm; it is {how}")
-        lane = f"farm {self._name(board)}" if is_of_farm else plan_checks.lane(profile)
-        for model in self._texts(board, "models") or self._missing("models"):
+        its_lane = f"farm {self._name(board)}" if is_of_farm else lane(profile)
+        models = self._plan.models if board.models is None else board.models
+        scenarios = self._plan.scenarios if board.scenarios is None else board.scenarios
+        for name, asked in (("models", models), ("scenarios", scenarios)):
+            if not asked:
+                raise PerfsuiteError(f"{self._path}: {name} is missing; expected a list, of the plan or of each board")
+        for model in models:
             self._check_model(model)
-            for scenario in self._texts(board, "scenarios") or self._missing("scenarios"):
+            for scenario in scenarios:
                 find_scenario(scenario)
                 yield Cell(
                     board=self._name(board),
@@ -103,93 +116,53 @@ class _Plan:
                     model=model,
                     scenario=scenario,
                     arguments=arguments,
-                    lane=lane,
+                    lane=its_lane,
                     is_of_farm=is_of_farm,
                 )
 
     def _check_model(self, model: str) -> None:
         try:
-            plan_checks.refuse_unknown_model(model)
+            refuse_unknown_model(model)
         except PerfsuiteError as error:
             raise PerfsuiteError(f"{self._path}: models: {error}") from error
 
-    def _arguments(self, board: Mapping[str, Any]) -> tuple[str, ...]:
+    def _arguments(self, board: _Board) -> tuple[str, ...]:
         """Return what pytest is told beside the cell: the farm, the history, the plan's and the board's own words."""
-        more = self._texts(board, "arguments") if "arguments" in board else ()
-        own = (*self._texts(self._plain, "arguments"), *more)
+        own = (*self._plan.arguments, *board.arguments)
         for word in own:
-            if not word.startswith("-") or plan_checks.is_taken(word):
+            if not word.startswith("-") or is_taken(word):
                 self._reject("arguments", word, "options of pytest, one word each, but for those that the night sets")
-        history = self._plain.get("history")
-        if history is not None and not isinstance(history, str):
-            self._reject("history", history, "a folder")
+        wait, history = f"{self._wait_s:.10g}s", self._plan.history
         kept = () if history is None else (f"--perf-history={(self._path.parent / history).absolute()}",)
-        return (*self._farm(board), f"--perf-wait={self._wait_s():.10g}s", *kept, *own)
+        coordinator = f"={farm_request(board.farm).coordinator}" if isinstance(board.farm, str) else ""
+        farm = (f"--farm{coordinator}", f"--farm-wait={wait}") if board.farm else ()
+        return (*farm, f"--perf-wait={wait}", *kept, *own)
 
-    def _farm(self, board: Mapping[str, Any]) -> tuple[str, ...]:
-        farm = board.get("farm", False)
-        wait = f"--farm-wait={self._wait_s():.10g}s"
-        if isinstance(farm, str) and farm:
-            return (f"--farm={farm_request(farm).coordinator}", wait)
-        if not isinstance(farm, bool):
-            self._reject("board.farm", farm, "true, or the coordinator as HOST:PORT")
-        return ("--farm", wait) if farm else ()
-
-    def _name(self, board: Mapping[str, Any]) -> str:
-        name = board.get("name", board.get("device"))
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+    def _name(self, board: _Board) -> str:
+        name = board.device if board.name is None else board.name
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
             self._reject("board.name", name, "letters, digits, '.', '_' and '-'")
         if len(name) > _LONGEST_NAME or name in TAKEN_NAMES:
             accepted = f"at most {_LONGEST_NAME} characters, and none of {', '.join(sorted(TAKEN_NAMES))}"
             self._reject("board.name", name, accepted)
         return name
 
-    def _profile(self, board: Mapping[str, Any]) -> Profile:
-        device = board.get("device")
-        if not isinstance(device, str):
-            self._reject("board.device", device, "the name of a device; see 'perfsuite devices list'")
+    def _profile(self, device: str) -> Profile:
         try:
             return find_profile(device)
         except PerfsuiteError as error:
             raise PerfsuiteError(f"{self._path}: board: {error}") from error
 
-    def _at_once(self, board: Mapping[str, Any]) -> int:
-        at_once = board.get("at_once", 1)
-        if type(at_once) is not int or not 1 <= at_once <= _MOST_AT_ONCE:
-            self._reject("board.at_once", at_once, f"1 to {_MOST_AT_ONCE}")
-        if at_once > 1 and not board.get("farm"):
-            self._reject("board.at_once", at_once, "1 without a farm: one run at a time on a device")
-        return at_once
+    def _at_once(self, board: _Board) -> int:
+        if board.at_once > 1 and not board.farm:
+            self._reject("board.at_once", board.at_once, "1 without a farm: one run at a time on a device")
+        return board.at_once
 
-    def _texts(self, table: Mapping[str, Any], name: str) -> tuple[str, ...]:
-        """Return the texts of a table, or else those of the whole plan."""
-        texts = table.get(name, self._plain.get(name, []))
-        if not isinstance(texts, list) or not all(map(_is_text, texts)):
-            self._reject(name, texts, "a list of texts")
-        return tuple(texts)
-
-    def _wait_s(self) -> float:
-        return self._time("wait", "1h")
-
-    def _time(self, name: str, default: str) -> float:
-        text = self._plain.get(name, default)
-        time_s = length_s(text) if isinstance(text, str) and not text[-1:].isdecimal() else None
+    def _time(self, name: str, text: str) -> float:
+        time_s = None if text[-1:].isdecimal() else length_s(text)
         if time_s is None or not 1.0 <= time_s <= _LONGEST_S:
             self._reject(name, text, "a time from 1s to 30 days such as 90s, 45m or 8h")
         return time_s
 
-    def _allow(self, table: Mapping[str, Any], keys: frozenset[str], where: str) -> None:
-        if unknown := sorted(table.keys() - keys):
-            raise PerfsuiteError(
-                f"{self._path}: {where}{unknown[0]} is unknown; accepted are {', '.join(sorted(keys))}"
-            )
-
-    def _missing(self, name: str) -> NoReturn:
-        raise PerfsuiteError(f"{self._path}: {name} is missing; expected a list, of the plan or of each board")
-
     def _reject(self, name: str, value: object, accepted: str) -> NoReturn:
         raise PerfsuiteError(f"{self._path}: {name} is {str(value)[:60]!r}, expected {accepted}")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value != "" and "\0" not in value

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from perfsuite.records.codec import rebuilt, to_plain
+
 
 class TracedFunction(str, Enum):
     """A function that the driver calls, as the dynamic linker knows it; the values' order is the native one."""
@@ -57,23 +59,10 @@ class CallTrace:
 
     def to_plain(self) -> dict[str, Any]:
         """Return lists, numbers and strings."""
-        return {
-            "tracer": self.tracer,
-            "calls": [[each.function.value, each.entry_ns, each.exit_ns, each.n_tokens] for each in self.calls],
-            "n_lost": self.n_lost,
-            "monotonic_offset_ns": self.monotonic_offset_ns,
-        }
+        plain: dict[str, Any] = to_plain(self, rows=["calls"])
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> CallTrace:
         """Rebuild from `to_plain`."""
-        calls = tuple(
-            TracedCall(function=TracedFunction(name), entry_ns=entry_ns, exit_ns=exit_ns, n_tokens=n_tokens)
-            for name, entry_ns, exit_ns, n_tokens in plain["calls"]
-        )
-        return cls(
-            tracer=plain["tracer"],
-            calls=calls,
-            n_lost=plain["n_lost"],
-            monotonic_offset_ns=plain["monotonic_offset_ns"],
-        )
+        return rebuilt(plain, cls, calls=TracedCall)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from perfsuite.records.codec import rebuilt, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,13 @@ class KernelDuplication:
 
     def to_plain(self) -> dict[str, Any]:
         """Return numbers, strings and lists."""
-        return asdict(self)
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> KernelDuplication:
         """Rebuild from `to_plain`."""
-        return cls(**{**plain, "rounds": tuple(DuplicationRound(**each) for each in plain["rounds"])})
+        return rebuilt(plain, cls)
 
 
 #: The length at which fewer duplicates do, and how many there are above and below.

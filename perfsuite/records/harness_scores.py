@@ -7,13 +7,13 @@ error, ``acc_norm_stderr,none``, and of the task its ``alias``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.records.codec import from_plain, plain_json
 
 _STDERR = "_stderr"
 #: Numbers of a task that are no scores.
@@ -31,6 +31,12 @@ class HarnessScore:
     accuracy: float
     #: None where the file tells none, or NaN, which is none.
     stderr: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Results:
+    #: By task and metric.
+    results: Mapping[str, Mapping[str, Any]]
 
 
 def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> HarnessScore:
@@ -58,18 +64,9 @@ def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> Harness
 
 
 def _read_tasks(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PerfsuiteError(
-            f"{path}: cannot be read ({error.strerror}); name a file of lm-evaluation-harness"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise PerfsuiteError(f"{path}: is no JSON ({error}); name a file of lm-evaluation-harness") from error
-    tasks = plain.get("results") if isinstance(plain, dict) else None
-    if not isinstance(tasks, dict) or not all(isinstance(each, dict) for each in tasks.values()):
-        raise PerfsuiteError(f"{path}: has no 'results' by task; name a results file of lm-evaluation-harness")
-    return tasks
+    todo = "name a results file of lm-evaluation-harness"
+    plain = plain_json(path, PerfsuiteError, todo, allows_nan=True)
+    return from_plain(plain, _Results, str(path), PerfsuiteError, todo).results
 
 
 def _task_names(paths: Sequence[Path]) -> str:

@@ -7,11 +7,11 @@ share. ``kind`` says which record a line is; who does not know a kind, or a fiel
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import parse_json, rebuilt, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,14 +106,12 @@ LiveRecord = LivePhase | LiveToken | LiveKernel | LiveForecast | LiveLoss | Live
 _KINDS: dict[str, type[Any]] = {
     kind.kind: kind for kind in (LivePhase, LiveToken, LiveKernel, LiveForecast, LiveLoss, LiveEnd)
 }
-_FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in _KINDS.values()}
 _ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def to_line(record: LiveRecord) -> str:
     """Write a record as JSON, without the line's end."""
-    kind = type(record)
-    return _ENCODE({"kind": kind.kind, **{name: getattr(record, name) for name in _FIELDS[kind]}})
+    return _ENCODE({"kind": record.kind, **to_plain(record)})
 
 
 def from_line(line: str | bytes) -> LiveRecord | None:
@@ -125,14 +123,9 @@ def from_line(line: str | bytes) -> LiveRecord | None:
         The line is no JSON object, or lacks a field.
     """
     try:
-        plain = json.loads(line)
+        plain = parse_json(line)
         kind = _KINDS.get(plain["kind"])
-        return None if kind is None else _record(kind, plain)
+        return None if kind is None else rebuilt(plain, kind)
     except (ValueError, KeyError, TypeError) as error:
         shown = line[:80] if isinstance(line, str) else line[:80].decode(errors="replace")
         raise MeasurementError(f"live record {shown!r}: not a record of this suite ({error!r})") from error
-
-
-def _record(kind: type[Any], plain: Mapping[str, Any]) -> LiveRecord:
-    record: LiveRecord = kind(**{name: plain[name] for name in _FIELDS[kind]})
-    return record

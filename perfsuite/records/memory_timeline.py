@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import Count, from_row, rebuilt, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySample:
     """What of a process was resident at one moment, on the monotonic clock."""
 
-    at_ns: int
+    at_ns: Count
     #: Memory that no file stands behind.
-    anonymous_bytes: int
+    anonymous_bytes: Count
     #: Mapped files: libraries, and the weights of a model that is mapped.
-    file_bytes: int
+    file_bytes: Count
     #: Shared memory.
-    shared_bytes: int
+    shared_bytes: Count
 
     @property
     def rss_bytes(self) -> int:
@@ -28,17 +31,15 @@ class MemorySample:
 
     def to_plain(self) -> list[int]:
         """Return the fields in their order."""
-        return list(asdict(self).values())
+        return list(to_plain(self).values())
 
     @classmethod
     def from_plain(cls, plain: object) -> MemorySample:
         """Build from what `to_plain` returned; anything else is a MeasurementError."""
-        if not isinstance(plain, list | tuple) or len(plain) != 4 or not all(_is_count(value) for value in plain):
-            raise MeasurementError(
-                f"memory sample: expected a time in ns and three sizes, got {plain!r}; measure again"
-            )
-        at_ns, anonymous, file, shared = plain
-        return cls(at_ns=at_ns, anonymous_bytes=anonymous, file_bytes=file, shared_bytes=shared)
+        try:
+            return from_row(plain, cls)
+        except ValueError as error:
+            raise MeasurementError(f"memory sample: {error}; measure again") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +56,9 @@ class MemoryPhase:
 class MemoryTimeline:
     """The samples of one process from its start to the end of its last repetition."""
 
-    samples: tuple[MemorySample, ...]
+    samples: Annotated[tuple[MemorySample, ...], Meta(min_length=1)]
     #: The kernel's own high-water mark, which sees what lies between samples.
-    peak_rss_bytes: int
+    peak_rss_bytes: Count
     #: What the process had before it opened the model.
     base: MemorySample
     phases: tuple[MemoryPhase, ...]
@@ -86,12 +87,7 @@ class MemoryTimeline:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has, a sample as a list of its fields."""
-        return {
-            "samples": [sample.to_plain() for sample in self.samples],
-            "peak_rss_bytes": self.peak_rss_bytes,
-            "base": self.base.to_plain(),
-            "phases": [asdict(phase) for phase in self.phases],
-        }
+        return {**to_plain(self, rows=["samples"]), "base": self.base.to_plain()}
 
     @classmethod
     def from_plain(cls, plain: object) -> MemoryTimeline:
@@ -100,18 +96,6 @@ class MemoryTimeline:
         if not isinstance(plain, Mapping) or set(plain) != names:
             raise MeasurementError(f"memory timeline: expected the fields {sorted(names)}; measure again")
         try:
-            timeline = cls(
-                samples=tuple(MemorySample.from_plain(row) for row in plain["samples"]),
-                peak_rss_bytes=int(plain["peak_rss_bytes"]),
-                base=MemorySample.from_plain(plain["base"]),
-                phases=tuple(MemoryPhase(**each) for each in plain["phases"]),
-            )
-        except (TypeError, ValueError) as error:
+            return rebuilt({**plain, "base": from_row(plain["base"], MemorySample)}, cls, samples=MemorySample)
+        except ValueError as error:
             raise MeasurementError(f"memory timeline: {error}; measure again") from error
-        if not timeline.samples:
-            raise MeasurementError("memory timeline: samples is empty, expected at least one; measure again")
-        return timeline
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from perfsuite.records.codec import Amount, Count, Number
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenLatency:
     """One decode step at one place in the sequence."""
 
     #: Tokens in the context when the step began.
-    n_context: int
+    n_context: Count
     #: One value a valid replicate, ns: the median over its repetitions.
-    samples_ns: tuple[int, ...]
+    samples_ns: tuple[Count, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +25,10 @@ class OperatorSpan:
     #: As ggml names it, fused pairs joined by ``+``.
     op: str
     #: None where the operator belongs to no layer.
-    layer: int | None
+    layer: Count | None
     #: From the start of its phase.
-    start_ns: int
-    duration_ns: int
+    start_ns: Count
+    duration_ns: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,8 @@ class PhaseTimeline:
     """One occurrence of a phase in the replicate whose time was the median."""
 
     phase: str
-    n_tokens: int
-    duration_ns: int
+    n_tokens: Count
+    duration_ns: Count
     #: In the order of time.
     operators: tuple[OperatorSpan, ...]
 
@@ -46,9 +48,9 @@ class RoleNode:
 
     role: str
     op: str
-    n_operators: int
+    n_operators: Count
     #: Their time together in the replicate that is shown.
-    time_ns: int
+    time_ns: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,8 @@ class CaseWork:
     """What a case computes and moves, by the analytical model."""
 
     case_id: str
-    flops: int
-    moved_bytes: int
+    flops: Count
+    moved_bytes: Count
 
     @property
     def operational_intensity(self) -> float | None:
@@ -88,23 +90,23 @@ class MachineState:
 
     group: str
     #: Since the run began, s.
-    at_s: float
+    at_s: Amount
     #: Whether the replicate counts; False where it was left out.
     is_valid: bool
-    load_average: float | None
-    cpu_mhz: float | None
-    temperature_celsius: float | None
-    waiting_ratio: float | None
-    steal_ratio: float | None
+    load_average: Amount | None
+    cpu_mhz: Amount | None
+    temperature_celsius: Number | None
+    waiting_ratio: Amount | None
+    steal_ratio: Amount | None
     #: Whether the device held its clocks back.
     throttled: bool | None = None
     #: What was left of its battery, 1 is full.
-    battery_ratio: float | None = None
-    power_watts: float | None = None
+    battery_ratio: Amount | None = None
+    power_watts: Amount | None = None
     #: The slowest and the fastest clock, and the hottest zone, that were seen while the replicate or pair ran.
-    least_cpu_mhz: float | None = None
-    most_cpu_mhz: float | None = None
-    most_celsius: float | None = None
+    least_cpu_mhz: Amount | None = None
+    most_cpu_mhz: Amount | None = None
+    most_celsius: Number | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,86 +2,101 @@
 
 from __future__ import annotations
 
-from perfsuite.records.field_checks import (
-    amount,
-    by_name,
-    count,
-    flag,
-    list_of,
-    number,
-    object_of,
-    one_of,
-    or_none,
-    ratio,
-    text,
-    whole_number,
-)
+from typing import Any, TypedDict
+
+from perfsuite.records.codec import Amount, Count, Number, Whole
 from perfsuite.records.outcome import Outcome
 
-_CASE = object_of(
-    {
-        "id": text,
-        "kind": text,
-        "samples_ns": list_of(count),
-        "measured_ns": or_none(count),
-        "tokens_per_s": or_none(amount),
-        "floor_ns": or_none(count),
-        "expected_ns": or_none(count),
-        "expected_lower_ns": or_none(count),
-        "expected_upper_ns": or_none(count),
-        "limit_ns": or_none(count),
-        "baseline_ns": or_none(count),
-        "change_ratio": or_none(ratio),
-        "lower_ratio": or_none(number),
-        "upper_ratio": or_none(number),
-        "margin_ratio": or_none(number),
-        "resolution_ratio": or_none(number),
-        "step_share_ratio": or_none(number),
-        "baseline_samples_ns": list_of(count),
-        "n_pairs": or_none(count),
-        "n_more_pairs": or_none(count),
-        "smallest_effect_ratio": or_none(number),
-        "outcome": one_of([outcome.value for outcome in Outcome]),
-        "reason": text,
-    }
-)
 
-_CARRIER = object_of(
-    {"id": text, "role": text, "lost_ns": whole_number, "share_ratio": number, "is_significant": flag},
-)
+class _Case(TypedDict, total=False):
+    id: str
+    kind: str
+    samples_ns: list[Count]
+    measured_ns: Count | None
+    tokens_per_s: Amount | None
+    floor_ns: Count | None
+    expected_ns: Count | None
+    expected_lower_ns: Count | None
+    expected_upper_ns: Count | None
+    limit_ns: Count | None
+    baseline_ns: Count | None
+    change_ratio: Amount | None
+    lower_ratio: Number | None
+    upper_ratio: Number | None
+    margin_ratio: Number | None
+    resolution_ratio: Number | None
+    step_share_ratio: Number | None
+    baseline_samples_ns: list[Count]
+    n_pairs: Count | None
+    n_more_pairs: Count | None
+    smallest_effect_ratio: Number | None
+    outcome: Outcome
+    reason: str
 
-_PHASE = object_of(
-    {"id": text, "lost_ns": whole_number, "carriers": list_of(_CARRIER), "unexplained_ns": whole_number},
-)
 
-#: The whole file; `perfsuite.expectation.ceilings` checks its own part when it is built.
-RUN_FIELDS = object_of(
-    {
-        "run_id": text,
-        "arguments": list_of(text),
-        "selection": list_of(text),
-        "environment": by_name(text),
-        "commit": or_none(object_of({"sha": text, "is_dirty": flag, "branch": or_none(text)})),
-        "board": or_none(object_of({"identity": text, "hostname": text, "is_linked": flag})),
-        "device_notes": list_of(text),
-        "suite_version": text,
-        "started_at": text,
-        "device": text,
-        "workload": text,
-        "subject": by_name(text),
-        "fingerprint": by_name(by_name(text)),
-        "duration_s": by_name(amount),
-        "operator_share_ratio": by_name(number),
-        "joules_per_token": by_name(or_none(amount)),
-        "n_discarded_replicates": by_name(count),
-        "sentinels_ns": by_name(by_name(list_of(count))),
-        "covariates": by_name(by_name(or_none(number))),
-        "injected": flag,
-        "interrupted": flag,
-        "against": or_none(text),
-        "peak_rss_bytes": or_none(count),
-        "uniform_shift": or_none(object_of({"ratio": number, "n_cases": count})),
-        "attribution": list_of(_PHASE),
-        "cases": list_of(_CASE, key="id"),
-    }
-)
+class _Carrier(TypedDict, total=False):
+    id: str
+    role: str
+    lost_ns: Whole
+    share_ratio: Number
+    is_significant: bool
+
+
+class _Phase(TypedDict, total=False):
+    id: str
+    lost_ns: Whole
+    carriers: list[_Carrier]
+    unexplained_ns: Whole
+
+
+class _Commit(TypedDict, total=False):
+    sha: str
+    is_dirty: bool
+    branch: str | None
+
+
+class _Board(TypedDict, total=False):
+    identity: str
+    hostname: str
+    is_linked: bool
+
+
+class _Shift(TypedDict, total=False):
+    ratio: Number
+    n_cases: Count
+
+
+class _Cases(TypedDict):
+    cases: list[_Case]
+
+
+class RunFields(_Cases, total=False):
+    """The whole file; `perfsuite.expectation.ceilings` checks its own part when it is built."""
+
+    run_id: str
+    arguments: list[str]
+    selection: list[str]
+    environment: dict[str, str]
+    commit: _Commit | None
+    board: _Board | None
+    device_notes: list[str]
+    suite_version: str
+    started_at: str
+    device: str
+    workload: str
+    subject: dict[str, str]
+    fingerprint: dict[str, dict[str, str]]
+    ceilings: Any
+    duration_s: dict[str, Amount]
+    operator_share_ratio: dict[str, Number]
+    joules_per_token: dict[str, Amount | None]
+    n_discarded_replicates: dict[str, Count]
+    sentinels_ns: dict[str, dict[str, list[Count]]]
+    covariates: dict[str, dict[str, Number | None]]
+    injected: bool
+    interrupted: bool
+    against: str | None
+    engines: dict[str, str]
+    peak_rss_bytes: Count | None
+    uniform_shift: _Shift | None
+    attribution: list[_Phase]

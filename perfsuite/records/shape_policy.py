@@ -22,11 +22,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+from typing import Annotated
+
+from msgspec import Meta
 
 from perfsuite.errors import PolicyError
+from perfsuite.records.codec import Name, Positive
 
 #: Raised whenever a key of the JSON changes its meaning.
 SCHEMA = 1
+
+#: The largest size: that of a C int.
+_MOST_SIZE = 2**31 - 1
+#: Sizes are what a C int holds.
+PolicySize = Annotated[int, Meta(ge=1, le=_MOST_SIZE, description=f"a whole number of 1 to {_MOST_SIZE}")]
 
 #: The subject that has a tile and a vector, and how the others are called where people read.
 TILED = "tiled"
@@ -49,8 +58,8 @@ class Choice:
     #: ``tiled``, ``ggml-cpu`` or ``ggml-opencl``.
     subject: str
     #: None where the subject cuts as it sees fit.
-    tile: int | None = None
-    vector: int | None = None
+    tile: PolicySize | None = None
+    vector: PolicySize | None = None
 
     def __post_init__(self) -> None:
         """Refuse a subject that there is not, and a tiling of one that has none."""
@@ -69,10 +78,10 @@ class Gain:
     """Time of another choice over time of this one; above 1 this one is faster."""
 
     #: The geometric mean over shapes.
-    ratio: float
+    ratio: Positive
     #: Ends of its two-sided 95 % interval.
-    lower_ratio: float
-    upper_ratio: float
+    lower_ratio: Positive
+    upper_ratio: Positive
 
     def __post_init__(self) -> None:
         """Refuse what is no ratio within its own interval."""
@@ -91,11 +100,11 @@ NO_GAIN = Gain(ratio=1.0, lower_ratio=1.0, upper_ratio=1.0)
 class PolicyRow:
     """A range of the deciding dimension, both ends within it, and what is chosen there."""
 
-    least: int
-    most: int
+    least: PolicySize
+    most: PolicySize
     #: The first and the last measured size of the range; what lies beyond, towards a neighbour, is interpolated.
-    measured_least: int
-    measured_most: int
+    measured_least: PolicySize
+    measured_most: PolicySize
     choice: Choice
     gain_over_default: Gain
     gain_over_worst: Gain
@@ -114,7 +123,7 @@ class LeftOut:
     """A choice that could not be measured at all of the shapes, or computed something else."""
 
     choice: Choice
-    reason: str
+    reason: Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,15 +140,15 @@ class PolicyTable:
     """One question for one operation, type and fixed sizes, answered by the size of one dimension."""
 
     decides: Decision
-    operation: str
-    type: str
+    operation: Name
+    type: Name
     #: The dimension that decides, and the sizes of all others by name.
-    dimension: str
-    fixed: tuple[tuple[str, int], ...]
+    dimension: Name
+    fixed: Mapping[str, PolicySize]
     #: Ascending.
-    measured_sizes: tuple[int, ...]
+    measured_sizes: tuple[PolicySize, ...]
     #: Fresh processes that the promised gains rest on; as many others made the choice.
-    n_processes: int
+    n_processes: PolicySize
     #: The best and the worst single choice for all measured shapes.
     default: Choice
     worst: Choice
@@ -166,7 +175,7 @@ class PolicyTable:
     @property
     def title(self) -> str:
         """Such as ``tiling of gemv, f16, k 576``."""
-        fixed = "".join(f", {name} {size}" for name, size in self.fixed)
+        fixed = "".join(f", {name} {size}" for name, size in self.fixed.items())
         return f"{self.decides.value} of {self.operation}, {self.type}{fixed}"
 
     def choose(self, sizes: Mapping[str, int]) -> Chosen:
@@ -177,10 +186,10 @@ class PolicyTable:
         PolicyError
             The shape lacks a dimension that the table names.
         """
-        for name in (self.dimension, *dict(self.fixed)):
+        for name in (self.dimension, *self.fixed):
             if name not in sizes:
                 raise PolicyError(f"{self.title}: a shape without {name}; expected its size")
-        if any(sizes[name] != size for name, size in self.fixed):
+        if any(sizes[name] != size for name, size in self.fixed.items()):
             return Chosen(choice=self.default, row=None)
         for row in self.rows:
             if row.least <= sizes[self.dimension] <= row.most:
@@ -193,9 +202,9 @@ class MeasuredSubject:
     """On what a subject was measured."""
 
     subject: str
-    device: str
+    device: Name
     #: What must be equal where the policy is checked or used: device, driver, engine.
-    fingerprint: tuple[tuple[str, str], ...]
+    fingerprint: Mapping[str, str]
 
     def __post_init__(self) -> None:
         """Refuse a subject that there is not."""
@@ -206,11 +215,11 @@ class MeasuredSubject:
 class ShapePolicy:
     """Tables of one device."""
 
-    recorded_at: str
-    suite_version: str
+    recorded_at: Name
+    suite_version: Name
     #: The device profile, such as ``host``, and the threads of ggml's processor backend.
-    device: str
-    n_threads: int
+    device: Name
+    n_threads: PolicySize
     subjects: tuple[MeasuredSubject, ...]
     tables: tuple[PolicyTable, ...]
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from perfsuite.records.codec import rebuilt, to_plain
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorType:
@@ -45,20 +47,10 @@ class TensorLayout:
 
     def to_plain(self) -> dict[str, Any]:
         """Return dicts, lists, numbers and strings."""
-        plain: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        for name in ("ops", "unary_ops", "glu_ops"):
-            plain[name] = list(plain[name])
-        plain["types"] = [[each.name, each.block_elements, each.block_bytes] for each in self.types]
+        plain: dict[str, Any] = to_plain(self, rows=["types"])
         return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> TensorLayout:
         """Rebuild from `to_plain`."""
-        fields = dict(plain)
-        for name in ("ops", "unary_ops", "glu_ops"):
-            fields[name] = tuple(fields[name])
-        fields["types"] = tuple(
-            TensorType(name=name, block_elements=elements, block_bytes=n_bytes)
-            for name, elements, n_bytes in fields["types"]
-        )
-        return cls(**fields)
+        return rebuilt(plain, cls, types=TensorType)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_trace import EVENT_DTYPE, EXPERT_DTYPE, NOTHING, EngineTrace, EventKind, Events
+from perfsuite.records.codec import rebuilt, unpack
+from perfsuite.records.engine_trace import (
+    EVENT_DTYPE,
+    EXPERT_DTYPE,
+    NOTHING,
+    EngineTrace,
+    EventKind,
+    Events,
+    ProbeCost,
+    TracedThread,
+)
 from perfsuite.records.trace_blocks import MAGIC, Block, BlockKind, read_blocks
 from perfsuite.records.trace_tables import (
     FIELDS,
@@ -126,15 +135,15 @@ class _Content:
         try:
             match block.kind:
                 case BlockKind.HEADER:
-                    plain = msgpack.unpackb(block.payload)
+                    plain = unpack(block.payload)
                     self._check_fields(plain["fields"])
-                    self._header = TraceHeader.from_plain(plain)
+                    self._header = rebuilt(plain, TraceHeader)
                 case BlockKind.TABLES:
-                    self._tables += TraceTables.from_plain(msgpack.unpackb(block.payload))
+                    self._tables += rebuilt(unpack(block.payload), TraceTables, threads=TracedThread)
                 case BlockKind.GRAPHS:
-                    self._graphs += graphs_from_plain(msgpack.unpackb(block.payload))
+                    self._graphs += graphs_from_plain(unpack(block.payload))
                 case BlockKind.END:
-                    self._end = TraceEnd.from_plain(msgpack.unpackb(block.payload))
+                    self._end = rebuilt(unpack(block.payload), TraceEnd, probe_costs=ProbeCost)
                 case _:
                     self._arrays[block.kind].append(block.payload)
         except (ValueError, KeyError, TypeError, IndexError) as error:

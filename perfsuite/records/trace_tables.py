@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfsuite.records.codec import rebuilt
 from perfsuite.records.engine_trace import (
     EVENT_DTYPE,
     EXPERT_DTYPE,
@@ -37,30 +38,6 @@ class TraceHeader:
     engine_version: str = ""
     counter_names: tuple[str, ...] = ()
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers and strings."""
-        return {
-            "fields": FIELDS,
-            "recorder": self.recorder.value,
-            "levels": int(self.levels),
-            "pid": self.pid,
-            "command": list(self.command),
-            "engine_version": self.engine_version,
-            "counter_names": list(self.counter_names),
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TraceHeader:
-        """Rebuild from `to_plain`."""
-        return cls(
-            recorder=TraceRecorder(plain["recorder"]),
-            levels=TraceLevel(plain["levels"]),
-            pid=plain["pid"],
-            command=tuple(plain["command"]),
-            engine_version=plain["engine_version"],
-            counter_names=tuple(plain["counter_names"]),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceTables:
@@ -80,25 +57,6 @@ class TraceTables:
             phases=self.phases + other.phases,
         )
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers and strings."""
-        return {
-            "threads": [[each.tid, each.name] for each in self.threads],
-            "backends": list(self.backends),
-            "kernels": list(self.kernels),
-            "phases": list(self.phases),
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TraceTables:
-        """Rebuild from `to_plain`."""
-        return cls(
-            threads=tuple(TracedThread(tid=tid, name=name) for tid, name in plain["threads"]),
-            backends=tuple(plain["backends"]),
-            kernels=tuple(plain["kernels"]),
-            phases=tuple(plain["phases"]),
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEnd:
@@ -110,29 +68,10 @@ class TraceEnd:
     cut: str | None = None
     problems: tuple[str, ...] = ()
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers and strings."""
-        return {
-            "n_experts": self.n_experts,
-            "n_lost": self.n_lost,
-            "probe_costs": [[each.name, each.n_runs, each.run_time_ns] for each in self.probe_costs],
-            "cut": self.cut,
-            "problems": list(self.problems),
-        }
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> TraceEnd:
-        """Rebuild from `to_plain`."""
-        return cls(
-            n_experts=plain["n_experts"],
-            n_lost=plain["n_lost"],
-            probe_costs=tuple(
-                ProbeCost(name=name, n_runs=n_runs, run_time_ns=run_time_ns)
-                for name, n_runs, run_time_ns in plain["probe_costs"]
-            ),
-            cut=plain["cut"],
-            problems=tuple(plain["problems"]),
-        )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tensors:
+    tensors: tuple[TracedTensor, ...]
 
 
 def plain_graphs(graphs: Iterable[Sequence[TracedNode]]) -> dict[str, Any]:
@@ -152,10 +91,7 @@ def plain_graphs(graphs: Iterable[Sequence[TracedNode]]) -> dict[str, Any]:
 
 def graphs_from_plain(plain: Mapping[str, Any]) -> Graphs:
     """Rebuild from `plain_graphs`."""
-    tensors = [
-        TracedTensor(name=name, type=type_name, ne=tuple(ne), nb=tuple(nb), root=root)
-        for name, type_name, ne, nb, root in plain["tensors"]
-    ]
+    tensors = rebuilt(plain, _Tensors, tensors=TracedTensor).tensors
     return tuple(
         tuple(
             TracedNode(

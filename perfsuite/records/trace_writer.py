@@ -6,14 +6,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import msgpack
 import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import pack, to_plain
 from perfsuite.records.engine_trace import Events, Experts
 from perfsuite.records.trace_blocks import MAGIC, BlockKind, block_head
-from perfsuite.records.trace_tables import Graphs, TraceEnd, TraceHeader, TraceTables, plain_graphs
+from perfsuite.records.trace_tables import FIELDS, Graphs, TraceEnd, TraceHeader, TraceTables, plain_graphs
 
 
 class TraceWriter:
@@ -44,7 +44,7 @@ class TraceWriter:
         except OSError as error:
             raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
         self._put(MAGIC)
-        self._block(BlockKind.HEADER, msgpack.packb(header.to_plain()))
+        self._block(BlockKind.HEADER, pack({"fields": FIELDS, **to_plain(header)}))
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -56,11 +56,11 @@ class TraceWriter:
 
     def tables(self, tables: TraceTables) -> None:
         """Add to what events refer to."""
-        self._block(BlockKind.TABLES, msgpack.packb(tables.to_plain()))
+        self._block(BlockKind.TABLES, pack(to_plain(tables, rows=["threads"])))
 
     def graphs(self, graphs: Graphs) -> None:
         """Add graphs behind those that are there."""
-        self._block(BlockKind.GRAPHS, msgpack.packb(plain_graphs(graphs)))
+        self._block(BlockKind.GRAPHS, pack(plain_graphs(graphs)))
 
     def events(self, events: Events) -> None:
         """Add events."""
@@ -76,7 +76,7 @@ class TraceWriter:
 
     def end(self, end: TraceEnd) -> None:
         """Say that the trace is whole."""
-        self._block(BlockKind.END, msgpack.packb(end.to_plain()))
+        self._block(BlockKind.END, pack(to_plain(end, rows=["probe_costs"])))
 
     def close(self) -> None:
         """Close the file; without an `end` before, it reads as cut."""

@@ -10,32 +10,25 @@ link has an entry of its own. What ran on the machine itself has none: machines 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from perfsuite.device.fingerprint import Fingerprint, asked_fields, differences, machine_fields
 from perfsuite.errors import BaselineError
+from perfsuite.records.codec import plain_json
 from perfsuite.records.json_file import write_json
 from perfsuite.records.plain_names import plain_name
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, first_entry
-from perfsuite.verdict.entry_file import entry_from_plain, entry_from_plain_1, plain_entry
-
-#: Raised whenever the file's fields change their meaning.
-SCHEMA = 2
-
-#: How the entries of each schema that is still read are written.
-_READERS = {1: entry_from_plain_1, SCHEMA: entry_from_plain}
+from perfsuite.verdict.entry_file import SCHEMA, entries_from_plain, plain_entry
 
 #: Longest to wait for somebody else who changes the baselines, which takes milliseconds.
 LOCK_LIMIT_S = 30.0
 
-_RE_RECORD = "re-record with --baseline=record"
+_TODO = "restore it from version control, or move it away and re-record with --baseline=record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +111,8 @@ def read_baselines(path: Path) -> BaselineFile:
     BaselineError
         The file is not JSON, has another schema, or lacks a field.
     """
-    try:
-        plain = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return BaselineFile(path=path)
-    except OSError as error:
-        raise BaselineError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise BaselineError(
-            f"{path}: is not JSON ({error}); restore it from version control, or {_RE_RECORD}"
-        ) from error
-    return BaselineFile(path=path, entries=_entries(path, plain))
+    plain = plain_json(path, BaselineError, _TODO, absent={"schema": SCHEMA, "entries": []})
+    return BaselineFile(path=path, entries=_merged(entries_from_plain(plain, str(path), _TODO)))
 
 
 @contextmanager
@@ -170,21 +154,6 @@ def write_baselines(baselines: BaselineFile) -> None:
     """Write the file whole or not at all."""
     plain = {"schema": SCHEMA, "entries": [plain_entry(entry) for entry in baselines.entries]}
     write_json(baselines.path, plain, BaselineError)
-
-
-def _entries(path: Path, plain: Any) -> tuple[BaselineEntry, ...]:
-    schema = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
-    if schema not in _READERS:
-        raise BaselineError(
-            f"{path}: schema is {schema!r}, this suite reads {SCHEMA}; move the file away and {_RE_RECORD}"
-        )
-    try:
-        return _merged(_READERS[schema](entry) for entry in plain["entries"])
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise BaselineError(
-            f"{path}: an entry cannot be read ({type(error).__name__}: {error}); "
-            f"restore it from version control, or move it away and {_RE_RECORD}"
-        ) from error
 
 
 def _merged(entries: Iterable[BaselineEntry]) -> tuple[BaselineEntry, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from perfsuite.device.fingerprint import ENGINE, Fingerprint, without_engine
+from perfsuite.records.codec import Number, Size
 
 #: How many sessions are kept of a case; the oldest go first.
 MAX_SESSIONS = 20
@@ -22,11 +23,11 @@ class StoredSession:
     recorded_at: str
     suite_version: str
     #: Samples of each case, ns, one a replicate.
-    samples_ns: Mapping[str, tuple[int, ...]]
+    samples_ns: Mapping[str, tuple[Size, ...]]
     #: By sentinel: its time in each replicate, ns.
-    sentinels_ns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sentinels_ns: Mapping[str, tuple[Size, ...]] = field(default_factory=dict)
     #: What may explain a session and does not identify it; None is 'not measured'.
-    covariates: Mapping[str, float | None] = field(default_factory=dict)
+    covariates: Mapping[str, Number | None] = field(default_factory=dict)
     #: What made it, by its id in the store of engines of the machine that was measured; None where it was not kept.
     engine_id: str | None = None
     #: The released version of the engine that was measured; None where there was none.
@@ -54,9 +55,9 @@ class Anchor:
     recorded_at: str
     reason: str
     #: Median of each case, ns.
-    cases_ns: Mapping[str, int]
+    cases_ns: Mapping[str, Size]
     #: Median of each sentinel, ns.
-    sentinels_ns: Mapping[str, int] = field(default_factory=dict)
+    sentinels_ns: Mapping[str, Size]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +67,9 @@ class Approval:
     approved_at: str
     reason: str
     #: New over old of each case that changed notably.
-    change_ratio: Mapping[str, float]
+    change_ratio: Mapping[str, Number]
     #: The reference that each case had until then, ns; its samples are in the file's history.
-    retired_ns: Mapping[str, int]
+    retired_ns: Mapping[str, Size]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.published import published_dir
+from perfsuite.records.codec import Number, Positive, Size, read_json
 
 #: The schema that is read.
 SCHEMA = 1
@@ -29,10 +27,22 @@ class PublishedRow:
     subject: str
     name: str
     #: None where they were not taken along.
-    measured_ns: int | None
-    ground_truth_ns: int | None
-    accuracy_percent: float
-    scaled_error_us_per_ms: float
+    measured_ns: Size | None
+    ground_truth_ns: Size | None
+    accuracy_percent: Number
+    scaled_error_us_per_ms: Number
+
+    def __post_init__(self) -> None:
+        """Refuse one latency without the other."""
+        if (self.measured_ns is None) is not (self.ground_truth_ns is None):
+            raise ValueError(f"{self.name} has one of measured_ns and ground_truth_ns, expected both or neither")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """Who printed it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +51,17 @@ class StatedMean:
 
     table: str
     device: str | None
-    accuracy_percent: float
+    accuracy_percent: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFidelity:
     """All rows of a paper, and in which steps their numbers are printed."""
 
-    paper: str
-    latency_resolution_ns: float
-    accuracy_resolution_percent: float
-    scaled_error_resolution_us_per_ms: float
+    paper: Paper
+    latency_resolution_ns: Positive
+    accuracy_resolution_percent: Positive
+    scaled_error_resolution_us_per_ms: Positive
     rows: tuple[PublishedRow, ...]
     stated_means: tuple[StatedMean, ...]
 
@@ -65,41 +75,4 @@ def published_fidelity(path: Path | None = None) -> PublishedFidelity:
         The file cannot be read, has another schema, or a field that is missing, unknown or of another type.
     """
     path = published_dir() / _FOLDER / _NAME if path is None else path
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error})") from error
-    schema = plain.get("schema") if isinstance(plain, dict) else type(plain).__name__
-    if schema != SCHEMA:
-        raise PerfsuiteError(f"{path}: schema is {schema!r}, expected {SCHEMA}")
-    try:
-        return _fidelity(plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PerfsuiteError(f"{path}: cannot be used ({type(error).__name__}: {error})") from error
-
-
-def _fidelity(plain: Any) -> PublishedFidelity:
-    return PublishedFidelity(
-        paper=plain["paper"]["name"],
-        latency_resolution_ns=_positive(plain["latency_resolution_ns"]),
-        accuracy_resolution_percent=_positive(plain["accuracy_resolution_percent"]),
-        scaled_error_resolution_us_per_ms=_positive(plain["scaled_error_resolution_us_per_ms"]),
-        rows=tuple(_row(PublishedRow(**each)) for each in plain["rows"]),
-        stated_means=tuple(StatedMean(**each) for each in plain["stated_means"]),
-    )
-
-
-def _row(row: PublishedRow) -> PublishedRow:
-    latencies = (row.measured_ns, row.ground_truth_ns)
-    if latencies != (None, None):
-        for each in latencies:
-            _positive(each)
-    if not all(isinstance(each, int | float) for each in (row.accuracy_percent, row.scaled_error_us_per_ms)):
-        raise ValueError(f"{row.name}: accuracy and scaled error are no numbers")
-    return row
-
-
-def _positive(value: Any) -> float:
-    if isinstance(value, bool) or not 0 < float(value) < math.inf:
-        raise ValueError(f"{value!r} is no number above 0")
-    return float(value)
+    return read_json(path, PublishedFidelity, PerfsuiteError, "restore it from version control", schema=SCHEMA)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import from_plain, parse_json, to_plain
 from perfsuite.records.outcome import Outcome
 
 #: Raised whenever a field changes its meaning.
@@ -71,7 +71,7 @@ def append_trial(path: Path, trial: Trial) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({"schema": SCHEMA, **asdict(trial)}) + "\n")
+            out.write(json.dumps({"schema": SCHEMA, **to_plain(trial)}) + "\n")
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -94,28 +94,13 @@ def read_trials(path: Path) -> tuple[Trial, ...]:
 
 
 def _trials(path: Path, lines: list[str]) -> Iterator[Trial]:
+    todo = "move the file away and certify anew"
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             continue
+        where = f"{path}:{number}: is no trial"
         try:
-            yield _trial(json.loads(line))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise MeasurementError(
-                f"{path}:{number}: is no trial of schema {SCHEMA} ({type(error).__name__}: {error}); "
-                "move the file away and certify anew"
-            ) from error
-
-
-def _trial(plain: Mapping[str, Any]) -> Trial:
-    if plain["schema"] != SCHEMA:
-        raise ValueError(f"schema is {plain['schema']}")
-    answers = {
-        case_id: CaseAnswer(
-            outcome=Outcome(each["outcome"]),
-            change_ratio=each["change_ratio"],
-            smallest_effect_ratio=each["smallest_effect_ratio"],
-        )
-        for case_id, each in plain["answers"].items()
-    }
-    fields = {name: value for name, value in plain.items() if name not in ("schema", "truth", "answers")}
-    return Trial(truth=Truth(**plain["truth"]), answers=answers, **fields)
+            plain = parse_json(line)
+        except (ValueError, RecursionError) as error:
+            raise MeasurementError(f"{where} ({error}); {todo}") from error
+        yield from_plain(plain, Trial, where, MeasurementError, todo, schema=SCHEMA, is_closed=True)

@@ -426,8 +426,8 @@ def test_another_fingerprint_is_told(
     [
         (None, "cannot be read"),
         ("{", "is not JSON"),
-        ("[]", "no run.json of schema 1"),
-        ('{"schema": 2, "entries": []}', "no run.json of schema 1"),
+        ("[]", "is a list, expected an object"),
+        ('{"schema": 2, "entries": []}', "schema is 2, expected 1"),
         ('{"schema": 1, "fingerprint": {}, "cases": []}', "cannot be used (KeyError"),
         ('{"schema": 1, "fingerprint": {}, "cases": [5]}', "cases[0] is 5, expected an object"),
         ('{"schema": 1, "fingerprint": {}, "cases": [{"id": "a", "outcome": "odd"}]}', "cases['a'].outcome is 'odd'"),

@@ -58,5 +58,5 @@ def test_an_export_speaks_as_llama_bench_does(phase_run: Path, capsys: Streams) 
 def test_mistakes_with_llama_bench_are_one_line(phase_run: Path, refused: Refused) -> None:
     """A file of another kind is named on either side."""
     assert f"{phase_run}: line 1: " in refused(["llama-bench", "show", str(phase_run)])
-    assert "is no run.json of schema 1" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
+    assert "is a list, expected an object" in refused(["llama-bench", "export", str(DATA / "llama-bench.json")])
     assert "no such file" in refused(["llama-bench", "export", str(phase_run), "--model", "none.gguf"])

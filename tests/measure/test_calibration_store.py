@@ -109,7 +109,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     """So is one that is not even UTF-8, and a folder in its place."""
     path = store_calibration(CALIBRATION, BUILD, tmp_path)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(MeasurementError, match="cannot be read"):
+    with pytest.raises(MeasurementError, match="is not JSON"):
         find(tmp_path)
     path.unlink()
     path.mkdir()

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +37,7 @@ from perfsuite.measure.plan import (
     load_record,
     task_of,
 )
+from perfsuite.records.codec import pack, unpack
 
 LLAMA = LlamaPlan(
     gguf_path="/tmp/ä model.gguf",
@@ -145,9 +145,9 @@ def test_a_plan_of_another_suite_is_refused(key: str) -> None:
 def test_a_record_of_another_suite_is_refused(key: str) -> None:
     """A record with another schema, suite version or task is refused with both values."""
     value, message = HEADER_FAULTS[key]
-    plain = {**msgpack.unpackb(dump_record("llama", {})), key: value}
+    plain = {**unpack(dump_record("llama", {})), key: value}
     with pytest.raises(MeasurementError, match=message):
-        load_record(msgpack.packb(plain), "llama")
+        load_record(pack(plain), "llama")
 
 
 @pytest.mark.parametrize("plain", [[], 5, "text", None])
@@ -157,7 +157,7 @@ def test_what_is_no_header_is_refused(plain: Any) -> None:
     with pytest.raises(MeasurementError, match=message):
         load_plan(json.dumps(plain))
     with pytest.raises(MeasurementError, match=message):
-        load_record(msgpack.packb(plain), "llama")
+        load_record(pack(plain), "llama")
 
 
 def test_a_record_of_another_task_is_refused() -> None:

@@ -7,15 +7,15 @@ import subprocess
 
 import pytest
 
-from perfsuite.nightly import leftovers
-from perfsuite.nightly.leftovers import end_session
+from perfsuite.nightly.leftovers import _PATIENCE_S, end_session
 
 LIMIT_S = 30
 
 
 def test_all_of_a_session_is_ended_in_whatever_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """What heeds no request is killed; processes of other sessions are left alone."""
-    monkeypatch.setattr(leftovers, "_PATIENCE_S", [(number, 0.3) for number, _ in leftovers._PATIENCE_S])
+    patience = [(number, 0.3) for number, _ in _PATIENCE_S]
+    monkeypatch.setattr("perfsuite.nightly.leftovers._PATIENCE_S", patience)
     shell = "trap '' INT TERM; set -m; sleep 60 & sleep 60 & echo on; wait"
     with (
         subprocess.Popen(["sleep", "60"], start_new_session=True) as other,

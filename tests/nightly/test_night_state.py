@@ -76,7 +76,7 @@ def test_a_cell_that_cannot_be_understood_is_refused(tmp_path: Path) -> None:
         ('"place": null', '"place": 7', "place is 7"),
         ('"exit_code": 1,', "", "exit_code is missing"),
         ('"cells": {', '"cells": 1, "x": {', "cells is 1, expected an object"),
-        ('"schema": 1', '"schema": true', "is no file of a night"),
+        ('"schema": 1', '"schema": true', "schema is True, expected 1"),
         ('"suite_version": "1",', "", "suite_version is missing"),
         ('"--model=a"', "7", "plan['host/a-siso'][1] is 7"),
     ],

@@ -210,7 +210,7 @@ def test_a_calibration_that_cannot_be_read_stops_the_run(runs: HostRuns, tmp_pat
     path.write_text("{")
     result = runs()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {path}: cannot be read (*); run 'perfsuite calibrate' again"])
+    result.stderr.fnmatch_lines([f"ERROR: {path}: is not JSON (*); run 'perfsuite calibrate' again"])
     assert runs.device.plans == []
 
 

@@ -424,7 +424,7 @@ def test_a_mistake_is_one_clear_line(runs: HostRuns, arguments: list[str], line:
         ("{", "*is not JSON*"),
         ('{"schema": 99, "entries": []}', "*schema is 99, this suite reads 2*"),
         ("[]", "*schema is 'list'*"),
-        ('{"schema": 1, "entries": [{}]}', "*an entry cannot be read*"),
+        ('{"schema": 1, "entries": [{}]}', "*entries[[]0]: fingerprint is missing*"),
         (
             '{"schema": 1, "entries": [{"fingerprint": {}, "recorded_at": "", "suite_version": "",'
             ' "cases": {"a": [0]}}]}',

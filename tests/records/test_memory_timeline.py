@@ -68,10 +68,10 @@ def test_a_timeline_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"samples": []}, "samples is empty"),
-        ({"samples": [[1, 2, 3]]}, r"got \[1, 2, 3\]"),
-        ({"samples": [[1, 2, 3, -4]]}, "three sizes"),
-        ({"base": None}, "got None"),
+        ({"samples": []}, "Expected `array` of length >= 1"),
+        ({"samples": [[1, 2, 3]]}, r"a row is \[1, 2, 3\], expected at_ns"),
+        ({"samples": [[1, 2, 3, -4]]}, r"a row is \[1, 2, 3, -4\], expected at_ns"),
+        ({"base": None}, "a row is None"),
         ({"phases": [{"name": "load"}]}, "memory timeline"),
         ({"peak_rss_bytes": None}, "memory timeline"),
         ({"more": 1}, "expected the fields"),

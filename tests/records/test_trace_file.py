@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import msgpack
 import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import pack
 from perfsuite.records.engine_trace import (
     EXPERT_DTYPE,
     NOTHING,
@@ -169,9 +169,7 @@ def test_another_file_is_no_trace(tmp_path: Path) -> None:
 
 def test_other_fields_of_events_are_refused(tmp_path: Path) -> None:
     """A file of another version of the suite is not read by guess."""
-    header = TraceHeader(recorder=TraceRecorder.EBPF, levels=TraceLevel.TOKEN).to_plain()
-    header["fields"] = {"events": [["start_ns", "<i4"]]}
-    payload = msgpack.packb(header)
+    payload = pack({"fields": {"events": [["start_ns", "<i4"]]}, "recorder": "ebpf", "levels": 1})
     path = tmp_path / "run.pstrace"
     path.write_bytes(MAGIC + block_head(BlockKind.HEADER, payload) + payload)
     with pytest.raises(MeasurementError, match="its events have the fields"):

@@ -143,7 +143,7 @@ def test_what_was_not_measured_properly_is_left_out(write_run: WriteRun, exporte
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"schema": 9}, r"is no run\.json of schema 1 \(schema is 9\)"),
+        ({"schema": 9}, r"schema is 9, expected 1"),
         ({"injected": True}, "was slowed down on purpose"),
         ({"fingerprint": {"kernels": {}}}, "did not measure llama.cpp"),
         ({"fingerprint": {"llama": {**FINGERPRINT, "threads": "all"}}}, "threads is 'all', expected a whole number"),

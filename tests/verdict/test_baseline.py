@@ -60,10 +60,10 @@ def plain_entry_1(**changes: Any) -> dict[str, Any]:
 
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
-_TIME = st.integers(1, 2**63)
+_TIME = st.integers(1, 2**63 - 1)
 _TIMES = st.dictionaries(_TEXT, _TIME, max_size=3)
 _SAMPLES = st.dictionaries(_TEXT, st.lists(_TIME, max_size=3).map(tuple), max_size=3)
-_NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+_NUMBER = st.floats(-1e18, 1e18)
 _SESSIONS = st.builds(
     StoredSession,
     recorded_at=_TEXT,
@@ -230,13 +230,19 @@ def test_a_corrupt_file_is_one_line(tmp_path: Path, content: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "seen"),
-    [('{"schema": 99, "entries": []}', "99"), ("{}", "None"), ("[]", "'list'"), ("5", "'int'"), ("null", "'NoneType'")],
+    [
+        ('{"schema": 99, "entries": []}', f"schema is 99, expected {SCHEMA}"),
+        ("{}", f"schema is missing, expected {SCHEMA}"),
+        ("[]", "is a list, expected an object"),
+        ("5", "is 5, expected an object"),
+        ("null", "is null, expected an object"),
+    ],
 )
 def test_another_schema_is_one_line(tmp_path: Path, content: str, seen: str) -> None:
     """A file of another schema, or of none, is one line with both and the remedy."""
     path = tmp_path / "model.json"
     path.write_text(content)
-    with pytest.raises(BaselineError, match=rf"^{path}: schema is {seen}, this suite reads {SCHEMA}; move the file"):
+    with pytest.raises(BaselineError, match=rf"^{path}: {seen}; .*move it away and re-record"):
         read_baselines(path)
 
 
@@ -286,14 +292,14 @@ def test_a_damaged_entry_of_the_first_schema_is_one_line(tmp_path: Path, entry: 
 def assert_one_line(path: Path, plain: dict[str, Any]) -> None:
     """Reading fails with one line that names the file and the remedy."""
     path.write_text(json.dumps(plain))
-    with pytest.raises(BaselineError, match=rf"^{path}: an entry cannot be read .*--baseline=record$") as caught:
+    with pytest.raises(BaselineError, match=rf"^{path}: (entries|is not JSON).* --baseline=record$") as caught:
         read_baselines(path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     """A folder in the file's place is told with the path and the system's reason."""
-    with pytest.raises(BaselineError, match=rf"^{tmp_path}: cannot be read \(Is a directory\)$"):
+    with pytest.raises(BaselineError, match=rf"^{tmp_path}: cannot be read \(Is a directory\); .*$"):
         read_baselines(tmp_path)
 
 

@@ -95,7 +95,7 @@ def test_the_anchor_drifts_too() -> None:
     assert from_anchor_ratio(DECODE, anchor, session(memory_ns=1000), WEIGHTS) == pytest.approx(1.0)
     assert from_anchor_ratio(DECODE, anchor, session(memory_ns=None), WEIGHTS) == pytest.approx(2.0)
     assert from_anchor_ratio(PREFILL, anchor, session(), WEIGHTS) is None
-    other = Anchor(recorded_at="0", reason="why", cases_ns={"phase/other/b/decode": 100})
+    other = Anchor(recorded_at="0", reason="why", cases_ns={"phase/other/b/decode": 100}, sentinels_ns={})
     assert from_anchor_ratio("phase/other/b/decode", other, session(), WEIGHTS) is None
 
 

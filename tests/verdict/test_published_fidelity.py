@@ -55,12 +55,18 @@ def test_the_phases_are_those_of_the_file_of_rates() -> None:
     ("change", "message"),
     [
         ({"schema": 2}, "schema is 2, expected 1"),
-        ({"rows": None}, "cannot be used"),
-        ({"rows": [{"table": "phases"}]}, "cannot be used"),
-        ({"latency_resolution_ns": 0}, "0 is no number above 0"),
-        ({"rows": [{**plain()["rows"][0], "ground_truth_ns": None}]}, "cannot be used"),
-        ({"rows": [{**plain()["rows"][0], "measured_ns": 0}]}, "0 is no number above 0"),
-        ({"rows": [{**plain()["rows"][0], "accuracy_percent": "99"}]}, "embedding: accuracy and scaled error"),
+        ({"rows": None}, "rows is null, expected a list"),
+        ({"rows": [{"table": "phases"}]}, "rows[0]: device is missing"),
+        ({"latency_resolution_ns": 0}, "latency_resolution_ns is 0, expected a finite number above 0"),
+        ({"rows": [{**plain()["rows"][0], "ground_truth_ns": None}]}, "rows[0]: embedding has one of measured_ns and"),
+        (
+            {"rows": [{**plain()["rows"][0], "measured_ns": 0}]},
+            "rows[0].measured_ns is 0, expected a whole number of 1 or more",
+        ),
+        (
+            {"rows": [{**plain()["rows"][0], "accuracy_percent": "99"}]},
+            "rows[0].accuracy_percent is '99', expected a finite number",
+        ),
     ],
 )
 def test_a_broken_file_is_one_line(change: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -74,8 +80,8 @@ def test_a_broken_file_is_one_line(change: dict[str, Any], message: str, tmp_pat
 
 
 def test_no_file_and_no_json_are_one_line(tmp_path: Path) -> None:
-    """Both say that the file cannot be read."""
+    """Both name the file."""
     (tmp_path / "x.json").write_text("{")
     for path in (tmp_path / "x.json", tmp_path / "y.json"):
-        with pytest.raises(PerfsuiteError, match=f"{path.name}: cannot be read"):
+        with pytest.raises(PerfsuiteError, match=f"{path.name}: (cannot be read|is not JSON)"):
             published_fidelity(path)

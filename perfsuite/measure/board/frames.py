@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import msgpack
-
 from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.records.codec import pack, unpack
 
 #: Longest message, bytes. A record of a long run has tens of MB.
 FRAME_LIMIT_BYTES = 256 * 2**20
@@ -30,7 +29,7 @@ def packed_frame(message: Mapping[str, Any]) -> bytes:
 
     Raises `MeasurementError` where it is longer than the limit; the link goes on without it.
     """
-    body: bytes = msgpack.packb(dict(message))
+    body = pack(dict(message))
     if len(body) > FRAME_LIMIT_BYTES:
         raise MeasurementError(
             f"{len(body)} bytes are too much for the link, which takes {FRAME_LIMIT_BYTES} at once; "
@@ -110,8 +109,8 @@ class Frames:
 
 def _message(body: bytes) -> dict[str, Any]:
     try:
-        message = msgpack.unpackb(body, strict_map_key=False)
-    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        message = unpack(body)
+    except ValueError as error:
         raise LinkError(f"a message cannot be read ({error}): garbage") from error
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
         raise LinkError(f"a message is a {type(message).__name__} without a kind: garbage")

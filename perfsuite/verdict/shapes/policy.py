@@ -104,7 +104,7 @@ def _table(found: Vetted, grid: Floats) -> PolicyTable:
         operation=asked.shape.operation.value,
         type=asked.shape.type,
         dimension=asked.dimension,
-        fixed=asked.fixed,
+        fixed=dict(asked.fixed),
         measured_sizes=asked.sizes,
         n_processes=len(grid),
         default=asked.choices[ranges.default],

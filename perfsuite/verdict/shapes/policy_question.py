@@ -87,7 +87,7 @@ def question_of(table: PolicyTable) -> PolicyQuestion:
     known = [each.value for each in Operation]
     if table.operation not in known:
         raise ShapeError(f"{table.title}: operation {table.operation!r} is none of {', '.join(known)}")
-    sizes = {**dict(table.fixed), table.dimension: table.measured_sizes[0]}
+    sizes = {**table.fixed, table.dimension: table.measured_sizes[0]}
     question = PolicyQuestion(
         decides=table.decides,
         shape=OperationShape.of_sizes(Operation(table.operation), table.type, sizes),

@@ -72,7 +72,7 @@ def _kept(question: PolicyQuestion, left_out: tuple[LeftOut, ...], subjects: tup
 def described_subject(subject: Subject, meter: ShapeMeter) -> MeasuredSubject:
     """Return on what a subject is measured."""
     found = meter.description
-    return MeasuredSubject(subject=subject.value, device=found.device, fingerprint=found.fingerprint)
+    return MeasuredSubject(subject=subject.value, device=found.device, fingerprint=dict(found.fingerprint))
 
 
 def fault(meter: ShapeMeter, case: ShapeCase) -> str | None:

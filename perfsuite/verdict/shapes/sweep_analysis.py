@@ -38,7 +38,7 @@ def analysed_sweep(
     sweep = replace(
         expected,
         device=description.device,
-        fingerprint=description.fingerprint,
+        fingerprint=dict(description.fingerprint),
         n_rounds=n_rounds,
         quantile=part,
         points=_with_efficiencies(setting, points),

@@ -37,13 +37,13 @@ def expected_sweep(setting: SweepSetting) -> ShapeSweep:
     efficiencies = [each for point in points if (each := point.expected_efficiency_ratio) is not None]
     return ShapeSweep(
         device="",
-        fingerprint=(),
+        fingerprint={},
         subject=case.subject.value,
         operation=case.operation.value,
         type=case.shape.type,
         tile=None if case.tiling is None else case.tiling.tile,
         vector=None if case.tiling is None else case.tiling.vector,
-        sizes=tuple((name, case.shape.of(name)) for name in case.operation.dimensions if name != setting.swept),
+        sizes={name: case.shape.of(name) for name in case.operation.dimensions if name != setting.swept},
         swept=setting.swept,
         step=setting.step,
         n_rounds=0,

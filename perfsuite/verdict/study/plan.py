@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from perfsuite.verdict.study.token_latency import LEAST_S, MOST_S
+
+_Time = Annotated[float, Meta(ge=LEAST_S, lt=MOST_S, description=f"a time above 0: {LEAST_S:g} s to {MOST_S:g} s")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +27,8 @@ class StudyTask:
 class GivenLatency:
     """Seconds of a token that are known before the study."""
 
-    prefill_s_per_token: float
-    decode_s_per_token: float
+    prefill_s_per_token: _Time
+    decode_s_per_token: _Time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import msgpack
 import pytest
 
 from perfsuite import __version__
@@ -13,6 +12,7 @@ from perfsuite.device.conditions import Conditions
 from perfsuite.errors import LinkError
 from perfsuite.measure.board.hello import Hello, asked_silence_s, own_versions, refusal, versions_complaint
 from perfsuite.measure.board.holding import Claim
+from perfsuite.records.codec import pack, unpack
 
 CLAIM = Claim(name="pi", user="ada", host="desk", run_id="1", purpose="a test", wait_s=3.0)
 
@@ -21,7 +21,7 @@ def test_a_hello_survives_the_link() -> None:
     """Tuples are tuples again after msgpack, and nothing is left out."""
     conditions = Conditions(processors=(4, 5), governor="performance", thermal_zones=("cpu",))
     hello = Hello(claim=CLAIM, conditions=conditions)
-    assert Hello.from_plain(msgpack.unpackb(msgpack.packb(hello.to_plain()))) == hello
+    assert Hello.from_plain(unpack(pack(hello.to_plain()))) == hello
 
 
 def test_one_version_is_no_complaint() -> None:

@@ -206,7 +206,7 @@ def test_another_device_is_refused_by_the_field_that_differs() -> None:
     """A policy is about the device that it was measured on."""
     meters = {each: SimulatedMeters() for each in Subject}
     refuse_other_device(shape_policy(), meters)
-    elsewhere = MeasuredSubject(subject="tiled", device="card", fingerprint=(("device", "card"), ("driver", "1")))
+    elsewhere = MeasuredSubject(subject="tiled", device="card", fingerprint={"device": "card", "driver": "1"})
     policy = shape_policy()
     with pytest.raises(PolicyError, match="tiled: device is 'simulated device' here, and was 'card' where"):
         refuse_other_device(replace(policy, subjects=(elsewhere, *policy.subjects[1:])), meters)

@@ -77,7 +77,7 @@ def test_a_table_asks_what_it_answers() -> None:
     ("changes", "message"),
     [
         ({"operation": "conv"}, "operation 'conv' is none of gemm, bmm, gemv, attention"),
-        ({"fixed": ()}, "gemv: dimensions n; expected n, k"),
+        ({"fixed": {}}, "gemv: dimensions n; expected n, k"),
         ({"type": "f64"}, "type 'f64' is none of"),
     ],
 )

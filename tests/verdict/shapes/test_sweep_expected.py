@@ -41,7 +41,7 @@ def test_the_setting_is_told() -> None:
     """Sizes that stay, the one that is swept, and its step."""
     sweep = expected_sweep(bmm_setting())
     assert (sweep.subject, sweep.operation, sweep.type, sweep.tile, sweep.vector) == ("tiled", "bmm", "f32", 64, 8)
-    assert (sweep.sizes, sweep.swept, sweep.step) == ((("b", 32), ("m", 1), ("k", 128)), "n", 64)
+    assert (sweep.sizes, sweep.swept, sweep.step) == ({"b": 32, "m": 1, "k": 128}, "n", 64)
     assert (sweep.device, sweep.n_rounds) == ("", 0)
 
 

@@ -1,0 +1,321 @@
+"""The one codec: plain values out of JSON, TOML or MessagePack become frozen dataclasses, strictly, and go back.
+
+What a file holds is said once, by the types of a dataclass (or of a `TypedDict`, where the plain values are wanted):
+a field without a default must be there, others may be missing from what earlier versions wrote. Whatever is of another
+type is refused in one line with its place, what is there, and what is expected.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import msgspec
+from msgspec import Meta
+
+from perfsuite.errors import PerfsuiteError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_Read = TypeVar("_Read")
+
+#: Beyond it is no time, no count and no size; databases hold no more, and sums and quotients stay finite.
+_LARGEST = 2**63 - 1
+_FINITE = float(2**63)
+
+#: A whole number that is not negative, such as a time in ns; one of 1 or more; one of either sign.
+Count = Annotated[int, Meta(ge=0, le=_LARGEST, description="a whole number from 0 to below 2**63")]
+Size = Annotated[int, Meta(ge=1, le=_LARGEST, description="a whole number of 1 or more")]
+Whole = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST, description="a whole number below 2**63")]
+#: A finite number; one of 0 or more; one above 0.
+Number = Annotated[float, Meta(ge=-_FINITE, le=_FINITE, description="a finite number")]
+Amount = Annotated[float, Meta(ge=0.0, le=_FINITE, description="a finite number of 0 or more")]
+Positive = Annotated[float, Meta(gt=0.0, le=_FINITE, description="a finite number above 0")]
+#: Text that is not empty.
+Name = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+
+#: What `plain_json` may return of a file that does not exist, which no file holds.
+ABSENT = object()
+
+#: Fields by which an object of a list is known: the way to it goes by them.
+_KEYS = ("id", "case_id")
+#: What msgspec says of a row with too many or too few values.
+_LENGTHS = re.compile(r"Expected `array` of length (\d+), got (\d+)")
+#: No file of the suite is as large, so that one that is no file of its own does not fill the memory.
+_MOST_BYTES = 1 << 30
+_MOST_CHARACTERS = 60
+
+_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
+
+
+def read_json(
+    path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: str, *, absent: Any = ..., **how: Any
+) -> _Read:
+    """Read a file of JSON; of one that does not exist return `absent`, where that is given.
+
+    Raises
+    ------
+    PerfsuiteError
+        Of type `error`: the file cannot be read, is not JSON, or `from_plain` refuses it, which takes `how`.
+    """
+    plain = plain_json(path, error, todo, absent=absent if absent is ... else ABSENT)
+    return absent if plain is ABSENT else from_plain(plain, kind, str(path), error, todo, **how)
+
+
+def read_toml(path: Path, kind: type[_Read], error: type[PerfsuiteError], todo: str, **how: Any) -> _Read:
+    """Read a file of TOML as `read_json` reads JSON."""
+    try:
+        plain = tomllib.loads(_content(path, error, todo).decode("utf-8").replace("\r\n", "\n"))
+    except (ValueError, RecursionError) as reason:
+        raise error(f"{path}: is no TOML ({_in_one_line(reason)}); {todo}") from reason
+    return from_plain(plain, kind, str(path), error, todo, **how)
+
+
+def plain_json(
+    path: Path, error: type[PerfsuiteError], todo: str, *, absent: Any = ..., allows_nan: bool = False
+) -> Any:
+    """Read a file of JSON as plain values; of one that does not exist return `absent`, where that is given."""
+    if absent is not ... and not os.path.lexists(path):
+        return absent
+    try:
+        return parse_json(_content(path, error, todo), allows_nan=allows_nan)
+    except (ValueError, RecursionError) as reason:
+        raise error(f"{path}: is not JSON ({_in_one_line(reason)}); {todo}") from reason
+
+
+def parse_json(text: str | bytes, *, allows_nan: bool = False) -> Any:
+    """Parse JSON; raises ValueError also for a name that an object has twice, and for NaN and the infinities."""
+    decoded = text if isinstance(text, str) else text.decode("utf-8")
+    return json.loads(decoded, object_pairs_hook=_object, parse_constant=None if allows_nan else _refuse_constant)
+
+
+def from_plain(
+    plain: object,
+    kind: type[_Read],
+    where: str,
+    error: type[PerfsuiteError],
+    todo: str,
+    *,
+    schema: int | None = None,
+    is_closed: bool = False,
+) -> _Read:
+    """Build what plain values hold.
+
+    Parameters
+    ----------
+    where
+        The place, with which a message begins; it ends with `todo`, what to do.
+    schema
+        What the field ``schema`` must hold; None where there is none.
+    is_closed
+        Whether fields that `kind` has not are refused; else they are passed over.
+
+    Raises
+    ------
+    PerfsuiteError
+        Of type `error`: something is missing, unknown, or of another type.
+    """
+    seen = plain.get("schema") if isinstance(plain, Mapping) else None
+    if schema is not None and isinstance(plain, Mapping) and (seen != schema or type(seen) is not int):
+        raise error(f"{where}: schema is {shown(seen) if 'schema' in plain else 'missing'}, expected {schema}; {todo}")
+    try:
+        built = msgspec.convert(plain, kind)
+    except (msgspec.ValidationError, PerfsuiteError):
+        raise error(f"{where}: {_fault(plain, kind).lstrip('.: ')}; {todo}") from None
+    known = () if schema is None else ("schema",)
+    if is_closed and (unknown := _unknown(plain, kind, known)):
+        raise error(f"{where}: {unknown.lstrip('.: ')}; {todo}")
+    return built
+
+
+def to_plain(record: Any, *, rows: Iterable[str] = ()) -> Any:
+    """Return a record as dicts, tuples, numbers and strings, as `from_plain` and `rebuilt` read it again.
+
+    The records under the fields of `rows`, of which there are thousands, are tuples of their fields in order.
+    """
+    plain = msgspec.to_builtins(record, enc_hook=_own_number)
+    for name in rows:
+        plain[name] = [tuple(each.values()) for each in plain[name]]
+    return plain
+
+
+def rebuilt(plain: Mapping[str, Any], kind: type[_Read], **rows: Any) -> _Read:
+    """Build what another process of the suite made plain; raises ValueError for anything else.
+
+    `rows` are the kinds of record that are tuples of their fields, by the field that they are under.
+    """
+    try:
+        named = {field: tuple(from_row(row, of) for row in plain[field]) for field, of in rows.items()}
+        return msgspec.convert({**plain, **named}, kind)
+    except (msgspec.ValidationError, TypeError, KeyError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def from_row(row: Any, kind: type[_Read]) -> _Read:
+    """Build a record from the tuple of its fields; raises ValueError for anything else."""
+    names: Any = kind
+    try:
+        return msgspec.convert(dict(zip(_hints(names), row, strict=True)), kind)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        told = f"a row is {repr(row)[:_MOST_CHARACTERS]}, expected {', '.join(_hints(names))}"
+        raise ValueError(f"{told} ({error})") from None
+
+
+def pack(plain: Any) -> bytes:
+    """Return plain values as MessagePack."""
+    return msgspec.msgpack.encode(plain, enc_hook=_own_number)
+
+
+def unpack(content: bytes | memoryview) -> Any:
+    """Read plain values from MessagePack; raises ValueError for what is none."""
+    try:
+        return msgspec.msgpack.decode(content)
+    except (msgspec.DecodeError, RecursionError, TypeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def double(names: Iterable[object]) -> str | None:
+    """Say which name is there twice, where one is: a table by that name would lose one."""
+    seen: set[object] = set()
+    for name in names:
+        if name in seen:
+            return f"[{shown(name)}] is there twice"
+        seen.add(name)
+    return None
+
+
+def shown(value: object) -> str:
+    """Return a value as an error shows it: in one line, and cut where it is long."""
+    if isinstance(value, list | tuple | Mapping):
+        return "an object" if isinstance(value, Mapping) else "a list"
+    told = "null" if value is None else repr(value)
+    return told if len(told) <= _MOST_CHARACTERS else f"{told[: _MOST_CHARACTERS - 1]}…"
+
+
+def _content(path: Path, error: type[PerfsuiteError], todo: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as reason:
+        raise error(f"{path}: cannot be read ({reason.strerror}); {todo}") from reason
+    if len(content) > _MOST_BYTES:
+        raise error(f"{path}: has more than {_MOST_BYTES:,} bytes; {todo}")
+    return content
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError(f"of an object{double(name for name, _ in pairs)}")
+    return made
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _own_number(value: object) -> float:
+    """Return a number of NumPy's as Python's own."""
+    if isinstance(value, float):
+        return float(value)
+    raise NotImplementedError(f"{type(value).__name__} is nothing that a file holds")
+
+
+def _in_one_line(reason: BaseException) -> str:
+    return " ".join(str(reason).split())
+
+
+def _fault(plain: object, kind: Any) -> str:
+    """Say where and why plain values are not of a kind: the deepest place that does not fit."""
+    for way, part, inner in _parts(plain, kind):
+        if _complaint(part, inner) is not None:
+            return f"{way}{_fault(part, inner)}"
+    words = _words(kind)
+    if not isinstance(plain, list | tuple | Mapping) or shown(plain) not in words:
+        return f" is {shown(plain)}, expected {words}"
+    complaint = _complaint(plain, kind) or ""
+    missing = complaint.partition("missing required field `")[2].partition("`")[0]
+    if missing:
+        return f": {missing} is missing"
+    lengths = _LENGTHS.fullmatch(complaint)
+    return f" has {lengths[2]} values, expected {lengths[1]}" if lengths else f": {complaint}"
+
+
+def _complaint(plain: object, kind: Any) -> str | None:
+    try:
+        msgspec.convert(plain, kind)
+    except (msgspec.ValidationError, PerfsuiteError) as error:
+        return str(error)
+    return None
+
+
+def _unknown(plain: object, kind: Any, known: Collection[str] = ()) -> str | None:
+    """Say which field there is that nobody reads."""
+    hints = [*known, *_hints(kind)]
+    if isinstance(plain, Mapping) and _hints(kind) and (unknown := [name for name in plain if name not in hints]):
+        return f": field {unknown[0]!r} is unknown; accepted are {', '.join(hints)}"
+    parts = ((way, _unknown(part, inner)) for way, part, inner in _parts(plain, kind))
+    return next((f"{way}{told}" for way, told in parts if told), None)
+
+
+def _parts(plain: object, kind: Any) -> Iterator[tuple[str, object, Any]]:
+    """Yield the way to each part of a value, the part, and of what kind it is to be."""
+    for each in _alternatives(kind):
+        arguments = get_args(each)
+        if isinstance(plain, Mapping) and (hints := _hints(each)):
+            yield from ((f".{name}", plain[name], hints[name]) for name in hints if name in plain)
+        elif isinstance(plain, Mapping) and get_origin(each) in (dict, Mapping):
+            yield from ((f"[{shown(name)}]", part, arguments[1]) for name, part in plain.items())
+        elif isinstance(plain, list | tuple) and get_origin(each) in (tuple, list):
+            kinds = arguments if len(arguments) == len(plain) and ... not in arguments else [arguments[0]] * len(plain)
+            ways = (_way(place, part) for place, part in enumerate(plain))
+            yield from zip(ways, plain, kinds, strict=True)
+
+
+def _way(place: int, part: object) -> str:
+    names = (part[key] for key in _KEYS if key in part) if isinstance(part, Mapping) else ()
+    return f"[{next(map(shown, names), place)}]"
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return what a kind may be, without what is said of it beside its type."""
+    if get_origin(kind) is Annotated:
+        return _alternatives(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return tuple(inner for each in get_args(kind) for inner in _alternatives(each))
+    return (kind,)
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    """Return the fields of an object and their types, nothing of what is none."""
+    objects = (each for each in _alternatives(kind) if is_typeddict(each) or is_dataclass(each))
+    return next((get_type_hints(each, include_extras=True) for each in objects), {})
+
+
+def _words(kind: Any) -> str:
+    """Say what is accepted."""
+    if get_origin(kind) is Annotated:
+        said = (each.description for each in get_args(kind)[1:] if isinstance(each, Meta) and each.description)
+        return next(said, None) or _words(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return ", or ".join(_words(each) for each in get_args(kind))
+    if get_origin(kind) is Literal or (isinstance(kind, type) and issubclass(kind, Enum)):
+        values = get_args(kind) or [each.value for each in kind]
+        return f"one of {', '.join(map(str, values))}"
+    if kind in _WORDS:
+        return _WORDS[kind]
+    origin = get_origin(kind) or kind
+    return "an object" if _hints(kind) or (isinstance(origin, type) and issubclass(origin, Mapping)) else "a list"
