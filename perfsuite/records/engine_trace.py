@@ -8,6 +8,7 @@ from enum import Enum, IntEnum, IntFlag
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.events import Node
 from perfsuite.records.trace_levels import TraceLevel
 
 #: What a field of an event holds where there is nothing to tell: no processor, no iteration, no node, no counters.
@@ -121,34 +122,6 @@ class TracedThread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TracedTensor:
-    """A tensor as an operator saw it: dimensions innermost first, strides in bytes."""
-
-    name: str
-    type: str
-    ne: tuple[int, int, int, int]
-    nb: tuple[int, int, int, int]
-    #: Address of the tensor whose memory it is: its own, or that of what it is a view of. None where it was not read.
-    root: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedNode:
-    """One operator of a graph; views, reshapes and other operators that compute nothing are no nodes.
-
-    Two that are computed in one go are one node: what the second makes, from what either reads but for what passes
-    between them.
-    """
-
-    tensor: TracedTensor
-    #: As ``ggml_op_desc`` spells it: MUL_MAT, SWIGLU, RMS_NORM, ...
-    op: str
-    sources: tuple[TracedTensor, ...]
-    #: The operator that is computed in the same go, such as the MUL behind an RMS_NORM; None where there is none.
-    fused_op: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeCost:
     """What the kernel says that one program of the recorder cost."""
 
@@ -171,7 +144,7 @@ class EngineTrace:
     #: `EVENT_DTYPE`, sorted by ``start_ns``.
     events: Events
     threads: tuple[TracedThread, ...]
-    graphs: tuple[tuple[TracedNode, ...], ...]
+    graphs: tuple[tuple[Node, ...], ...]
     backends: tuple[str, ...]
     kernels: tuple[str, ...]
     phases: tuple[str, ...]

@@ -42,7 +42,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """A ggml tensor's name, type, dimensions (innermost first) and strides in bytes."""
+    """A tensor as an operator saw it: dimensions innermost first, strides in bytes."""
 
     name: str
     type: str
@@ -55,18 +55,30 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node of a recorded graph."""
+    """One operator of a graph, of whichever recorder.
+
+    The suite's own recorders list the engine's graph as it is. In a trace, views, reshapes and others that compute
+    nothing are no nodes, and those that are computed in one go are one: what the last of them makes, from what any of
+    them reads but for what passes between them.
+    """
 
     tensor: Tensor
-    #: The operator as ``ggml_op_desc`` spells it.
+    #: As ``ggml_op_desc`` spells it: MUL_MAT, SWIGLU, RMS_NORM, ...
     op: str
-    #: Whether the CPU backend reports this node's end (empty and fused-away nodes are not reported).
-    timed: bool
-    #: Whether this node is computed together with the one before it.
-    fused: bool
     sources: tuple[Tensor, ...]
+    #: Whether the CPU backend reports this node's end (empty and fused-away nodes are not reported).
+    timed: bool = True
+    #: Whether this node is computed together with the one before it.
+    fused: bool = False
+    #: In a trace: what is computed in the same go, such as the MUL behind an RMS_NORM; None where there is nothing.
+    fused_op: str | None = None
     #: Devices that say that they cannot compute it (the ``splits`` recorder, which alone asks them).
     refused_by: tuple[str, ...] = ()
+
+    @property
+    def ops(self) -> str:
+        """The operator with what is fused into it: ``RMS_NORM+MUL``."""
+        return self.op if self.fused_op is None else f"{self.op}+{self.fused_op}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

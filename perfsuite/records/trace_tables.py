@@ -6,15 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    EXPERT_DTYPE,
-    ProbeCost,
-    TracedNode,
-    TracedTensor,
-    TracedThread,
-    TraceRecorder,
-)
+from perfsuite.records.engine_trace import EVENT_DTYPE, EXPERT_DTYPE, ProbeCost, TracedThread, TraceRecorder
+from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 
 #: How the fields of events and experts lie in the file.
@@ -23,7 +16,7 @@ FIELDS = {
     "experts": [list(each[:2]) for each in EXPERT_DTYPE.descr],
 }
 
-Graphs = tuple[tuple[TracedNode, ...], ...]
+Graphs = tuple[tuple[Node, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,11 +128,11 @@ class TraceEnd:
         )
 
 
-def plain_graphs(graphs: Iterable[Sequence[TracedNode]]) -> dict[str, Any]:
+def plain_graphs(graphs: Iterable[Sequence[Node]]) -> dict[str, Any]:
     """Return graphs as plain values, each tensor once."""
-    places: dict[TracedTensor, int] = {}
+    places: dict[Tensor, int] = {}
 
-    def place(tensor: TracedTensor) -> int:
+    def place(tensor: Tensor) -> int:
         return places.setdefault(tensor, len(places))
 
     plain = [
@@ -153,14 +146,12 @@ def plain_graphs(graphs: Iterable[Sequence[TracedNode]]) -> dict[str, Any]:
 def graphs_from_plain(plain: Mapping[str, Any]) -> Graphs:
     """Rebuild from `plain_graphs`."""
     tensors = [
-        TracedTensor(name=name, type=type_name, ne=tuple(ne), nb=tuple(nb), root=root)
+        Tensor(name=name, type=type_name, ne=tuple(ne), nb=tuple(nb), root=root)
         for name, type_name, ne, nb, root in plain["tensors"]
     ]
     return tuple(
         tuple(
-            TracedNode(
-                tensor=tensors[tensor], op=op, sources=tuple(tensors[each] for each in sources), fused_op=fused_op
-            )
+            Node(tensor=tensors[tensor], op=op, sources=tuple(tensors[each] for each in sources), fused_op=fused_op)
             for tensor, op, sources, fused_op in graph
         )
         for graph in plain["graphs"]

@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    NOTHING,
-    EngineTrace,
-    EventKind,
-    Events,
-    ThreadState,
-    TracedNode,
-    TracedTensor,
-)
+from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EngineTrace, EventKind, Events, ThreadState
+from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, node, tensor
 
@@ -58,9 +50,9 @@ def large_trace(n_events: int, *, seed: int = 1) -> EngineTrace:
     )
 
 
-def decode_graph(n_layers: int = N_LAYERS) -> tuple[TracedNode, ...]:
+def decode_graph(n_layers: int = N_LAYERS) -> tuple[Node, ...]:
     """Return the operators of a decode step: fifteen a layer, then the final norm and the output."""
-    made: list[TracedNode] = []
+    made: list[Node] = []
     hidden = tensor("embd", (WIDTH,))
     made.append(node("GET_ROWS", hidden, tensor("token_embd.weight", (WIDTH, 49152), type="q8_0", element_bytes=1)))
     for layer in range(n_layers):
@@ -70,7 +62,7 @@ def decode_graph(n_layers: int = N_LAYERS) -> tuple[TracedNode, ...]:
     return tuple(made)
 
 
-def _layer(layer: int, before: TracedNode) -> list[TracedNode]:
+def _layer(layer: int, before: Node) -> list[Node]:
     norm = _next("RMS_NORM", f"attn_norm-{layer}", before, f"blk.{layer}.attn_norm.weight", fused_op="MUL")
     products = [
         _next("MUL_MAT", f"{each}cur-{layer}", norm, f"blk.{layer}.attn_{each.lower()}.weight") for each in "QKV"
@@ -91,12 +83,12 @@ def _layer(layer: int, before: TracedNode) -> list[TracedNode]:
     return [norm, *products, *rotated, *stored, attention, output, added, inner, *gates, active, down, last]
 
 
-def _next(op: str, name: str, before: TracedNode, weight: str = "", *, fused_op: str | None = None) -> TracedNode:
+def _next(op: str, name: str, before: Node, weight: str = "", *, fused_op: str | None = None) -> Node:
     sources = [tensor(weight, (WIDTH, WIDTH), type="q8_0", element_bytes=1)] if weight else []
     return node(op, _made(name), *sources, before.tensor, fused_op=fused_op)
 
 
-def _made(name: str) -> TracedTensor:
+def _made(name: str) -> Tensor:
     return tensor(name, (WIDTH,))
 
 

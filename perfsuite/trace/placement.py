@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -83,33 +83,26 @@ def _shares(record: EngineRecord, splits: Sequence[Split]) -> tuple[BackendShare
 
 def _on_processor(record: EngineRecord, splits: Sequence[Split]) -> tuple[ProcessorOperator, ...]:
     """Group by role, in the order in which roles first occur; one role may be refused for some shapes only."""
-    found: dict[tuple[str, ...], list[tuple[RecordedOperator, Node]]] = {}
+    found: dict[tuple[str, ...], list[RecordedOperator]] = {}
     for split in splits:
-        if split.backend == PROCESSOR_BACKEND:
-            for operator, node in _computed(record.graphs[split.graph]):
-                key = (operator.role, operator.op, _source_type(operator), *node.refused_by)
-                found.setdefault(key, []).append((operator, node))
-    return tuple(_processor_operator(group) for group in found.values())
-
-
-def _computed(graph: Sequence[Node]) -> Iterator[tuple[RecordedOperator, Node]]:
-    return zip(timed_operators(graph), (node for node in graph if node.timed), strict=True)
-
-
-def _processor_operator(group: Sequence[tuple[RecordedOperator, Node]]) -> ProcessorOperator:
-    operator, node = group[0]
-    return ProcessorOperator(
-        role=operator.role,
-        op=operator.op,
-        source_type=_source_type(operator),
-        ne=operator.output.ne,
-        n_nodes=len(group),
-        refused_by=node.refused_by,
+        for operator in timed_operators(record.graphs[split.graph]) if split.backend == PROCESSOR_BACKEND else ():
+            key = (operator.role, operator.op, _source_type(operator.node), *operator.node.refused_by)
+            found.setdefault(key, []).append(operator)
+    return tuple(
+        ProcessorOperator(
+            role=operator.role,
+            op=operator.op,
+            source_type=_source_type(operator.node),
+            ne=operator.node.tensor.ne,
+            n_nodes=len(group),
+            refused_by=operator.node.refused_by,
+        )
+        for operator, group in ((group[0], group) for group in found.values())
     )
 
 
-def _source_type(operator: RecordedOperator) -> str:
-    return operator.sources[0].type if operator.sources else operator.output.type
+def _source_type(node: Node) -> str:
+    return (node.sources[0] if node.sources else node.tensor).type
 
 
 def in_runs(backends: Sequence[str]) -> str:

@@ -164,7 +164,7 @@ def _derived_ns(operators: Events, record: EngineRecord) -> _Times:
 
 
 def _mark_fused(operators: Events, graph: RecordedGraph) -> None:
-    fused = np.array([*(graph.is_fused(place) for place in range(len(graph.nodes))), False])
+    fused = np.array([*(node.fused_op is not None for node in graph.nodes), False])
     operators["flags"] |= np.where(fused[operators["node"]], EventFlag.FUSED, 0).astype(np.uint8)
 
 

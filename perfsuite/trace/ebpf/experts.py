@@ -77,11 +77,11 @@ def _layers(structures: Structures) -> tuple[dict[int, int], int | None]:
     layers: dict[int, int] = {}
     n_experts = None
     for each in structures.operators:
-        if each.op_name == "MUL_MAT_ID" and len(each.sources) > _IDS:
-            named = _LAYER.search(each.sources[_IDS].name) or _LAYER.search(each.tensor.name)
+        if each.op_name == "MUL_MAT_ID" and len(each.node.sources) > _IDS:
+            named = _LAYER.search(each.node.sources[_IDS].name) or _LAYER.search(each.node.tensor.name)
             if named:
                 layers[each.source_addresses[_IDS]] = int(named[1])
-            n_experts = each.sources[_MATRICES].ne[2]
+            n_experts = each.node.sources[_MATRICES].ne[2]
     return layers, n_experts
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import NOTHING, TracedNode
+from perfsuite.records.engine_trace import NOTHING
+from perfsuite.records.events import Node
 from perfsuite.trace.ebpf.nodes import NodeNamer, Structures, latest
 from perfsuite.trace.ebpf.operators import Operators
 from perfsuite.trace.recorded_nodes import is_empty
@@ -21,7 +22,7 @@ _Addresses = npt.NDArray[np.uint64]
 class GraphsFound:
     """What the operators of a log are."""
 
-    graphs: tuple[tuple[TracedNode, ...], ...]
+    graphs: tuple[tuple[Node, ...], ...]
     #: By evaluation, and by operator in the order of `Operators`: position of the graph; NOTHING where none is known.
     of_evaluation: _Places
     graph: _Places

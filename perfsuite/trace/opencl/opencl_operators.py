@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_trace import NOTHING, TracedNode, TracedTensor
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.engine_trace import NOTHING
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.recorded_nodes import RecordedGraph, recorded_graph
 from perfsuite.trace.span_events import SpanEvents, span_events
@@ -40,7 +40,7 @@ class GraphBook:
 
     #: A record of the same workload that lists the graphs; None where there is none: then nodes have names alone.
     shapes: EngineRecord | None
-    graphs: list[tuple[TracedNode, ...]] = field(default_factory=list)
+    graphs: list[tuple[Node, ...]] = field(default_factory=list)
     #: Kernels whose operator is in none of the graphs.
     n_unplaced: int = 0
     _recorded: list[RecordedGraph] = field(default_factory=list)
@@ -109,9 +109,9 @@ def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[in
     return graphs, nodes
 
 
-def _named_only(role: str) -> TracedNode:
-    tensor = TracedTensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
-    return TracedNode(tensor=tensor, op="?", sources=())
+def _named_only(role: str) -> Node:
+    tensor = Tensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
+    return Node(tensor=tensor, op="?", sources=())
 
 
 def iterations_of(shapes: EngineRecord | None, spans: SpanEvents) -> tuple[Span | None, ...]:

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfsuite.records.engine_trace import (
-    EngineTrace,
-    EventKind,
-    ThreadState,
-    TracedNode,
-    TracedThread,
-)
+from perfsuite.records.engine_trace import EngineTrace, EventKind, ThreadState, TracedThread
+from perfsuite.records.events import Node
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.timeline.lanes import Ints
 from perfsuite.trace.timeline.tracks import Label, printable
@@ -100,11 +95,6 @@ def shape_text(ne: Sequence[int]) -> str:
     return "x".join(map(str, sizes))
 
 
-def operator_text(node: TracedNode) -> str:
-    """Write an operation, with what is fused into it."""
-    return node.op if node.fused_op is None else f"{node.op}+{node.fused_op}"
-
-
 def thread_text(thread: TracedThread) -> str:
     """Call a thread by its name and its number."""
     number = str(thread.tid)
@@ -130,10 +120,10 @@ def _graph_label(trace: EngineTrace, number: int) -> Label:
     return _label(f"graph {number}", "graph", f"{len(trace.graphs[number])} operators")
 
 
-def _operator_label(node: TracedNode) -> Label:
+def _operator_label(node: Node) -> Label:
     sources = ", ".join(f"{each.type} {shape_text(each.ne)}" for each in node.sources)
     about = f"{node.tensor.type} {shape_text(node.tensor.ne)} from {sources}"
-    return _label(f"{operator_text(node)} {node.tensor.name}", "operator", about)
+    return _label(f"{node.ops} {node.tensor.name}", "operator", about)
 
 
 def _state_label(state: int, cpu: int) -> Label:

@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, TracedThread
 from perfsuite.trace.timeline.due import DueParts, Overlap, due_parts, overlaps
-from perfsuite.trace.timeline.labels import operator_text
 from perfsuite.trace.timeline.occupants import Occupants
 
 Ints = npt.NDArray[np.int64]
@@ -165,7 +164,7 @@ def _of_run(
             was_running=None if before == NOTHING else before == ThreadState.RUNNING,
             instead=occupants.of(state),
             name=node.tensor.name,
-            op=operator_text(node),
+            op=node.ops,
             graph=int(event["graph"]),
             node=int(event["node"]),
             evaluation=int(event["evaluation"]),
