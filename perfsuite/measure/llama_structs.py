@@ -31,49 +31,6 @@ class NativeNode(ctypes.Structure):
     )
 
 
-class NativeEvent(ctypes.Structure):
-    """The native side's ``ps_event``."""
-
-    _fields_ = (("ticks", ctypes.c_uint64), ("graph", ctypes.c_uint32), ("index", ctypes.c_uint32))
-
-
-class NativeThreadEvent(ctypes.Structure):
-    """The native side's ``ps_thread_event``."""
-
-    _fields_ = (
-        ("ticks", ctypes.c_uint64),
-        ("end_ticks", ctypes.c_uint64),
-        ("graph", ctypes.c_uint32),
-        ("node", ctypes.c_uint32),
-        ("thread", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-    )
-
-
-class NativeExpertChoice(ctypes.Structure):
-    """The native side's ``ps_expert_choice``."""
-
-    _fields_ = (
-        ("ticks", ctypes.c_uint64),
-        ("first_id", ctypes.c_uint64),
-        ("layer", ctypes.c_int32),
-        ("n_tokens", ctypes.c_int32),
-        ("n_used", ctypes.c_int32),
-        ("n_experts", ctypes.c_int32),
-    )
-
-
-class NativeSplit(ctypes.Structure):
-    """The native side's ``ps_split``."""
-
-    _fields_ = (
-        ("launch_ticks", ctypes.c_uint64),
-        ("return_ticks", ctypes.c_uint64),
-        ("graph", ctypes.c_int32),
-        ("backend", ctypes.c_int32),
-    )
-
-
 class NativeSpan(ctypes.Structure):
     """The native side's ``ps_span``."""
 
@@ -133,6 +90,15 @@ class NativeWorkload(ctypes.Structure):
     )
 
 
+#: By field of an `EngineRecord`: the function that hands out an array with its number of rows, and the bytes of a row.
+RECORDER_ARRAYS = {
+    "events": ("ps_recorder_events", 16),
+    "thread_events": ("ps_recorder_thread_events", 32),
+    "expert_choices": ("ps_recorder_expert_choices", 32),
+    "splits": ("ps_recorder_splits", 24),
+}
+
+
 def declare(library: ctypes.CDLL) -> None:
     """Say what the functions take and return; those that only fail or do not need no more than the default."""
     pointer = ctypes.c_void_p
@@ -149,16 +115,11 @@ def declare(library: ctypes.CDLL) -> None:
     library.ps_recorder_n_graphs.argtypes = (pointer,)
     library.ps_recorder_nodes.argtypes = (pointer, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32))
     library.ps_recorder_nodes.restype = ctypes.POINTER(NativeNode)
-    library.ps_recorder_events.argtypes = (pointer, count)
-    library.ps_recorder_events.restype = ctypes.POINTER(NativeEvent)
-    library.ps_recorder_thread_events.argtypes = (pointer, count)
-    library.ps_recorder_thread_events.restype = ctypes.POINTER(NativeThreadEvent)
-    library.ps_recorder_expert_choices.argtypes = (pointer, count)
-    library.ps_recorder_expert_choices.restype = ctypes.POINTER(NativeExpertChoice)
+    for function, _ in RECORDER_ARRAYS.values():
+        getattr(library, function).argtypes = (pointer, count)
+        getattr(library, function).restype = pointer
     library.ps_recorder_expert_ids.argtypes = (pointer,)
-    library.ps_recorder_expert_ids.restype = ctypes.POINTER(ctypes.c_int32)
-    library.ps_recorder_splits.argtypes = (pointer, count)
-    library.ps_recorder_splits.restype = ctypes.POINTER(NativeSplit)
+    library.ps_recorder_expert_ids.restype = pointer
     library.ps_recorder_backend_name.argtypes = (pointer, ctypes.c_int32)
     library.ps_recorder_backend_name.restype = ctypes.c_char_p
     library.ps_recorder_device_name.argtypes = (pointer, ctypes.c_int32)

@@ -22,6 +22,7 @@ from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph,
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import LlamaPlan, dump_plan, load_record
+from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 from perfsuite.verdict.graph_agreement import graph_differences, recorded_cost, shape_of
@@ -156,8 +157,8 @@ class Measurer:
                 assert reason is not None, record
                 continue
             assert reason is None
-            for graph, each in zip(run.expected(), record.evaluations, strict=True):
-                recorded = timed_operators(record.graphs[each.graph])
+            for graph, number in zip(run.expected(), evaluations_of(record).graph, strict=True):
+                recorded = timed_operators(record.graphs[number])
                 assert [difference.text for difference in graph_differences(graph, recorded)] == []
                 assert [(at.role, at.layer) for at in graph] == [(at.role, at.layer) for at in recorded]
 
@@ -325,7 +326,7 @@ def decode_graphs(stored_record: EngineRecord, tmp_path: Path) -> Graphs:
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
     batch = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
     expected = engine_graph(weights.architecture, weights.tensor_types, batch, Settings())
-    return expected, timed_operators(stored_record.graphs[stored_record.evaluations[-1].graph])
+    return expected, timed_operators(stored_record.graphs[evaluations_of(stored_record).graph[-1]])
 
 
 def test_the_stored_graph_matches(decode_graphs: Graphs) -> None:

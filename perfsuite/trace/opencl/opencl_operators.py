@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.engine_columns import evaluations_of, splits_of
 from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.trace.operators import timed_operators
@@ -72,8 +73,8 @@ class GraphBook:
 
     def _nodes_of(self, span: Span) -> tuple[_NamedNode, ...]:
         assert self.shapes is not None
-        parts = self.shapes.splits or self.shapes.evaluations
-        computed = tuple(each.graph for each in parts if span.start_ns <= each.launch_ns < span.end_ns)
+        launch_ns, graph = _launches(self.shapes)
+        computed = tuple(graph[(launch_ns >= span.start_ns) & (launch_ns < span.end_ns)].tolist())
         if computed not in self._named:
             self._named[computed] = self._name(self.shapes, computed)
         return self._named[computed]
@@ -96,6 +97,15 @@ class GraphBook:
             graph = self._made[roles] = len(self.graphs)
             self.graphs.append(tuple(map(_named_only, roles)))
         return [graph] * len(roles), list(range(len(roles)))
+
+
+def _launches(shapes: EngineRecord) -> tuple[_Places, _Places]:
+    """Return when what was launched: the graphs of splits, or those that were evaluated."""
+    if shapes.splits:
+        splits = splits_of(shapes)
+        return splits["launch_ns"], splits["graph"]
+    evaluations = evaluations_of(shapes)
+    return evaluations.launch_ns, evaluations.graph
 
 
 def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[int], list[int]]:

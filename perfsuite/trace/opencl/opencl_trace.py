@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_columns import splits_of
 from perfsuite.records.engine_trace import (
     EVENT_DTYPE,
     EXPERT_DTYPE,
@@ -115,7 +116,7 @@ class _OpenClRun:
         """Return the split that each command was enqueued in, or its iteration where splits are not known."""
         if not self._record.splits:
             return self._iteration
-        launches_ns = np.array([each.launch_ns for each in self._record.splits], np.int64)
+        launches_ns = splits_of(self._record)["launch_ns"]
         before = np.searchsorted(launches_ns, self._commands["host_start_ns"].astype(np.int64), side="right") - 1
         return np.where(self._iteration == NOTHING, NOTHING, before)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from perfsuite.records.engine_columns import SPLIT_DTYPE
 from perfsuite.records.engine_trace import NOTHING
-from perfsuite.records.events import EngineRecord, Node, Phase, Span, Split, Tensor
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.trace.opencl.opencl_operators import GraphBook
 
 
@@ -30,13 +33,9 @@ SHAPES = EngineRecord(
             node("norm-1", "RMS_NORM", "Qcur-0"),
         ),
     ),
-    evaluations=(),
-    thread_starts=(),
     n_dropped=0,
-    splits=(
-        Split(graph=0, backend="CPU", launch_ns=10, return_ns=20),
-        Split(graph=1, backend="OpenCL", launch_ns=30, return_ns=40),
-    ),
+    splits=np.array([(10, 20, 0, 0), (30, 40, 1, 1)], SPLIT_DTYPE).tobytes(),
+    backends=("CPU", "OpenCL"),
 )
 
 
