@@ -163,14 +163,14 @@ def _first_tokens(choices: Rows, record: EngineRecord) -> Ints:
 
 
 _BATCHES = (Phase.PREFILL, Phase.DECODE)
+_TIMES = {"ns", "start_ns", "end_ns", "launch_ns", "return_ns"}
 
 
 def _on_clock(content: bytes, dtype: np.dtype[Any], clock: TickClock | None) -> Rows:
     """Return rows with their ticks as nanoseconds."""
     rows = np.frombuffer(content, dtype).copy()
-    for name in dtype.names or ():
-        if name.endswith("ns") and clock is not None and rows.size:
-            rows[name] = ticks_to_ns(rows[name], clock)
+    for name in _TIMES & set(dtype.names or ()) if clock is not None and rows.size else ():
+        rows[name] = ticks_to_ns(rows[name], clock)
     return rows
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from perfsuite.records.engine_trace import (
     EVENT_DTYPE,
-    EXPERT_DTYPE,
     NOTHING,
     EngineTrace,
     EventFlag,
@@ -19,6 +18,7 @@ from perfsuite.records.engine_trace import (
     ThreadState,
     TracedThread,
     TraceRecorder,
+    new_events,
 )
 from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
@@ -59,13 +59,8 @@ def small_graph() -> tuple[Node, ...]:
 
 def event(kind: EventKind, start_ns: int, end_ns: int = NOTHING, **fields: Any) -> Events:
     """Return one event at a time after the epoch; fields that are left out hold NOTHING, flags 0."""
-    made = np.full(1, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"] = kind, 0
-    made["start_ns"] = EPOCH_NS + start_ns
-    made["end_ns"] = NOTHING if end_ns == NOTHING else EPOCH_NS + end_ns
-    for field, value in fields.items():
-        made[field] = value
-    return made
+    times = {"start_ns": EPOCH_NS + start_ns, "end_ns": NOTHING if end_ns == NOTHING else EPOCH_NS + end_ns}
+    return new_events(kind, 1, **times, **fields)
 
 
 def engine_trace(events: Iterable[Events] = (), **fields: Any) -> EngineTrace:
@@ -80,16 +75,7 @@ def engine_trace(events: Iterable[Events] = (), **fields: Any) -> EngineTrace:
         "threads": (TracedThread(tid=4711, name="llama-cli"), TracedThread(tid=4712, name="llama-cli")),
         "graphs": (small_graph(),),
         "backends": ("CPU",),
-        "kernels": (),
-        "phases": (),
-        "counter_names": (),
         "counters": np.empty((0, len(fields.get("counter_names", ()))), np.int64),
-        "experts": np.empty(0, EXPERT_DTYPE),
-        "n_experts": None,
-        "n_lost": 0,
-        "probe_costs": (),
-        "cut": None,
-        "problems": (),
     }
     return EngineTrace(events=found[np.argsort(found["start_ns"], kind="stable")], **{**usual, **fields})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EngineTrace, EventKind, Events, ThreadState
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, new_events
 from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, node, tensor
@@ -115,12 +115,9 @@ def _states(starts_ns: _Times, token_ns: int, thread: int) -> Events:
 
 def _spans(kind: EventKind, starts_ns: _Times, duration_ns: int | _Times, **fields: int) -> Events:
     """Return events on thread 0, the first in iteration 0 and so on, but for what the fields say."""
-    made = np.full(starts_ns.size, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"], made["thread"] = kind, 0, 0
-    made["start_ns"], made["end_ns"] = starts_ns, starts_ns + duration_ns
-    made["iteration"] = made["evaluation"] = np.arange(starts_ns.size)
-    for field, value in fields.items():
-        made[field] = value
+    number = np.arange(starts_ns.size)
+    usual = {"thread": 0, "start_ns": starts_ns, "end_ns": starts_ns + duration_ns}
+    made = new_events(kind, number.size, **{**usual, "iteration": number, "evaluation": number, **fields})
     made["cpu"] = made["thread"]
     if kind is EventKind.TOKEN:
         made["evaluation"] = NOTHING

@@ -16,7 +16,6 @@ from perfsuite.records.engine_columns import (
     thread_operators,
 )
 from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
     NOTHING,
     EngineTrace,
     EventFlag,
@@ -24,6 +23,7 @@ from perfsuite.records.engine_trace import (
     Events,
     TracedThread,
     TraceRecorder,
+    new_events,
 )
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_levels import TraceLevel
@@ -67,15 +67,10 @@ def recorded_trace(
         threads=tuple(TracedThread(tid=number, name=f"thread {number}") for number in range(n_threads)),
         graphs=tuple(graph.nodes for graph in graphs),
         backends=backends,
-        kernels=(),
         phases=spans.phases,
-        counter_names=(),
-        counters=np.empty((0, 0), np.int64),
         experts=experts,
         n_experts=n_experts,
         n_lost=record.n_dropped,
-        probe_costs=(),
-        cut=None,
         problems=tuple(_problems(record)),
     )
 
@@ -93,14 +88,14 @@ def _levels(record: EngineRecord, evaluations: Evaluations, of_threads: Rows) ->
 
 def _evaluation_events(evaluations: Evaluations, operators: Events) -> tuple[Events, tuple[str, ...]]:
     """Return one GRAPH for each evaluation, from its launch to the last end on any thread, and the backends."""
-    events = _empty(EventKind.GRAPH, len(evaluations))
-    events["value"], events["thread"] = 0, 0
-    events["evaluation"] = np.arange(len(evaluations))
-    events["graph"], events["start_ns"] = evaluations.graph, evaluations.launch_ns
     ends_ns = evaluations.last_ns
     known = operators[operators["evaluation"] != NOTHING]
     np.maximum.at(ends_ns, known["evaluation"], known["end_ns"])
-    events["end_ns"] = ends_ns
+    times = {"start_ns": evaluations.launch_ns, "end_ns": ends_ns}
+    number = np.arange(len(evaluations))
+    events = new_events(
+        EventKind.GRAPH, number.size, value=0, thread=0, evaluation=number, graph=evaluations.graph, **times
+    )
     return events, (CPU_BACKEND,)
 
 
@@ -108,20 +103,21 @@ def split_events(record: EngineRecord) -> tuple[Events, tuple[str, ...]]:
     """Return one GRAPH for each split, from the call to its return, and the backends."""
     splits = splits_of(record)
     used = list(dict.fromkeys(splits["backend"].tolist()))
-    events = _empty(EventKind.GRAPH, splits.size)
-    events["thread"] = 0
-    events["evaluation"] = np.arange(splits.size)
-    events["value"] = [used.index(each) for each in splits["backend"].tolist()]
-    events["graph"], events["start_ns"], events["end_ns"] = splits["graph"], splits["launch_ns"], splits["return_ns"]
+    times = {"start_ns": splits["launch_ns"], "end_ns": splits["return_ns"]}
+    backends = [used.index(each) for each in splits["backend"].tolist()]
+    number = np.arange(splits.size)
+    events = new_events(
+        EventKind.GRAPH, number.size, value=backends, thread=0, evaluation=number, graph=splits["graph"], **times
+    )
     return events, tuple(record.backends[each] for each in used)
 
 
 def _main_operators(evaluations: Evaluations, graphs: list[RecordedGraph]) -> Events:
     """Return the operators of thread 0, by their ends."""
-    made = _empty(EventKind.OPERATOR, evaluations.ends_ns.size)
     number = np.repeat(np.arange(len(evaluations)), evaluations.n_ends)
-    made["thread"], made["evaluation"], made["graph"] = 0, number, evaluations.graph[number]
-    made["start_ns"], made["end_ns"] = evaluations.starts_ns, evaluations.ends_ns
+    places = {"thread": 0, "evaluation": number, "graph": evaluations.graph[number]}
+    times = {"start_ns": evaluations.starts_ns, "end_ns": evaluations.ends_ns}
+    made = new_events(EventKind.OPERATOR, number.size, **places, **times)
     place = np.arange(made.size) - evaluations.bounds[number]
     is_entry = (place == 0) & (evaluations.first_start_ns[number] != NOTHING)
     made["flags"] = np.where(is_entry, 0, EventFlag.START_DERIVED)
@@ -136,9 +132,8 @@ def _main_operators(evaluations: Evaluations, graphs: list[RecordedGraph]) -> Ev
 
 def _thread_operators(rows: Rows, evaluations: Evaluations, graphs: list[RecordedGraph]) -> Events:
     """Return the operators of all threads, by their starts."""
-    made = _empty(EventKind.OPERATOR, rows.size)
-    for field in ("start_ns", "thread", "graph"):
-        made[field] = rows[field]
+    taken = {field: rows[field] for field in ("start_ns", "thread", "graph")}
+    made = new_events(EventKind.OPERATOR, rows.size, **taken)
     for number, graph in enumerate(graphs):
         known = np.full(1 + max(int(rows["node"].max()), *graph.places), NOTHING, np.int64)
         known[list(graph.places)] = list(graph.places.values())
@@ -178,9 +173,3 @@ def _problems(record: EngineRecord) -> Iterator[str]:
         yield f"{record.n_dropped} events found the recorder's ring full"
     if not record.thread_events and (n_misaligned := misaligned_evaluations(record)):
         yield f"{n_misaligned} of {len(evaluations_of(record))} evaluations have not one end for each operator"
-
-
-def _empty(kind: EventKind, size: int) -> Events:
-    made = np.full(size, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"] = kind, 0
-    return made

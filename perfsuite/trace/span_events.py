@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EventKind, Events
+from perfsuite.records.engine_trace import NOTHING, EventKind, Events, new_events
 from perfsuite.records.events import EngineRecord, Phase, Span
 
 #: The phases that are a call of llama_decode each.
@@ -52,8 +52,5 @@ def span_events(record: EngineRecord) -> SpanEvents:
 
 
 def _events(kind: EventKind, spans: tuple[Span, ...]) -> Events:
-    made = np.full(len(spans), NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"], made["thread"] = kind, 0, 0
-    made["start_ns"] = [span.start_ns for span in spans]
-    made["end_ns"] = [span.end_ns for span in spans]
-    return made
+    times = {name: [getattr(span, name) for span in spans] for name in ("start_ns", "end_ns")}
+    return new_events(kind, len(spans), thread=0, **times)

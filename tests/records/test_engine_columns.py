@@ -106,9 +106,10 @@ def test_ends_without_a_launch_are_nobodys(events: list[tuple[int, int, int]]) -
 
 def chosen(*choices: tuple[int, int, int], spans: tuple[Span, ...] = ()) -> list[int]:
     """Return the first token of each choice of (time, layer, tokens), each token having two experts."""
-    rows = [(ns, 2 * place, layer, n_tokens, 2, 8) for place, (ns, layer, n_tokens) in enumerate(choices)]
+    rows = [(2 * ns, 2 * place, layer, n_tokens, 2, 8) for place, (ns, layer, n_tokens) in enumerate(choices)]
     made = record(
         spans=spans,
+        clock=TickClock(first_ticks=0, first_ns=0, last_ticks=2000, last_ns=1000),
         expert_choices=np.array(rows, CHOICE_DTYPE).tobytes(),
         expert_ids=np.arange(100, dtype="<i4").tobytes(),
     )

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from perfsuite.errors import MeasurementError
 from perfsuite.records.bpf_log import BpfKind, BpfLog
 from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
     NOTHING,
     EngineTrace,
     EventKind,
     Events,
     TraceRecorder,
+    new_events,
 )
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.trace.ebpf.backend_names import backend_name
@@ -34,16 +34,7 @@ _Places = npt.NDArray[np.int64]
 
 
 def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = ()) -> EngineTrace:
-    """Return what a log tells.
-
-    Parameters
-    ----------
-    log
-        What the recorder has left.
-    layout
-        ``struct ggml_tensor`` of the library that the traced process had loaded.
-    command
-        What was run; empty where nobody knows.
+    """Return what a log shows; `layout` is that of the library that the traced process had loaded.
 
     Raises
     ------
@@ -94,8 +85,6 @@ class _Trace:
             threads=threads,
             graphs=self._found.graphs,
             backends=tuple(self._backends),
-            kernels=(),
-            phases=(),
             counter_names=log.counter_names,
             counters=counted,
             experts=self._experts.experts,
@@ -128,12 +117,9 @@ class _Trace:
         return events
 
     def _interval_events(self, kind: EventKind, intervals: Intervals) -> Events:
-        events = np.full(intervals.size, NOTHING, EVENT_DTYPE)
-        events["kind"], events["flags"] = kind, intervals.flags
-        events["start_ns"], events["end_ns"] = intervals.start_ns, intervals.end_ns
-        events["thread"] = intervals.tid
-        events["cpu"] = self._cpus(np.where(intervals.begin == NOTHING, intervals.end, intervals.begin))
-        return events
+        cpu = self._cpus(np.where(intervals.begin == NOTHING, intervals.end, intervals.begin))
+        times = {"start_ns": intervals.start_ns, "end_ns": intervals.end_ns}
+        return new_events(kind, intervals.size, flags=intervals.flags, thread=intervals.tid, cpu=cpu, **times)
 
     def _backend(self, position: int) -> int:
         if position == NOTHING:
@@ -148,11 +134,8 @@ class _Trace:
         found = self._operators
         order = np.argsort(found.start_ns, kind="stable")
         order = order[~self._found.is_empty[order]]
-        events = np.full(order.size, NOTHING, EVENT_DTYPE)
-        events["kind"] = EventKind.OPERATOR
-        for field in ("start_ns", "end_ns", "evaluation", "flags"):
-            events[field] = getattr(found, field)[order]
-        events["thread"] = found.tid[order]
+        taken = {field: getattr(found, field)[order] for field in ("start_ns", "end_ns", "evaluation", "flags")}
+        events = new_events(EventKind.OPERATOR, order.size, thread=found.tid[order], **taken)
         events["graph"], events["node"] = self._found.graph[order], self._found.node[order]
         known = events["evaluation"] != NOTHING
         if self._iteration.size:

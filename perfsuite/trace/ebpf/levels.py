@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog, LevelsReason
-from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EventFlag, EventKind, Events
+from perfsuite.records.engine_trace import EventFlag, EventKind, Events, new_events
 from perfsuite.records.trace_levels import TraceLevel
 
 _Times = npt.NDArray[np.int64]
@@ -56,11 +56,8 @@ class LevelChanges:
 
     def events(self) -> Events:
         """Return one event for each time that they were switched."""
-        made = np.full(self.ns.size, NOTHING, EVENT_DTYPE)
-        made["kind"], made["flags"] = EventKind.LEVELS, self.flags
-        made["start_ns"] = made["end_ns"] = self.ns
-        made["value"] = self.levels
-        return made
+        fields = {"start_ns": self.ns, "end_ns": self.ns, "value": self.levels, "flags": self.flags}
+        return new_events(EventKind.LEVELS, self.ns.size, **fields)
 
 
 def level_changes(log: BpfLog) -> LevelChanges:
