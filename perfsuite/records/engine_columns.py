@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.errors import EngineError
-from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts
+from perfsuite.records.engine_trace import EXPERT_DTYPE, NOTHING, Experts, Ints, Times
 from perfsuite.records.events import EngineRecord, Phase, TickClock
 
 Rows = npt.NDArray[np.void]
-Times = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int64]
 
 #: `index` is 0 where a graph is launched, NOTHING where its first operator is entered, anything else where one ends.
 RING_DTYPE = np.dtype([("ns", "<i8"), ("graph", "<i4"), ("index", "<i4")])
@@ -169,8 +167,9 @@ _TIMES = {"ns", "start_ns", "end_ns", "launch_ns", "return_ns"}
 def _on_clock(content: bytes, dtype: np.dtype[Any], clock: TickClock | None) -> Rows:
     """Return rows with their ticks as nanoseconds."""
     rows = np.frombuffer(content, dtype).copy()
-    for name in _TIMES & set(dtype.names or ()) if clock is not None and rows.size else ():
-        rows[name] = ticks_to_ns(rows[name], clock)
+    if clock is not None and rows.size:
+        for name in _TIMES & set(dtype.names or ()):
+            rows[name] = ticks_to_ns(rows[name], clock)
     return rows
 
 

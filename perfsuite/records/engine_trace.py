@@ -53,7 +53,9 @@ EXPERT_DTYPE = np.dtype(
     ]
 )
 
-#: One-dimensional arrays of `EVENT_DTYPE` and `EXPERT_DTYPE`.
+#: Times in ns, and counts or positions; one-dimensional, as those of `EVENT_DTYPE` and `EXPERT_DTYPE` are.
+Times = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 Events = npt.NDArray[np.void]
 Experts = npt.NDArray[np.void]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, new_events
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, Times, new_events
 from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, node, tensor
@@ -18,8 +17,6 @@ STEP_NS, OWN_NS = 11_000, (8_000, 9_500)
 N_SWITCHES = 4
 
 _COUNTERS = ("cycles", "page-faults")
-
-_Times = npt.NDArray[np.int64]
 
 
 def large_trace(n_events: int, *, seed: int = 1) -> EngineTrace:
@@ -92,7 +89,7 @@ def _made(name: str) -> Tensor:
     return tensor(name, (WIDTH,))
 
 
-def _operators(starts_ns: _Times, n_nodes: int, thread: int, rng: np.random.Generator) -> Events:
+def _operators(starts_ns: Times, n_nodes: int, thread: int, rng: np.random.Generator) -> Events:
     places = np.arange(n_nodes, dtype=np.int64)
     begins_ns = (starts_ns[:, np.newaxis] + 2000 + STEP_NS * places).reshape(-1)
     own_ns = OWN_NS[thread] + rng.integers(0, 1000, begins_ns.size)
@@ -102,7 +99,7 @@ def _operators(starts_ns: _Times, n_nodes: int, thread: int, rng: np.random.Gene
     return made
 
 
-def _states(starts_ns: _Times, token_ns: int, thread: int) -> Events:
+def _states(starts_ns: Times, token_ns: int, thread: int) -> Events:
     """Return a thread that runs, and that waits for a processor for a moment, so and so often in a token."""
     period_ns = token_ns // N_SWITCHES
     begins_ns = (starts_ns[:, np.newaxis] + period_ns * np.arange(N_SWITCHES)).reshape(-1)
@@ -113,7 +110,7 @@ def _states(starts_ns: _Times, token_ns: int, thread: int) -> Events:
     return np.concatenate([running, waiting])
 
 
-def _spans(kind: EventKind, starts_ns: _Times, duration_ns: int | _Times, **fields: int) -> Events:
+def _spans(kind: EventKind, starts_ns: Times, duration_ns: int | Times, **fields: int) -> Events:
     """Return events on thread 0, the first in iteration 0 and so on, but for what the fields say."""
     number = np.arange(starts_ns.size)
     usual = {"thread": 0, "start_ns": starts_ns, "end_ns": starts_ns + duration_ns}

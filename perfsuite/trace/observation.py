@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median
 
-from perfsuite.records.engine_columns import Evaluations, Times, evaluations_of
+from perfsuite.records.engine_columns import Evaluations, evaluations_of
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.observation import Observation, OperatorSpan, PhaseTimeline, RoleEdge
 from perfsuite.trace.operators import timed_operators

@@ -6,21 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from perfsuite.records.engine_columns import (
-    Evaluations,
-    Rows,
-    Times,
-    evaluations_of,
-    experts_of,
-    splits_of,
-    thread_operators,
-)
+from perfsuite.records.engine_columns import Evaluations, Rows, evaluations_of, experts_of, splits_of, thread_operators
 from perfsuite.records.engine_trace import (
     NOTHING,
     EngineTrace,
     EventFlag,
     EventKind,
     Events,
+    Times,
     TracedThread,
     TraceRecorder,
     new_events,

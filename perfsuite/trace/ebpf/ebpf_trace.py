@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.bpf_log import BpfKind, BpfLog
-from perfsuite.records.engine_trace import (
-    NOTHING,
-    EngineTrace,
-    EventKind,
-    Events,
-    TraceRecorder,
-    new_events,
-)
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints, TraceRecorder, new_events
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.trace.ebpf.backend_names import backend_name
 from perfsuite.trace.ebpf.experts import ExpertsFound, experts_of
@@ -29,8 +21,6 @@ from perfsuite.trace.ebpf.operators import Operators, operators_of
 from perfsuite.trace.ebpf.structure import StructureReader
 from perfsuite.trace.ebpf.tables import number_threads, probe_costs_of, threads_of
 from perfsuite.trace.ebpf.threads import thread_states
-
-_Places = npt.NDArray[np.int64]
 
 
 def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = ()) -> EngineTrace:
@@ -95,7 +85,7 @@ class _Trace:
             problems=tuple(self._problems()),
         )
 
-    def _iterations(self) -> _Places:
+    def _iterations(self) -> Ints:
         """Return the iteration of each evaluation."""
         own = self._tokens.containing(self._evaluations.start_ns, self._evaluations.tid)
         any_thread = self._tokens.containing(self._evaluations.start_ns)
@@ -129,7 +119,7 @@ class _Trace:
             self._backends.append(name)
         return self._backends.index(name)
 
-    def _operator_events(self) -> tuple[npt.NDArray[np.int64], Events]:
+    def _operator_events(self) -> tuple[Ints, Events]:
         """Return what operators counted, and the operators in the order of their begins."""
         found = self._operators
         order = np.argsort(found.start_ns, kind="stable")
@@ -146,7 +136,7 @@ class _Trace:
         events["counters"][has] = np.arange(int(has.sum()))
         return counted[has], events
 
-    def _cpus(self, positions: _Places) -> npt.NDArray[np.int64]:
+    def _cpus(self, positions: Ints) -> Ints:
         """Return the processors of records; NOTHING where the log has no such processor."""
         cpus = self._log.records["cpu"][positions].astype(np.int64)
         return np.where((cpus < self._log.n_cpus) & (cpus < 1 << 15), cpus, NOTHING)

@@ -50,17 +50,6 @@ def experts_of(
 
     Tokens count from the first of their iteration's batch. A layer that computes fewer tokens than others computes the
     last ones: llama.cpp drops in the last layer what makes no output.
-
-    Parameters
-    ----------
-    log
-        The recorder's log.
-    graphs
-        The evaluations.
-    iteration
-        Of each evaluation.
-    structures
-        What the tensors are.
     """
     layers, n_experts = _layers(structures)
     chunks, n_unnamed = _chunks(log, graphs, layers)

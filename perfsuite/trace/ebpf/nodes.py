@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog
-from perfsuite.records.engine_trace import NOTHING, EventFlag
+from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints
 from perfsuite.records.events import Node, Tensor
 from perfsuite.trace.ebpf.intervals import Intervals
 from perfsuite.trace.ebpf.operators import Operators
 from perfsuite.trace.ebpf.structure import RawOperator, StructureReader
 
-_Places = npt.NDArray[np.int64]
 _Addresses = npt.NDArray[np.uint64]
 
 
@@ -23,7 +22,7 @@ class Structures:
     """The structures that a log tells, in the order of the file; the arrays are parallel to `operators`."""
 
     operators: tuple[RawOperator, ...]
-    evaluation: _Places
+    evaluation: Ints
 
     @property
     def addresses(self) -> _Addresses:
@@ -62,7 +61,7 @@ class NodeNamer:
         self.nodes: list[Node] = []
         self.n_unknown = 0
 
-    def names(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> _Places:
+    def names(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> Ints:
         """Return the number of each chosen operator's node."""
         address, evaluation = operators.address[chosen], operators.evaluation[chosen]
         own = latest(self._structures.addresses, self._structures.evaluation, address, evaluation)
@@ -74,7 +73,7 @@ class NodeNamer:
         numbers = [self._number(*map(int, row)) for row in unique]
         return np.array(numbers, np.int64)[inverse.reshape(-1)]
 
-    def _partners(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> _Places:
+    def _partners(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> Ints:
         """Return the structure of what is computed together with each operator that is fused."""
         partner = np.full(chosen.size, NOTHING, np.int64)
         fused = np.flatnonzero((operators.flags[chosen] & EventFlag.FUSED) != 0)
@@ -128,7 +127,7 @@ def _joined(first: RawOperator, second: RawOperator) -> Node:
     return replace(first.node, tensor=second.node.tensor, sources=sources, fused_op=second.node.op)
 
 
-def latest(told: _Addresses, told_in: _Places, asked: _Addresses, asked_in: _Places) -> _Places:
+def latest(told: _Addresses, told_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
     """Return, for each address and evaluation, the place of what was told of that address last, by then."""
     if not told.size:
         return np.full(asked.size, NOTHING, np.int64)

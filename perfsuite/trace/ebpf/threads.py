@@ -11,8 +11,6 @@ from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.ebpf.intervals import NEVER_NS
 from perfsuite.trace.ebpf.levels import LevelChanges
 
-_Times = npt.NDArray[np.int64]
-
 #: ``prev_state`` of a thread that was pre-empted: 0, or what ``sched_switch`` prints as ``R+`` (TASK_REPORT_MAX).
 _PREEMPTED = (0, 0x100)
 

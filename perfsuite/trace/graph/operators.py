@@ -117,10 +117,7 @@ class OperatorGraph:
 def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> OperatorGraph:
     """Return one graph of a trace with what is known of its operators.
 
-    Parameters
-    ----------
-    graph
-        ``decode``, ``prefill`` or a number; None for the decode graph that was evaluated the most often.
+    It is that of ``decode`` or ``prefill``, or a number; None for the decode graph that was evaluated the most often.
 
     Raises
     ------

@@ -72,12 +72,7 @@ class RecordedRun:
 def group_ends(by_node: RecordedRun, full_speed: RecordedRun) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Find the nodes that end a group in every evaluation of a phase, as a plan takes them: 1 where one ends, else 0.
 
-    Parameters
-    ----------
-    by_node
-        A run of the ``groups`` recorder in which every node was a group.
-    full_speed
-        A run of the same workload without a recorder.
+    In the run of the ``groups`` recorder every node was a group; the other, of the same workload, had no recorder.
 
     Raises
     ------

@@ -7,25 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.engine_columns import evaluations_of, splits_of
-from perfsuite.records.engine_trace import NOTHING
+from perfsuite.records.engine_trace import NOTHING, Ints
 from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.recorded_nodes import RecordedGraph, recorded_graph
 from perfsuite.trace.span_events import SpanEvents, span_events
-
-_Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KernelPlaces:
-    """The nodes of an iteration's kernels; NOTHING where it is not known."""
-
-    graph: _Places
-    node: _Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +42,11 @@ class GraphBook:
             self._recorded += map(recorded_graph, self.shapes.graphs)
             self.graphs += [graph.nodes for graph in self._recorded]
 
-    def places(self, roles: Sequence[str], span: Span | None) -> KernelPlaces:
-        """Return the nodes of the kernels of one iteration.
+    def places(self, roles: Sequence[str], span: Span | None) -> tuple[Ints, Ints]:
+        """Return the graph and the node of each kernel of one iteration; NOTHING where it is not known.
 
-        Parameters
-        ----------
-        roles
-            Of the kernels, in the order of their enqueue; those that follow each other in one role are one operator's.
-        span
-            The same iteration in `shapes`; None without them.
+        Kernels that follow each other in one of `roles`, which is in the order of their enqueue, are one operator's;
+        `span` is the same iteration in `shapes`.
         """
         runs = [(role, len(list(kernels))) for role, kernels in groupby(roles)]
         named = () if span is None else self._nodes_of(span)
@@ -69,7 +54,7 @@ class GraphBook:
         lengths = [length for _, length in runs]
         graph, node = (np.repeat(np.array(each, np.int64), lengths) for each in found)
         self.n_unplaced += int((node == NOTHING).sum())
-        return KernelPlaces(graph=graph, node=node)
+        return graph, node
 
     def _nodes_of(self, span: Span) -> tuple[_NamedNode, ...]:
         assert self.shapes is not None
@@ -99,7 +84,7 @@ class GraphBook:
         return [graph] * len(roles), list(range(len(roles)))
 
 
-def _launches(shapes: EngineRecord) -> tuple[_Places, _Places]:
+def _launches(shapes: EngineRecord) -> tuple[Ints, Ints]:
     """Return when what was launched: the graphs of splits, or those that were evaluated."""
     if shapes.splits:
         splits = splits_of(shapes)

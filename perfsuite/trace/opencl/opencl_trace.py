@@ -13,6 +13,7 @@ from perfsuite.records.engine_trace import (
     EngineTrace,
     EventKind,
     Events,
+    Ints,
     TracedThread,
     TraceRecorder,
     new_events,
@@ -27,8 +28,6 @@ from perfsuite.trace.recorded_trace import split_events
 from perfsuite.trace.span_events import SpanEvents, span_events
 
 BACKEND = "OpenCL"
-
-_Places = npt.NDArray[np.int64]
 
 
 def opencl_trace(
@@ -95,7 +94,7 @@ class _OpenClRun:
             problems=tuple(self._problems()),
         )
 
-    def _evaluations(self) -> _Places:
+    def _evaluations(self) -> Ints:
         """Return the split that each command was enqueued in, or its iteration where splits are not known."""
         if not self._record.splits:
             return self._iteration
@@ -112,8 +111,7 @@ class _OpenClRun:
         if roles is None:
             self._n_unlearnt += 1
             return
-        places = self._book.places(roles, self._shape_spans[iteration])
-        self._graph[here], self._node[here] = places.graph, places.node
+        self._graph[here], self._node[here] = self._book.places(roles, self._shape_spans[iteration])
 
     def _graph_events(self) -> tuple[Events, tuple[str, ...]]:
         """Return one GRAPH for each split; where those are not known for each iteration, from its first enqueue on."""
@@ -151,7 +149,7 @@ class _OpenClRun:
         value = [number[self._name(each)] for each in sound.tolist()]
         return new_events(EventKind.KERNEL, sound.size, value=value, **times, **self._places(sound))
 
-    def _places(self, commands: npt.NDArray[np.intp]) -> dict[str, _Places]:
+    def _places(self, commands: npt.NDArray[np.intp]) -> dict[str, Ints]:
         return {
             "iteration": self._iteration[commands],
             "evaluation": self._evaluation[commands],

@@ -42,9 +42,9 @@ SHAPES = EngineRecord(
 def test_kernels_find_their_nodes_in_order() -> None:
     """The kernels of a role are of the next operator of that role, in whichever part of the graph it is."""
     book = GraphBook(SHAPES)
-    found = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
-    assert found.graph.tolist() == [1, 1, 1, 1]
-    assert [book.graphs[1][place].tensor.name for place in found.node.tolist()] == [
+    graph, nodes = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
+    assert graph.tolist() == [1, 1, 1, 1]
+    assert [book.graphs[1][place].tensor.name for place in nodes.tolist()] == [
         "norm-0",
         "Qcur-0",
         "Qcur-0",
@@ -56,16 +56,14 @@ def test_kernels_find_their_nodes_in_order() -> None:
 def test_a_kernel_of_no_operator_is_counted() -> None:
     """A role that the graph does not have is of no node, and those behind it are found all the same."""
     book = GraphBook(SHAPES)
-    found = book.places(("norm", "Vcur", "Qcur"), SPAN)
-    assert found.node.tolist() == [0, NOTHING, 1]
+    _, nodes = book.places(("norm", "Vcur", "Qcur"), SPAN)
+    assert nodes.tolist() == [0, NOTHING, 1]
     assert book.n_unplaced == 1
 
 
 def test_without_shapes_each_sequence_is_a_graph() -> None:
     """The same roles are the same graph, others another."""
     book = GraphBook(None)
-    first, again, other = (book.places(roles, None) for roles in (("a", "a", "b"), ("a", "b", "b"), ("b",)))
-    assert (first.graph.tolist(), first.node.tolist()) == ([0, 0, 0], [0, 0, 1])
-    assert (again.graph.tolist(), again.node.tolist()) == ([0, 0, 0], [0, 1, 1])
-    assert other.graph.tolist() == [1]
+    found = [[each.tolist() for each in book.places(roles, None)] for roles in ("aab", "abb", "b")]
+    assert found == [[[0, 0, 0], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]], [[1], [0]]]
     assert [len(graph) for graph in book.graphs] == [2, 1]
