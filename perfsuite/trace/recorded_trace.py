@@ -128,7 +128,7 @@ def _thread_operators(rows: Rows, evaluations: Evaluations, graphs: list[Recorde
     taken = {field: rows[field] for field in ("start_ns", "thread", "graph")}
     made = new_events(EventKind.OPERATOR, rows.size, **taken)
     for number, graph in enumerate(graphs):
-        known = np.full(1 + max(int(rows["node"].max()), *graph.places), NOTHING, np.int64)
+        known = np.full(1 + max([int(rows["node"].max()), *graph.places]), NOTHING, np.int64)
         known[list(graph.places)] = list(graph.places.values())
         own = rows["graph"] == number
         made["node"][own] = known[rows["node"][own]]
