@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from array import array
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -17,7 +16,8 @@ from perfsuite.expectation.timing.engine_times import phase_operators
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import named_weights
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, dump_record, load_plan, task_of
-from perfsuite.records.events import Phase
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.testing.engine_records import evaluation
 from perfsuite.workload.scenario import Scenario
 
 from .synthetic_calibration import lawful_ns
@@ -28,8 +28,7 @@ BEFORE_NS, AFTER_NS = 200, 100
 #: What a quiet machine says of its processors.
 QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
 
-_NOTHING = {name: [] for name in ("graphs", "thread_starts", "experts", "splits")}
-_ENGINE = {"engine_version": "llama 1", "n_dropped": 0, **_NOTHING}
+_ENGINE = EngineRecord(engine_version="llama 1", spans=(), graphs=(), n_dropped=0)
 _BANDWIDTHS = [
     {"working_set_bytes": size, "read_bytes_per_s": rate, "copy_bytes_per_s": rate, "triad_bytes_per_s": rate}
     for size, rate in ((10**6, 4e11), (10**8, 5e10))
@@ -63,11 +62,11 @@ def engine_run(plan: LlamaPlan, n_rounds: int) -> dict[str, Any]:
         operators = operators_of(Path(plan.gguf_path).stem, plan.n_prompt, phase)
         times = [within_ns(shape, n_rounds) for shape in operators]
         start_ns, *ends_ns = accumulate(times, initial=now_ns + BEFORE_NS)
-        evaluations.append([0, now_ns, start_ns, array("q", ends_ns).tobytes()])
+        evaluations.append(evaluation(now_ns, *ends_ns, first_start_ns=start_ns))
         spans.append([phase.value, 0, 0, 1, now_ns, now_ns := ends_ns[-1] + AFTER_NS])
     for phase in (Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING):
         spans.append([phase.value, 0, 0, 1, now_ns, now_ns := now_ns + 1000])
-    return {"engine": {**_ENGINE, "spans": spans, "evaluations": evaluations}}
+    return {"engine": {**_ENGINE.to_plain(), "spans": spans, "events": b"".join(evaluations)}}
 
 
 def answer(plan: Plan) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span, Tensor
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.records.opencl_commands import CommandType
+from perfsuite.testing.engine_records import evaluation
 from perfsuite.trace.opencl.kernel_mapping import RecordedRun
 from tests.synthetic_opencl import EPOCH_NS, command, trace
 
@@ -51,13 +52,12 @@ def recorded(
         )
         ends = group_ends[step.phase is Phase.DECODE]
         kept = tuple(end for node, end in enumerate(ends_ns) if node >= len(ends) or ends[node])
-        evaluations.append(Evaluation(graph=0, launch_ns=start_ns, first_start_ns=None, ends_ns=kept))
+        evaluations.append(evaluation(start_ns, *kept))
     record = EngineRecord(
         engine_version="llama 1, ggml 1",
         spans=tuple(spans),
         graphs=(tuple(_node(*each) for each in NODES),) if is_grouped else (),
-        evaluations=tuple(evaluations) if is_grouped else (),
-        thread_starts=(),
+        events=b"".join(evaluations) if is_grouped else b"",
         n_dropped=0,
     )
     return RecordedRun(record=record, trace=trace(commands, names=names), group_ends=group_ends)

@@ -59,8 +59,6 @@ def run_of(workload: LlamaWorkload, slowdown: Mapping[str, float], noise: float 
         engine_version="llama 1, ggml 1 abc",
         spans=(*made.spans, whole),
         graphs=(),
-        evaluations=(),
-        thread_starts=(),
         n_dropped=0,
     )
     return RecordedRun(record=record, trace=trace(made.commands, names=tuple(made.names)))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfsuite.records.events import EngineRecord, Node, Phase, Span, Split, Tensor
+import numpy as np
+
+from perfsuite.records.engine_columns import SPLIT_DTYPE
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 
 #: The backends, and the name of the device that refuses.
 PROCESSOR, CARD, DEVICE = "CPU", "OpenCL", "GPUOpenCL"
@@ -45,14 +48,13 @@ def split_record(
         )
         for place, (backend, nodes) in enumerate(parts):
             at_ns = start_ns + 10 * (place + 1)
-            splits.append(Split(graph=len(graphs), backend=backend, launch_ns=at_ns, return_ns=at_ns + 5))
+            splits.append((at_ns, at_ns + 5, len(graphs), (PROCESSOR, CARD).index(backend)))
             graphs.append(nodes)
     return EngineRecord(
         engine_version="llama 1, ggml 1",
         spans=tuple(spans),
         graphs=tuple(graphs),
-        evaluations=(),
-        thread_starts=(),
         n_dropped=n_dropped,
-        splits=tuple(splits),
+        splits=np.array(splits, SPLIT_DTYPE).tobytes(),
+        backends=(PROCESSOR, CARD),
     )

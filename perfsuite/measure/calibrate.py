@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -23,7 +22,8 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
 from perfsuite.measure.plan import OperatorsPlan, Plan
 from perfsuite.measure.undisturbed import run_undisturbed
-from perfsuite.records.events import EngineRecord, Evaluation, Phase
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Phase
 
 #: Parameters that are read before one of them is read again: several times the caches of small machines.
 _SPREAD_BYTES = 96 << 20
@@ -155,13 +155,11 @@ def _shapes_and_rest_ns(
     """
     by_shape: dict[OperatorShape, list[int]] = {shape: [] for shape in shapes}
     rest: list[int] = []
+    evaluations = evaluations_of(record)
+    durations_ns = evaluations.ends_ns - evaluations.starts_ns
     for span in (span for span in record.spans if span.phase is phase):
-        durations = [
-            duration
-            for each in record.evaluations
-            if span.start_ns <= each.launch_ns < span.end_ns
-            for duration in _durations_ns(each)
-        ]
+        within = evaluations.within(span.start_ns, span.end_ns)
+        durations = [time_ns for each in within for time_ns in durations_ns[evaluations.ends(each)].tolist()]
         if len(durations) != len(shapes):
             raise MeasurementError(
                 f"calibration: {phase.value} computed {len(durations)} operators, expected {len(shapes)}; "
@@ -174,8 +172,3 @@ def _shapes_and_rest_ns(
             by_shape[shape].append(time_ns)
         rest.append(span.duration_ns - sum(durations))
     return {shape: max(1.0, float(median(times))) for shape, times in by_shape.items()}, float(median(rest))
-
-
-def _durations_ns(evaluation: Evaluation) -> list[int]:
-    start_ns = evaluation.launch_ns if evaluation.first_start_ns is None else evaluation.first_start_ns
-    return [end - start for start, end in pairwise((start_ns, *evaluation.ends_ns))]

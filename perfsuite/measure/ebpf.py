@@ -12,7 +12,6 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -38,14 +37,6 @@ _EXPERT_OP = "MUL_MAT_ID"
 _READY, _ANSWER = b"ready\n", b"\nlevels "
 #: What cannot be recorded without knowing where a tensor's fields lie.
 _NEEDS_LAYOUT = TraceLevel.STRUCTURE | TraceLevel.EXPERTS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EbpfStatus:
-    """What a helper said when it ended."""
-
-    #: What it left out, or could not do.
-    notes: tuple[str, ...]
 
 
 def start_ebpf(
@@ -135,8 +126,8 @@ class EbpfRecording:
             raise MeasurementError(self._reason("has ended and cannot switch levels")) from None
         self._listen(lambda said: said.count(_ANSWER) > n_answers, SWITCH_LIMIT_S)
 
-    def finish(self) -> EbpfStatus:
-        """Have it write what is left and end; it may have ended with the recorded process already.
+    def finish(self) -> tuple[str, ...]:
+        """Have it write what is left and end, if it has not ended already; return what it left out, or could not do.
 
         Raises
         ------
@@ -146,7 +137,7 @@ class EbpfRecording:
         self._collect(FINISH_LIMIT_S)
         if self._process.returncode != 0:
             raise MeasurementError(self._reason(f"ended with {self._process.returncode}"))
-        return EbpfStatus(notes=self.notes())
+        return self.notes()
 
     def kill(self) -> None:
         """End it at once; the log stays cut."""

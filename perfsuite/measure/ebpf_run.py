@@ -32,7 +32,7 @@ def ebpf_recorded(plan: LlamaPlan) -> Iterator[list[str]]:
         return
     with start_recording(plan, plan.ebpf) as recording:
         yield notes
-        notes += recording.finish().notes
+        notes += recording.finish()
 
 
 def start_recording(plan: LlamaPlan, ebpf: EbpfPlan) -> EbpfRecording:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from perfsuite.errors import EngineError
 from perfsuite.measure.code_pages import own_code_pages
-from perfsuite.measure.llama_record import NativeRecord, TickClock
+from perfsuite.measure.llama_record import recorded_fields
 from perfsuite.measure.llama_structs import NativeClockPoint, NativeOptions, NativeWorkload, declare
 from perfsuite.measure.native_calls import checked
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.events import EngineRecord, Phase, Span, TickClock
 
 RECORDER_KINDS = {"none": 0, "callback": 1, "preload": 2, "cb_eval": 3, "groups": 4, "experts": 5, "splits": 6}
 
@@ -46,23 +46,17 @@ class LlamaEngine:
 
     def record(self) -> EngineRecord:
         """Collect from the native side what was recorded."""
-        native = NativeRecord(self._library, self._library.ps_engine_recorder(self._handle), self._clock())
-        spans = tuple(self._spans())
         return EngineRecord(
             engine_version=self._library.ps_engine_version().decode(),
-            spans=spans,
-            graphs=tuple(native.graphs()),
-            evaluations=tuple(native.evaluations()),
-            thread_starts=tuple(native.thread_starts()),
-            n_dropped=native.n_dropped(),
-            experts=tuple(native.experts(spans)),
-            splits=tuple(native.splits()),
+            spans=tuple(self._spans()),
+            clock=self._clock(),
+            **recorded_fields(self._library, self._library.ps_engine_recorder(self._handle)),
         )
 
     def _clock(self) -> TickClock:
         first, last = NativeClockPoint(), NativeClockPoint()
         self._library.ps_engine_clock(self._handle, ctypes.byref(first), ctypes.byref(last))
-        return TickClock(first.ticks, first.ns, last.ticks, last.ns)
+        return TickClock(first_ticks=first.ticks, first_ns=first.ns, last_ticks=last.ticks, last_ns=last.ns)
 
     def _spans(self) -> Iterator[Span]:
         n_spans = ctypes.c_uint64()

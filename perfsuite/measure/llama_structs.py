@@ -26,30 +26,6 @@ class NativeNode(ctypes.Structure):
     )
 
 
-class NativeEvent(ctypes.Structure):
-    """The native side's ``ps_event``."""
-
-    _fields_ = native_fields((c_uint64, "ticks"), (c_uint32, "graph index"))
-
-
-class NativeThreadEvent(ctypes.Structure):
-    """The native side's ``ps_thread_event``."""
-
-    _fields_ = native_fields((c_uint64, "ticks end_ticks"), (c_uint32, "graph node thread reserved"))
-
-
-class NativeExpertChoice(ctypes.Structure):
-    """The native side's ``ps_expert_choice``."""
-
-    _fields_ = native_fields((c_uint64, "ticks first_id"), (c_int32, "layer n_tokens n_used n_experts"))
-
-
-class NativeSplit(ctypes.Structure):
-    """The native side's ``ps_split``."""
-
-    _fields_ = native_fields((c_uint64, "launch_ticks return_ticks"), (c_int32, "graph backend"))
-
-
 class NativeSpan(ctypes.Structure):
     """The native side's ``ps_span``."""
 
@@ -96,16 +72,22 @@ _FUNCTIONS = (
     ("ps_recorder_dropped", c_uint64, (c_void_p,)),
     ("ps_recorder_n_graphs", c_int32, (c_void_p,)),
     ("ps_recorder_nodes", POINTER(NativeNode), (c_void_p, c_int32, POINTER(c_int32))),
-    ("ps_recorder_events", POINTER(NativeEvent), (c_void_p, _COUNT)),
-    ("ps_recorder_thread_events", POINTER(NativeThreadEvent), (c_void_p, _COUNT)),
-    ("ps_recorder_expert_choices", POINTER(NativeExpertChoice), (c_void_p, _COUNT)),
-    ("ps_recorder_expert_ids", POINTER(c_int32), (c_void_p,)),
-    ("ps_recorder_splits", POINTER(NativeSplit), (c_void_p, _COUNT)),
+    ("ps_recorder_expert_ids", c_void_p, (c_void_p,)),
     ("ps_recorder_backend_name", c_char_p, (c_void_p, c_int32)),
     ("ps_recorder_device_name", c_char_p, (c_void_p, c_int32)),
 )
 
 
+#: By field of an `EngineRecord`: the function that hands out an array with its number of rows, and the bytes of a row.
+RECORDER_ARRAYS = {
+    "events": ("ps_recorder_events", 16),
+    "thread_events": ("ps_recorder_thread_events", 32),
+    "expert_choices": ("ps_recorder_expert_choices", 32),
+    "splits": ("ps_recorder_splits", 24),
+}
+
+
 def declare(library: ctypes.CDLL) -> None:
     """Say what the library's functions return and take."""
-    declare_functions(library, *_FUNCTIONS)
+    arrays = ((function, c_void_p, (c_void_p, _COUNT)) for function, _ in RECORDER_ARRAYS.values())
+    declare_functions(library, *_FUNCTIONS, *arrays)

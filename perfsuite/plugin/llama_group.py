@@ -17,6 +17,7 @@ from perfsuite.plugin.energy import joules_by_phase
 from perfsuite.plugin.options import RunConfig
 from perfsuite.plugin.progress import ProgressLine
 from perfsuite.plugin.replicates import GroupSamples, Replicates, collect_replicates
+from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
@@ -146,8 +147,9 @@ def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[A
     repetition = prefills[0].repetition if prefills else 0
     spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
     span = spans[0] if phase is Phase.PREFILL else spans[(len(spans) - 1) // 2]
-    within = [each for each in record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
-    return [operator for each in within for operator in timed_operators(record.graphs[each.graph])]
+    evaluations = evaluations_of(record)
+    graphs = [record.graphs[evaluations.graph[each]] for each in evaluations.within(span.start_ns, span.end_ns)]
+    return [operator for graph in graphs for operator in timed_operators(graph)]
 
 
 def _all_roles(records: Sequence[EngineRecord]) -> set[str]:

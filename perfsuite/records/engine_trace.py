@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum, IntFlag
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.events import Node
 from perfsuite.records.trace_levels import TraceLevel
 
 #: What a field of an event holds where there is nothing to tell: no processor, no iteration, no node, no counters.
@@ -51,7 +53,9 @@ EXPERT_DTYPE = np.dtype(
     ]
 )
 
-#: One-dimensional arrays of `EVENT_DTYPE` and `EXPERT_DTYPE`.
+#: Times in ns, and counts or positions; one-dimensional, as those of `EVENT_DTYPE` and `EXPERT_DTYPE` are.
+Times = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 Events = npt.NDArray[np.void]
 Experts = npt.NDArray[np.void]
 
@@ -112,40 +116,20 @@ class TraceRecorder(str, Enum):
     OPENCL = "opencl"
 
 
+def new_events(kind: EventKind, size: int, **fields: Any) -> Events:
+    """Return events of one kind; fields that are left out hold NOTHING, flags 0."""
+    made = np.full(size, NOTHING, EVENT_DTYPE)
+    for name, value in {"kind": kind, "flags": 0, **fields}.items():
+        made[name] = value
+    return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedThread:
     """A thread of the traced process; for recorders that know no ids, `tid` is the number of the thread (0: first)."""
 
     tid: int
     name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedTensor:
-    """A tensor as an operator saw it: dimensions innermost first, strides in bytes."""
-
-    name: str
-    type: str
-    ne: tuple[int, int, int, int]
-    nb: tuple[int, int, int, int]
-    #: Address of the tensor whose memory it is: its own, or that of what it is a view of. None where it was not read.
-    root: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedNode:
-    """One operator of a graph; views, reshapes and other operators that compute nothing are no nodes.
-
-    Two that are computed in one go are one node: what the second makes, from what either reads but for what passes
-    between them.
-    """
-
-    tensor: TracedTensor
-    #: As ``ggml_op_desc`` spells it: MUL_MAT, SWIGLU, RMS_NORM, ...
-    op: str
-    sources: tuple[TracedTensor, ...]
-    #: The operator that is computed in the same go, such as the MUL behind an RMS_NORM; None where there is none.
-    fused_op: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,31 +148,31 @@ class EngineTrace:
     recorder: TraceRecorder
     levels: TraceLevel
     #: The traced process, and what was run; None where the recorder does not know.
-    pid: int | None
-    command: tuple[str, ...]
+    pid: int | None = None
+    command: tuple[str, ...] = ()
     #: llama.cpp's own words for its version.
     engine_version: str
     #: `EVENT_DTYPE`, sorted by ``start_ns``.
     events: Events
     threads: tuple[TracedThread, ...]
-    graphs: tuple[tuple[TracedNode, ...], ...]
-    backends: tuple[str, ...]
-    kernels: tuple[str, ...]
-    phases: tuple[str, ...]
-    counter_names: tuple[str, ...]
+    graphs: tuple[tuple[Node, ...], ...]
+    backends: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    phases: tuple[str, ...] = ()
+    counter_names: tuple[str, ...] = ()
     #: Rows of int64, one column a name; NOTHING where it was not counted.
-    counters: npt.NDArray[np.int64]
+    counters: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), np.int64))
     #: `EXPERT_DTYPE`, in the order of time.
-    experts: Experts
+    experts: Experts = field(default_factory=lambda: np.empty(0, EXPERT_DTYPE))
     #: Experts of a layer; None where the model has none, or nobody said.
-    n_experts: int | None
+    n_experts: int | None = None
     #: Events that found no room.
-    n_lost: int
-    probe_costs: tuple[ProbeCost, ...]
+    n_lost: int = 0
+    probe_costs: tuple[ProbeCost, ...] = ()
     #: Where and why the trace breaks off before its end; None where it is whole.
-    cut: str | None
+    cut: str | None = None
     #: What else makes it doubtful.
-    problems: tuple[str, ...]
+    problems: tuple[str, ...] = ()
 
     def of(self, kind: EventKind) -> Events:
         """Return the events of one kind, in the order of their starts."""

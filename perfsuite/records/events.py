@@ -1,10 +1,9 @@
-"""What a recorder saw: phases as spans, graphs as nodes, evaluations of a graph as times, experts, splits."""
+"""What the suite's own recorders saw of one process: phases as spans, graphs as nodes, operators as arrays."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
 from typing import Any
 
@@ -42,7 +41,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """A ggml tensor's name, type, dimensions (innermost first) and strides in bytes."""
+    """A tensor as an operator saw it: dimensions innermost first, strides in bytes."""
 
     name: str
     type: str
@@ -55,94 +54,70 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node of a recorded graph."""
+    """One operator of a graph, of whichever recorder.
+
+    The suite's own recorders list the engine's graph as it is. In a trace, views, reshapes and others that compute
+    nothing are no nodes, and those that are computed in one go are one: what the last of them makes, from what any of
+    them reads but for what passes between them.
+    """
 
     tensor: Tensor
-    #: The operator as ``ggml_op_desc`` spells it.
+    #: As ``ggml_op_desc`` spells it: MUL_MAT, SWIGLU, RMS_NORM, ...
     op: str
-    #: Whether the CPU backend reports this node's end (empty and fused-away nodes are not reported).
-    timed: bool
-    #: Whether this node is computed together with the one before it.
-    fused: bool
     sources: tuple[Tensor, ...]
+    #: Whether the CPU backend reports this node's end (empty and fused-away nodes are not reported).
+    timed: bool = True
+    #: Whether this node is computed together with the one before it.
+    fused: bool = False
+    #: In a trace: what is computed in the same go, such as the MUL behind an RMS_NORM; None where there is nothing.
+    fused_op: str | None = None
     #: Devices that say that they cannot compute it (the ``splits`` recorder, which alone asks them).
     refused_by: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """One computation of a graph: when it was launched, and when each timed node ended on thread 0.
-
-    The ``experts`` recorder cuts the engine's graph behind each router: each piece is a graph and an evaluation here.
-    Its operators' times hold as in a whole graph; what passes between the last end of a piece and the launch of the
-    next is the reading of the ids, and belongs to no operator.
-    """
-
-    graph: int
-    launch_ns: int
-    #: When the first operator was entered; None without the entry hook.
-    first_start_ns: int | None
-    ends_ns: tuple[int, ...]
+    @property
+    def ops(self) -> str:
+        """The operator with what is fused into it: ``RMS_NORM+MUL``."""
+        return self.op if self.fused_op is None else f"{self.op}+{self.fused_op}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadStart:
-    """One operator on one thread (the ``preload`` recorder)."""
+class TickClock:
+    """Two readings of the time stamp counter and of the monotonic clock; between them both ran on steadily."""
 
-    graph: int
-    #: Of a fused pair the first node.
-    node: int
-    thread: int
-    start_ns: int
-    #: When the thread had done its part: its last arrival at a barrier before its next operator, without the waiting
-    #: for other threads. None where no arrival was seen.
-    end_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpertChoice:
-    """The experts that one layer's router chose for the tokens of one graph (the ``experts`` recorder)."""
-
-    #: When they were read, right behind the router: within the span of the phase.
-    ns: int
-    layer: int
-    #: Place of the first of the tokens in its phase's batch: behind those of the ubatches before, and the last token
-    #: in a layer that computes nothing but the output's token.
-    first_token: int
-    #: Of the layer; None where the tensor does not tell.
-    n_experts: int | None
-    #: One row a token, the best expert first.
-    ids: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
-    """A part of the engine's graph that was given to one backend (the ``splits`` recorder)."""
-
-    #: The nodes of the part.
-    graph: int
-    backend: str
-    #: From the call to its return; a device's backend returns before the part is computed.
-    launch_ns: int
-    return_ns: int
+    first_ticks: int
+    first_ns: int
+    last_ticks: int
+    last_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRecord:
-    """Everything that one process recorded of llama.cpp."""
+    """Everything that one process recorded of llama.cpp.
+
+    What was recorded once for each operator stays as the native side has it; `engine_columns` says what it is.
+    """
 
     engine_version: str
     spans: tuple[Span, ...]
     graphs: tuple[tuple[Node, ...], ...]
-    evaluations: tuple[Evaluation, ...]
-    thread_starts: tuple[ThreadStart, ...]
     #: Events that found the ring full.
     n_dropped: int
-    experts: tuple[ExpertChoice, ...] = ()
-    splits: tuple[Split, ...] = ()
+    #: Of a CPU backend's operators: launches of graphs, and their ends on thread 0; and with the ``preload`` recorder
+    #: all operators on each thread.
+    events: bytes = b""
+    thread_events: bytes = b""
+    #: The experts that routers chose (the ``experts`` recorder, which cuts the engine's graph behind each router: each
+    #: piece is a graph here, and what passes between two of them is the reading of the ids).
+    expert_choices: bytes = b""
+    expert_ids: bytes = b""
+    #: Parts of graphs that were given to backends (the ``splits`` recorder).
+    splits: bytes = b""
+    backends: tuple[str, ...] = ()
+    #: None where the ticks of all these are nanoseconds of the monotonic clock.
+    clock: TickClock | None = None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return dicts, lists, numbers, strings and bytes only; arrays are little-endian, times int64, ids int32."""
+        """Return dicts, lists, numbers, strings and bytes only."""
         return {
             "engine_version": self.engine_version,
             "spans": [
@@ -150,64 +125,32 @@ class EngineRecord:
                 for span in self.spans
             ],
             "graphs": [[_plain_node(node) for node in graph] for graph in self.graphs],
-            "evaluations": [
-                [each.graph, each.launch_ns, each.first_start_ns, array("q", each.ends_ns).tobytes()]
-                for each in self.evaluations
-            ],
-            "thread_starts": [
-                [each.graph, each.node, each.thread, each.start_ns, each.end_ns] for each in self.thread_starts
-            ],
             "n_dropped": self.n_dropped,
-            "experts": [_plain_choice(each) for each in self.experts],
-            "splits": [[each.graph, each.backend, each.launch_ns, each.return_ns] for each in self.splits],
+            **{name: getattr(self, name) for name in _ARRAYS},
+            "backends": list(self.backends),
+            "clock": self.clock and list(astuple(self.clock)),
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> EngineRecord:
         """Rebuild a record from `to_plain`."""
+        clock = plain["clock"] and TickClock(**dict(zip(TickClock.__slots__, plain["clock"], strict=True)))
         return cls(
             engine_version=plain["engine_version"],
             spans=tuple(_span(row) for row in plain["spans"]),
             graphs=tuple(tuple(_node(row) for row in graph) for graph in plain["graphs"]),
-            evaluations=tuple(_evaluation(row) for row in plain["evaluations"]),
-            thread_starts=tuple(
-                ThreadStart(graph=row[0], node=row[1], thread=row[2], start_ns=row[3], end_ns=row[4])
-                for row in plain["thread_starts"]
-            ),
             n_dropped=plain["n_dropped"],
-            experts=tuple(_choice(row) for row in plain["experts"]),
-            splits=tuple(
-                Split(graph=row[0], backend=row[1], launch_ns=row[2], return_ns=row[3]) for row in plain["splits"]
-            ),
+            **{name: plain[name] for name in _ARRAYS},
+            backends=tuple(plain["backends"]),
+            clock=clock,
         )
+
+
+_ARRAYS = ("events", "thread_events", "expert_choices", "expert_ids", "splits")
 
 
 def _span(row: Sequence[Any]) -> Span:
     return Span(phase=Phase(row[0]), repetition=row[1], token=row[2], n_tokens=row[3], start_ns=row[4], end_ns=row[5])
-
-
-def _evaluation(row: Sequence[Any]) -> Evaluation:
-    ends = array("q")
-    ends.frombytes(row[3])
-    return Evaluation(graph=row[0], launch_ns=row[1], first_start_ns=row[2], ends_ns=tuple(ends))
-
-
-def _plain_choice(choice: ExpertChoice) -> list[Any]:
-    ids = array("i", (expert for row in choice.ids for expert in row)).tobytes()
-    return [choice.ns, choice.layer, choice.first_token, choice.n_experts, len(choice.ids), ids]
-
-
-def _choice(row: Sequence[Any]) -> ExpertChoice:
-    ids = array("i")
-    ids.frombytes(row[5])
-    n_used = len(ids) // row[4] if row[4] else 0
-    return ExpertChoice(
-        ns=row[0],
-        layer=row[1],
-        first_token=row[2],
-        n_experts=row[3],
-        ids=tuple(tuple(ids[token * n_used : (token + 1) * n_used]) for token in range(row[4])),
-    )
 
 
 def _plain_tensor(tensor: Tensor) -> list[Any]:

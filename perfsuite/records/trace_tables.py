@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.records.codec import rebuilt
-from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    EXPERT_DTYPE,
-    ProbeCost,
-    TracedNode,
-    TracedTensor,
-    TracedThread,
-    TraceRecorder,
-)
+from perfsuite.records.engine_trace import EVENT_DTYPE, EXPERT_DTYPE, ProbeCost, TracedThread, TraceRecorder
+from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 
 #: How the fields of events and experts lie in the file.
@@ -24,7 +17,7 @@ FIELDS = {
     "experts": [list(each[:2]) for each in EXPERT_DTYPE.descr],
 }
 
-Graphs = tuple[tuple[TracedNode, ...], ...]
+Graphs = tuple[tuple[Node, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +64,14 @@ class TraceEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tensors:
-    tensors: tuple[TracedTensor, ...]
+    tensors: tuple[Tensor, ...]
 
 
-def plain_graphs(graphs: Iterable[Sequence[TracedNode]]) -> dict[str, Any]:
+def plain_graphs(graphs: Iterable[Sequence[Node]]) -> dict[str, Any]:
     """Return graphs as plain values, each tensor once."""
-    places: dict[TracedTensor, int] = {}
+    places: dict[Tensor, int] = {}
 
-    def place(tensor: TracedTensor) -> int:
+    def place(tensor: Tensor) -> int:
         return places.setdefault(tensor, len(places))
 
     plain = [
@@ -91,12 +84,10 @@ def plain_graphs(graphs: Iterable[Sequence[TracedNode]]) -> dict[str, Any]:
 
 def graphs_from_plain(plain: Mapping[str, Any]) -> Graphs:
     """Rebuild from `plain_graphs`."""
-    tensors = rebuilt(plain, _Tensors, tensors=TracedTensor).tensors
+    tensors = rebuilt(plain, _Tensors, tensors=Tensor).tensors
     return tuple(
         tuple(
-            TracedNode(
-                tensor=tensors[tensor], op=op, sources=tuple(tensors[each] for each in sources), fused_op=fused_op
-            )
+            Node(tensor=tensors[tensor], op=op, sources=tuple(tensors[each] for each in sources), fused_op=fused_op)
             for tensor, op, sources, fused_op in graph
         )
         for graph in plain["graphs"]

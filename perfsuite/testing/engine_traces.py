@@ -10,18 +10,17 @@ import numpy as np
 
 from perfsuite.records.engine_trace import (
     EVENT_DTYPE,
-    EXPERT_DTYPE,
     NOTHING,
     EngineTrace,
     EventFlag,
     EventKind,
     Events,
     ThreadState,
-    TracedNode,
-    TracedTensor,
     TracedThread,
     TraceRecorder,
+    new_events,
 )
+from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 
 #: Monotonic time at which made-up traces begin: a machine that has been up for two days.
@@ -33,20 +32,20 @@ TOKEN_NS, OPERATOR_NS, EXTRA_NS = 100_000, 10_000, 2_000
 
 def tensor(
     name: str, ne: Sequence[int] = (64,), *, type: str = "f32", element_bytes: int = 4, root: int | None = None
-) -> TracedTensor:
+) -> Tensor:
     """Return a contiguous tensor; dimensions that are left out are 1, and its address follows from its name."""
     n0, n1, n2, n3 = (*ne, 1, 1, 1)[:4]
     nb = (element_bytes, element_bytes * n0, element_bytes * n0 * n1, element_bytes * n0 * n1 * n2)
     address = zlib.crc32(name.encode()) if root is None else root
-    return TracedTensor(name=name, type=type, ne=(n0, n1, n2, n3), nb=nb, root=address)
+    return Tensor(name=name, type=type, ne=(n0, n1, n2, n3), nb=nb, root=address)
 
 
-def node(op: str, output: TracedTensor, *sources: TracedTensor, fused_op: str | None = None) -> TracedNode:
+def node(op: str, output: Tensor, *sources: Tensor, fused_op: str | None = None) -> Node:
     """Return an operator that makes one tensor from others."""
-    return TracedNode(tensor=output, op=op, sources=sources, fused_op=fused_op)
+    return Node(tensor=output, op=op, sources=sources, fused_op=fused_op)
 
 
-def small_graph() -> tuple[TracedNode, ...]:
+def small_graph() -> tuple[Node, ...]:
     """Return a layer's beginning: a norm that is fused with its weight, two products that share it, and their sum."""
     embedding, norm, query, key, total = map(tensor, ("embd", "attn_norm-0", "Qcur-0", "Kcur-0", "sum-0"))
     weights = [tensor(f"blk.0.attn_{each}.weight", (64, 64)) for each in "qk"]
@@ -60,13 +59,8 @@ def small_graph() -> tuple[TracedNode, ...]:
 
 def event(kind: EventKind, start_ns: int, end_ns: int = NOTHING, **fields: Any) -> Events:
     """Return one event at a time after the epoch; fields that are left out hold NOTHING, flags 0."""
-    made = np.full(1, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"] = kind, 0
-    made["start_ns"] = EPOCH_NS + start_ns
-    made["end_ns"] = NOTHING if end_ns == NOTHING else EPOCH_NS + end_ns
-    for field, value in fields.items():
-        made[field] = value
-    return made
+    times = {"start_ns": EPOCH_NS + start_ns, "end_ns": NOTHING if end_ns == NOTHING else EPOCH_NS + end_ns}
+    return new_events(kind, 1, **times, **fields)
 
 
 def engine_trace(events: Iterable[Events] = (), **fields: Any) -> EngineTrace:
@@ -81,16 +75,7 @@ def engine_trace(events: Iterable[Events] = (), **fields: Any) -> EngineTrace:
         "threads": (TracedThread(tid=4711, name="llama-cli"), TracedThread(tid=4712, name="llama-cli")),
         "graphs": (small_graph(),),
         "backends": ("CPU",),
-        "kernels": (),
-        "phases": (),
-        "counter_names": (),
         "counters": np.empty((0, len(fields.get("counter_names", ()))), np.int64),
-        "experts": np.empty(0, EXPERT_DTYPE),
-        "n_experts": None,
-        "n_lost": 0,
-        "probe_costs": (),
-        "cut": None,
-        "problems": (),
     }
     return EngineTrace(events=found[np.argsort(found["start_ns"], kind="stable")], **{**usual, **fields})
 

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    NOTHING,
-    EngineTrace,
-    EventKind,
-    Events,
-    ThreadState,
-    TracedNode,
-    TracedTensor,
-)
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, Times, new_events
+from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, node, tensor
 
@@ -26,8 +17,6 @@ STEP_NS, OWN_NS = 11_000, (8_000, 9_500)
 N_SWITCHES = 4
 
 _COUNTERS = ("cycles", "page-faults")
-
-_Times = npt.NDArray[np.int64]
 
 
 def large_trace(n_events: int, *, seed: int = 1) -> EngineTrace:
@@ -58,9 +47,9 @@ def large_trace(n_events: int, *, seed: int = 1) -> EngineTrace:
     )
 
 
-def decode_graph(n_layers: int = N_LAYERS) -> tuple[TracedNode, ...]:
+def decode_graph(n_layers: int = N_LAYERS) -> tuple[Node, ...]:
     """Return the operators of a decode step: fifteen a layer, then the final norm and the output."""
-    made: list[TracedNode] = []
+    made: list[Node] = []
     hidden = tensor("embd", (WIDTH,))
     made.append(node("GET_ROWS", hidden, tensor("token_embd.weight", (WIDTH, 49152), type="q8_0", element_bytes=1)))
     for layer in range(n_layers):
@@ -70,7 +59,7 @@ def decode_graph(n_layers: int = N_LAYERS) -> tuple[TracedNode, ...]:
     return tuple(made)
 
 
-def _layer(layer: int, before: TracedNode) -> list[TracedNode]:
+def _layer(layer: int, before: Node) -> list[Node]:
     norm = _next("RMS_NORM", f"attn_norm-{layer}", before, f"blk.{layer}.attn_norm.weight", fused_op="MUL")
     products = [
         _next("MUL_MAT", f"{each}cur-{layer}", norm, f"blk.{layer}.attn_{each.lower()}.weight") for each in "QKV"
@@ -91,16 +80,16 @@ def _layer(layer: int, before: TracedNode) -> list[TracedNode]:
     return [norm, *products, *rotated, *stored, attention, output, added, inner, *gates, active, down, last]
 
 
-def _next(op: str, name: str, before: TracedNode, weight: str = "", *, fused_op: str | None = None) -> TracedNode:
+def _next(op: str, name: str, before: Node, weight: str = "", *, fused_op: str | None = None) -> Node:
     sources = [tensor(weight, (WIDTH, WIDTH), type="q8_0", element_bytes=1)] if weight else []
     return node(op, _made(name), *sources, before.tensor, fused_op=fused_op)
 
 
-def _made(name: str) -> TracedTensor:
+def _made(name: str) -> Tensor:
     return tensor(name, (WIDTH,))
 
 
-def _operators(starts_ns: _Times, n_nodes: int, thread: int, rng: np.random.Generator) -> Events:
+def _operators(starts_ns: Times, n_nodes: int, thread: int, rng: np.random.Generator) -> Events:
     places = np.arange(n_nodes, dtype=np.int64)
     begins_ns = (starts_ns[:, np.newaxis] + 2000 + STEP_NS * places).reshape(-1)
     own_ns = OWN_NS[thread] + rng.integers(0, 1000, begins_ns.size)
@@ -110,7 +99,7 @@ def _operators(starts_ns: _Times, n_nodes: int, thread: int, rng: np.random.Gene
     return made
 
 
-def _states(starts_ns: _Times, token_ns: int, thread: int) -> Events:
+def _states(starts_ns: Times, token_ns: int, thread: int) -> Events:
     """Return a thread that runs, and that waits for a processor for a moment, so and so often in a token."""
     period_ns = token_ns // N_SWITCHES
     begins_ns = (starts_ns[:, np.newaxis] + period_ns * np.arange(N_SWITCHES)).reshape(-1)
@@ -121,14 +110,11 @@ def _states(starts_ns: _Times, token_ns: int, thread: int) -> Events:
     return np.concatenate([running, waiting])
 
 
-def _spans(kind: EventKind, starts_ns: _Times, duration_ns: int | _Times, **fields: int) -> Events:
+def _spans(kind: EventKind, starts_ns: Times, duration_ns: int | Times, **fields: int) -> Events:
     """Return events on thread 0, the first in iteration 0 and so on, but for what the fields say."""
-    made = np.full(starts_ns.size, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"], made["thread"] = kind, 0, 0
-    made["start_ns"], made["end_ns"] = starts_ns, starts_ns + duration_ns
-    made["iteration"] = made["evaluation"] = np.arange(starts_ns.size)
-    for field, value in fields.items():
-        made[field] = value
+    number = np.arange(starts_ns.size)
+    usual = {"thread": 0, "start_ns": starts_ns, "end_ns": starts_ns + duration_ns}
+    made = new_events(kind, number.size, **{**usual, "iteration": number, "evaluation": number, **fields})
     made["cpu"] = made["thread"]
     if kind is EventKind.TOKEN:
         made["evaluation"] = NOTHING

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median
 
-from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.records.engine_columns import Evaluations, evaluations_of
+from perfsuite.records.engine_trace import Times
+from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.observation import Observation, OperatorSpan, PhaseTimeline, RoleEdge
-from perfsuite.trace.operators import RecordedOperator, timed_operators
+from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.role_graph import role_edges, role_graph
 from perfsuite.trace.token_latencies import step_latencies, token_latencies
 
@@ -24,7 +24,7 @@ _SHOWN_PHASES = (Phase.PREFILL, Phase.DECODE)
 _Name = tuple[str, str, int | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Occurrence:
     """One occurrence of a phase; its operators as numbers."""
 
@@ -33,8 +33,8 @@ class _Occurrence:
     n_tokens: int
     duration_ns: int
     names: tuple[_Name, ...]
-    starts_ns: array[int]
-    durations_ns: array[int]
+    starts_ns: Times
+    durations_ns: Times
 
 
 @dataclass(kw_only=True)
@@ -53,15 +53,15 @@ class EngineObserver:
     def add(self, record: EngineRecord) -> None:
         """Take what is to be shown of one replicate."""
         self._steps.append(step_latencies(record))
-        operators = [timed_operators(graph) for graph in record.graphs] if record.evaluations else []
-        for phase in _SHOWN_PHASES if operators else ():
+        evaluations = evaluations_of(record)
+        for phase in _SHOWN_PHASES if evaluations else ():
             spans = [span for span in record.spans if span.phase is phase]
             if span := _shown_span(spans, self.n_prompt):
-                within = _within(record.evaluations, span)
                 phase_ns = median(each.duration_ns for each in spans)
-                self._shown[phase].append(self._occurrence(span, phase_ns, within, operators))
+                self._shown[phase].append(self._occurrence(span, phase_ns, record, evaluations))
                 if phase not in self._edges:
-                    self._edges[phase] = _edges(record, within)
+                    within = evaluations.graph[evaluations.within(span.start_ns, span.end_ns)].tolist()
+                    self._edges[phase] = role_edges([record.graphs[number] for number in dict.fromkeys(within)])
 
     def observation(self) -> Observation:
         """Return the tokens of all replicates, and the operators of the one whose phase took the median time.
@@ -86,26 +86,22 @@ class EngineObserver:
             graphs=tuple(role_graph(phase.value, spans[phase], self._edges[phase]) for phase in shown),
         )
 
-    def _occurrence(
-        self,
-        span: Span,
-        phase_ns: float,
-        evaluations: Sequence[Evaluation],
-        operators: Sequence[Sequence[RecordedOperator]],
-    ) -> _Occurrence:
-        timed = [
-            (each.role, each.op, each.layer, start_ns - span.start_ns, end_ns - start_ns)
-            for evaluation in evaluations
-            for each, start_ns, end_ns in _times(evaluation, operators[evaluation.graph])
-        ]
-        names = tuple((role, op, layer) for role, op, layer, _, _ in timed)
+    def _occurrence(self, span: Span, phase_ns: float, record: EngineRecord, evaluations: Evaluations) -> _Occurrence:
+        names: list[_Name] = []
+        shown: list[int] = []
+        for each in evaluations.within(span.start_ns, span.end_ns):
+            at = evaluations.ends(each)
+            operators = timed_operators(record.graphs[evaluations.graph[each]])[: at.stop - at.start]
+            names += ((operator.role, operator.op, operator.layer) for operator in operators)
+            shown += range(at.start, at.start + len(operators))
+        starts_ns = evaluations.starts_ns[shown]
         return _Occurrence(
             phase_ns=phase_ns,
             n_tokens=span.n_tokens,
             duration_ns=span.duration_ns,
-            names=self._names.setdefault(names, names),
-            starts_ns=array("q", (start_ns for *_, start_ns, _ in timed)),
-            durations_ns=array("q", (duration_ns for *_, duration_ns in timed)),
+            names=self._names.setdefault(tuple(names), tuple(names)),
+            starts_ns=starts_ns - span.start_ns,
+            durations_ns=evaluations.ends_ns[shown] - starts_ns,
         )
 
 
@@ -119,32 +115,12 @@ def _shown_span(spans: Sequence[Span], n_prompt: int) -> Span | None:
     return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
-def _within(evaluations: Sequence[Evaluation], span: Span) -> Sequence[Evaluation]:
-    first = bisect_left(evaluations, span.start_ns, key=lambda each: each.launch_ns)
-    last = bisect_left(evaluations, span.end_ns, key=lambda each: each.launch_ns)
-    return evaluations[first:last]
-
-
-def _times(
-    evaluation: Evaluation, operators: Sequence[RecordedOperator]
-) -> Iterator[tuple[RecordedOperator, int, int]]:
-    """Yield each operator with its start, which is the end of the one before it, and its end, ns."""
-    start_ns = evaluation.launch_ns if evaluation.first_start_ns is None else evaluation.first_start_ns
-    for operator, end_ns in zip(operators, evaluation.ends_ns, strict=False):
-        yield operator, start_ns, end_ns
-        start_ns = end_ns
-
-
-def _edges(record: EngineRecord, evaluations: Sequence[Evaluation]) -> tuple[RoleEdge, ...]:
-    return role_edges([record.graphs[number] for number in dict.fromkeys(each.graph for each in evaluations)])
-
-
 def _middle(occurrences: Sequence[_Occurrence]) -> _Occurrence:
     return sorted(occurrences, key=lambda each: each.phase_ns)[(len(occurrences) - 1) // 2]
 
 
 def _operator_spans(occurrence: _Occurrence) -> Iterator[OperatorSpan]:
-    rows = zip(occurrence.names, occurrence.starts_ns, occurrence.durations_ns, strict=True)
+    rows = zip(occurrence.names, occurrence.starts_ns.tolist(), occurrence.durations_ns.tolist(), strict=True)
     for (role, op, layer), start_ns, duration_ns in rows:
         yield OperatorSpan(role=role, op=op, layer=layer, start_ns=start_ns, duration_ns=duration_ns)
 

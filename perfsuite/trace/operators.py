@@ -1,14 +1,13 @@
-"""Names and shapes the operators of a recorded graph, fused pairs as one."""
+"""Names the operators of a recorded graph, fused pairs as one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import islice, takewhile
 
 from perfsuite.records.events import Node, Tensor
+from perfsuite.trace.recorded_nodes import timed_nodes
 
 _LAYER = re.compile(r"^(?P<role>.+?)(?:-|_l)(?P<layer>\d+)$")
 _WEIGHT = re.compile(r"^(?:blk\.(?P<layer>\d+)\.)?(?P<role>\w+)\.(?:weight|bias)(?:\.(?P<adapter>lora_[ab]))?$")
@@ -21,46 +20,31 @@ _UNNAMED = re.compile(r"^node_\d+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedOperator:
-    """One timed operator of a recorded graph."""
+    """One timed operator of a recorded graph, by its role: its tensor's name with the layer number dropped."""
 
-    #: The tensor's name with the layer number dropped.
     role: str
-    op: str
     layer: int | None
-    output: Tensor
-    sources: tuple[Tensor, ...]
+    node: Node
+
+    @property
+    def op(self) -> str:
+        """The operator with what is fused into it."""
+        return self.node.ops
 
 
 def timed_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
-    """List the operators that the recorder times, in order, each as the engine computes it.
+    """List the operators that the recorder times, in order, those that are computed in one go as one.
 
-    The nodes that are fused into one are joined to it, and a product with a Hadamard matrix is a transform (``FWHT``).
+    A product with a Hadamard matrix is a transform (``FWHT``).
     """
     namer = _RoleNamer()
-    operators = []
-    for index, node in enumerate(graph):
-        if not node.timed:
-            continue
-        followers = takewhile(lambda each: each.fused, islice(graph, index + 1, None))
-        operators.append(namer.named(reduce(_joined, followers, _computed(node))))
-    return tuple(operators)
+    return tuple(namer.named(_computed(node)) for _, node in timed_nodes(graph))
 
 
 def _computed(node: Node) -> Node:
     if node.op == "MUL_MAT" and len(node.sources) > 1 and node.sources[0].name in _ROTATIONS:
         return replace(node, op="FWHT")
     return node
-
-
-def _joined(node: Node, follower: Node) -> Node:
-    others = tuple(source for source in follower.sources if source.name != node.tensor.name)
-    return Node(
-        tensor=follower.tensor,
-        op=f"{node.op}+{follower.op}",
-        timed=True,
-        fused=False,
-        sources=(*node.sources, *others),
-    )
 
 
 _Base = tuple[str, int | None]
@@ -78,10 +62,10 @@ class _RoleNamer:
 
     def named(self, node: Node) -> RecordedOperator:
         role, layer = self._last = self._base(node)
-        first_op = self._seen.setdefault((role, layer), node.op)
-        if first_op != node.op:
-            role = f"{role}_{node.op.lower()}"
-        return RecordedOperator(role=role, op=node.op, layer=layer, output=node.tensor, sources=node.sources)
+        first_op = self._seen.setdefault((role, layer), node.ops)
+        if first_op != node.ops:
+            role = f"{role}_{node.ops.lower()}"
+        return RecordedOperator(role=role, layer=layer, node=node)
 
     def _base(self, node: Node) -> _Base:
         name = _DECORATION.sub("", node.tensor.name)
@@ -94,12 +78,12 @@ class _RoleNamer:
     def _base_of_unnamed(self, node: Node) -> _Base:
         """Call an unnamed tensor by the rows that it gathers, by its weight, or by the tensor that it is made from."""
         if not node.sources:
-            return node.op.lower(), self._layer
-        if node.op == "GET_ROWS":
+            return node.ops.lower(), self._layer
+        if node.ops == "GET_ROWS":
             return "attn_out_rows" if self._is_attention_output(node.sources[0]) else "residual_rows", self._layer
-        if node.op == "FLASH_ATTN_EXT":
+        if node.ops == "FLASH_ATTN_EXT":
             return "flash_attn_ext", self._layer
-        if node.op == "FWHT":
+        if node.ops == "FWHT":
             role, layer = self._of_source(node.sources[1])
             return f"{role}_rot", layer
         weights = (match for source in node.sources if (match := _WEIGHT.match(source.name)))

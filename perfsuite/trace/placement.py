@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from perfsuite.records.events import EngineRecord, Node, Phase, Split
+from perfsuite.records.engine_columns import splits_of
+from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 
 #: How ggml calls the backend that computes on the processor.
 PROCESSOR_BACKEND = "CPU"
+
+#: A backend, and the nodes that it was given.
+_Split = tuple[str, tuple[Node, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,55 +65,52 @@ def placement(record: EngineRecord, phase: Phase) -> Placement | None:
     if not spans:
         return None
     last = max(spans, key=lambda span: span.start_ns)
-    splits = [each for each in record.splits if last.start_ns <= each.launch_ns <= last.end_ns]
+    splits = [
+        (record.backends[each["backend"]], record.graphs[each["graph"]])
+        for each in splits_of(record)
+        if last.start_ns <= each["launch_ns"] <= last.end_ns
+    ]
     return Placement(
         phase=phase,
-        splits=tuple(split.backend for split in splits),
-        shares=_shares(record, splits),
-        on_processor=_on_processor(record, splits),
+        splits=tuple(backend for backend, _ in splits),
+        shares=_shares(splits),
+        on_processor=_on_processor(splits),
     )
 
 
-def _shares(record: EngineRecord, splits: Sequence[Split]) -> tuple[BackendShare, ...]:
+def _shares(splits: Sequence[_Split]) -> tuple[BackendShare, ...]:
     n_splits, n_operators = Counter[str](), Counter[str]()
-    for split in splits:
-        n_splits[split.backend] += 1
-        n_operators[split.backend] += sum(node.timed for node in record.graphs[split.graph])
+    for backend, graph in splits:
+        n_splits[backend] += 1
+        n_operators[backend] += sum(node.timed for node in graph)
     return tuple(
         BackendShare(backend=backend, n_splits=n_splits[backend], n_operators=n_operators[backend])
         for backend in n_splits
     )
 
 
-def _on_processor(record: EngineRecord, splits: Sequence[Split]) -> tuple[ProcessorOperator, ...]:
+def _on_processor(splits: Sequence[_Split]) -> tuple[ProcessorOperator, ...]:
     """Group by role, in the order in which roles first occur; one role may be refused for some shapes only."""
-    found: dict[tuple[str, ...], list[tuple[RecordedOperator, Node]]] = {}
-    for split in splits:
-        if split.backend == PROCESSOR_BACKEND:
-            for operator, node in _computed(record.graphs[split.graph]):
-                key = (operator.role, operator.op, _source_type(operator), *node.refused_by)
-                found.setdefault(key, []).append((operator, node))
-    return tuple(_processor_operator(group) for group in found.values())
-
-
-def _computed(graph: Sequence[Node]) -> Iterator[tuple[RecordedOperator, Node]]:
-    return zip(timed_operators(graph), (node for node in graph if node.timed), strict=True)
-
-
-def _processor_operator(group: Sequence[tuple[RecordedOperator, Node]]) -> ProcessorOperator:
-    operator, node = group[0]
-    return ProcessorOperator(
-        role=operator.role,
-        op=operator.op,
-        source_type=_source_type(operator),
-        ne=operator.output.ne,
-        n_nodes=len(group),
-        refused_by=node.refused_by,
+    found: dict[tuple[str, ...], list[RecordedOperator]] = {}
+    for backend, graph in splits:
+        for operator in timed_operators(graph) if backend == PROCESSOR_BACKEND else ():
+            key = (operator.role, operator.op, _source_type(operator.node), *operator.node.refused_by)
+            found.setdefault(key, []).append(operator)
+    return tuple(
+        ProcessorOperator(
+            role=operator.role,
+            op=operator.op,
+            source_type=_source_type(operator.node),
+            ne=operator.node.tensor.ne,
+            n_nodes=len(group),
+            refused_by=operator.node.refused_by,
+        )
+        for operator, group in ((group[0], group) for group in found.values())
     )
 
 
-def _source_type(operator: RecordedOperator) -> str:
-    return operator.sources[0].type if operator.sources else operator.output.type
+def _source_type(node: Node) -> str:
+    return (node.sources[0] if node.sources else node.tensor).type
 
 
 def in_runs(backends: Sequence[str]) -> str:

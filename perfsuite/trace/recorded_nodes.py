@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice, takewhile
 
-from perfsuite.records.engine_trace import NOTHING, TracedNode, TracedTensor
-from perfsuite.records.events import Node, Tensor
+from perfsuite.records.engine_trace import NOTHING
+from perfsuite.records.events import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,47 +18,37 @@ class RecordedGraph:
     A tensor without elements is timed and computes nothing: the last layer's, where a part of a batch has no output.
     """
 
-    nodes: tuple[TracedNode, ...]
+    nodes: tuple[Node, ...]
     #: By position in the recorded graph, of the nodes that are timed: position in `nodes`; NOTHING where there are no
     #: elements.
     places: dict[int, int]
 
-    def is_fused(self, node: int) -> bool:
-        """Tell whether a node is computed together with the one behind it."""
-        return self.nodes[node].fused_op is not None
-
 
 def recorded_graph(graph: Sequence[Node]) -> RecordedGraph:
     """Take the timed nodes of a recorded graph, each with those that are fused into it."""
-    nodes: list[TracedNode] = []
+    nodes: list[Node] = []
     places = {}
-    for position in (position for position, node in enumerate(graph) if node.timed):
-        node = _traced(graph, position)
+    for position, node in timed_nodes(graph):
         places[position] = NOTHING if is_empty(node) else len(nodes)
         nodes += [] if is_empty(node) else [node]
     return RecordedGraph(nodes=tuple(nodes), places=places)
 
 
-def is_empty(node: TracedNode) -> bool:
-    """Tell whether a node makes a tensor without elements; one of which nothing is known does not."""
+def timed_nodes(graph: Sequence[Node]) -> Iterator[tuple[int, Node]]:
+    """Yield the position of each timed node, and the node with those behind it that are fused into it."""
+    for position, node in enumerate(graph):
+        if node.timed:
+            followers = takewhile(lambda each: each.fused, islice(graph, position + 1, None))
+            yield position, reduce(fused_nodes, followers, node)
+
+
+def fused_nodes(node: Node, follower: Node) -> Node:
+    """Return two nodes that are computed in one go as one."""
+    others = tuple(source for source in follower.sources if source.name != node.tensor.name)
+    fused_op = follower.op if node.fused_op is None else f"{node.fused_op}+{follower.op}"
+    return replace(node, tensor=follower.tensor, sources=(*node.sources, *others), fused_op=fused_op)
+
+
+def is_empty(node: Node) -> bool:
+    """Whether a node makes a tensor without elements; one of which nothing is known does not."""
     return 0 in node.tensor.ne and any(node.tensor.ne)
-
-
-def _traced(graph: Sequence[Node], position: int) -> TracedNode:
-    node = graph[position]
-    made, sources, ops = node.tensor, list(node.sources), list[str]()
-    for follower in takewhile(lambda each: each.fused, islice(graph, position + 1, None)):
-        sources += [source for source in follower.sources if source.name != made.name]
-        made = follower.tensor
-        ops.append(follower.op)
-    return TracedNode(
-        tensor=traced_tensor(made),
-        op=node.op,
-        sources=tuple(map(traced_tensor, sources)),
-        fused_op="+".join(ops) or None,
-    )
-
-
-def traced_tensor(tensor: Tensor) -> TracedTensor:
-    """Return a recorded tensor as a trace has it."""
-    return TracedTensor(name=tensor.name, type=tensor.type, ne=tensor.ne, nb=tensor.nb, root=tensor.root)

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from perfsuite.records.engine_columns import Evaluations, Rows, evaluations_of, experts_of, splits_of, thread_operators
 from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    EXPERT_DTYPE,
     NOTHING,
     EngineTrace,
     EventFlag,
     EventKind,
     Events,
-    Experts,
+    Times,
     TracedThread,
     TraceRecorder,
+    new_events,
 )
-from perfsuite.records.events import EngineRecord, ExpertChoice
+from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.recorded_nodes import RecordedGraph, recorded_graph
 from perfsuite.trace.samples import misaligned_evaluations
-from perfsuite.trace.span_events import SpanEvents, span_events
+from perfsuite.trace.span_events import span_events
 
 #: What the callback and preload recorders hear of.
 CPU_BACKEND = "CPU"
-
-_Times = npt.NDArray[np.int64]
 
 
 def recorded_trace(
@@ -42,15 +39,20 @@ def recorded_trace(
     """
     spans = span_events(record)
     graphs = [recorded_graph(graph) for graph in record.graphs]
-    operators = _thread_operators(record, graphs) if record.thread_starts else _main_operators(record, graphs)
-    computed, backends = _evaluation_events(record, operators) if record.evaluations else split_events(record)
+    evaluations, of_threads = evaluations_of(record), thread_operators(record)
+    operators = (
+        _thread_operators(of_threads, evaluations, graphs) if of_threads.size else _main_operators(evaluations, graphs)
+    )
+    computed, backends = _evaluation_events(evaluations, operators) if evaluations else split_events(record)
     for events in (operators, computed):
         events["iteration"] = spans.iteration_of(events["start_ns"])
     events = np.concatenate([spans.events, computed, operators])
-    n_threads = 1 + max((each.thread for each in record.thread_starts), default=0)
+    experts, n_experts = experts_of(record)
+    experts["iteration"] = spans.iteration_of(experts["ns"])
+    n_threads = 1 + int(of_threads["thread"].max(initial=0))
     return EngineTrace(
         recorder=recorder,
-        levels=_levels(record),
+        levels=_levels(record, evaluations, of_threads),
         pid=pid,
         command=command,
         engine_version=record.engine_version,
@@ -58,102 +60,90 @@ def recorded_trace(
         threads=tuple(TracedThread(tid=number, name=f"thread {number}") for number in range(n_threads)),
         graphs=tuple(graph.nodes for graph in graphs),
         backends=backends,
-        kernels=(),
         phases=spans.phases,
-        counter_names=(),
-        counters=np.empty((0, 0), np.int64),
-        experts=_experts(record, spans),
-        n_experts=max((each.n_experts for each in record.experts if each.n_experts is not None), default=None),
+        experts=experts,
+        n_experts=n_experts,
         n_lost=record.n_dropped,
-        probe_costs=(),
-        cut=None,
         problems=tuple(_problems(record)),
     )
 
 
-def _levels(record: EngineRecord) -> TraceLevel:
+def _levels(record: EngineRecord, evaluations: Evaluations, of_threads: Rows) -> TraceLevel:
     levels = TraceLevel.TOKEN
-    if record.evaluations or record.splits:
+    if evaluations or record.splits:
         levels |= TraceLevel.GRAPH | TraceLevel.STRUCTURE
-    if record.evaluations:
+    if evaluations:
         levels |= TraceLevel.OPERATOR
-    if any(each.end_ns is not None for each in record.thread_starts):
+    if (of_threads["end_ns"] != NOTHING).any():
         levels |= TraceLevel.ENDS
-    return levels | TraceLevel.EXPERTS if record.experts else levels
+    return levels | TraceLevel.EXPERTS if record.expert_choices else levels
 
 
-def _evaluation_events(record: EngineRecord, operators: Events) -> tuple[Events, tuple[str, ...]]:
+def _evaluation_events(evaluations: Evaluations, operators: Events) -> tuple[Events, tuple[str, ...]]:
     """Return one GRAPH for each evaluation, from its launch to the last end on any thread, and the backends."""
-    evaluations = record.evaluations
-    events = _empty(EventKind.GRAPH, len(evaluations))
-    events["value"], events["thread"] = 0, 0
-    events["evaluation"] = np.arange(len(evaluations))
-    events["graph"] = [each.graph for each in evaluations]
-    events["start_ns"] = [each.launch_ns for each in evaluations]
-    ends_ns = np.array([each.ends_ns[-1] if each.ends_ns else NOTHING for each in evaluations], np.int64)
+    ends_ns = evaluations.last_ns
     known = operators[operators["evaluation"] != NOTHING]
     np.maximum.at(ends_ns, known["evaluation"], known["end_ns"])
-    events["end_ns"] = ends_ns
+    times = {"start_ns": evaluations.launch_ns, "end_ns": ends_ns}
+    number = np.arange(len(evaluations))
+    events = new_events(
+        EventKind.GRAPH, number.size, value=0, thread=0, evaluation=number, graph=evaluations.graph, **times
+    )
     return events, (CPU_BACKEND,)
 
 
 def split_events(record: EngineRecord) -> tuple[Events, tuple[str, ...]]:
     """Return one GRAPH for each split, from the call to its return, and the backends."""
-    backends = tuple(dict.fromkeys(each.backend for each in record.splits))
-    events = _empty(EventKind.GRAPH, len(record.splits))
-    events["thread"] = 0
-    events["evaluation"] = np.arange(len(record.splits))
-    events["value"] = [backends.index(each.backend) for each in record.splits]
-    events["graph"] = [each.graph for each in record.splits]
-    events["start_ns"] = [each.launch_ns for each in record.splits]
-    events["end_ns"] = [each.return_ns for each in record.splits]
-    return events, backends
+    splits = splits_of(record)
+    used = list(dict.fromkeys(splits["backend"].tolist()))
+    times = {"start_ns": splits["launch_ns"], "end_ns": splits["return_ns"]}
+    backends = [used.index(each) for each in splits["backend"].tolist()]
+    number = np.arange(splits.size)
+    events = new_events(
+        EventKind.GRAPH, number.size, value=backends, thread=0, evaluation=number, graph=splits["graph"], **times
+    )
+    return events, tuple(record.backends[each] for each in used)
 
 
-def _main_operators(record: EngineRecord, graphs: list[RecordedGraph]) -> Events:
+def _main_operators(evaluations: Evaluations, graphs: list[RecordedGraph]) -> Events:
     """Return the operators of thread 0, by their ends."""
-    parts = [np.empty(0, EVENT_DTYPE)]
-    for number, evaluation in enumerate(record.evaluations):
-        places = np.array(list(graphs[evaluation.graph].places.values()), np.int64)
-        ends_ns = np.array(evaluation.ends_ns[: places.size], np.int64)
-        entered_ns = evaluation.first_start_ns
-        made = _empty(EventKind.OPERATOR, ends_ns.size)
-        made["thread"], made["evaluation"], made["graph"] = 0, number, evaluation.graph
-        made["node"] = places[: ends_ns.size]
-        made["start_ns"] = [evaluation.launch_ns if entered_ns is None else entered_ns, *ends_ns[:-1]][: ends_ns.size]
-        made["end_ns"], made["flags"] = ends_ns, EventFlag.START_DERIVED
-        if entered_ns is not None:
-            made["flags"][:1] = 0
-        _mark_fused(made, graphs[evaluation.graph])
-        parts.append(made[made["node"] != NOTHING])
-    return np.concatenate(parts)
+    number = np.repeat(np.arange(len(evaluations)), evaluations.n_ends)
+    places = {"thread": 0, "evaluation": number, "graph": evaluations.graph[number]}
+    times = {"start_ns": evaluations.starts_ns, "end_ns": evaluations.ends_ns}
+    made = new_events(EventKind.OPERATOR, number.size, **places, **times)
+    place = np.arange(made.size) - evaluations.bounds[number]
+    is_entry = (place == 0) & (evaluations.first_start_ns[number] != NOTHING)
+    made["flags"] = np.where(is_entry, 0, EventFlag.START_DERIVED)
+    timed = [np.array([*graph.places.values(), NOTHING], np.int64) for graph in graphs]
+    for each, nodes in enumerate(timed):
+        own = made["graph"] == each
+        made["node"][own] = nodes[np.minimum(place[own], nodes.size - 1)]
+    _mark_fused(made, graphs)
+    known: Events = made[made["node"] != NOTHING]
+    return known
 
 
-def _thread_operators(record: EngineRecord, graphs: list[RecordedGraph]) -> Events:
+def _thread_operators(rows: Rows, evaluations: Evaluations, graphs: list[RecordedGraph]) -> Events:
     """Return the operators of all threads, by their starts."""
-    starts = sorted(record.thread_starts, key=lambda each: (each.thread, each.start_ns))
-    launches_ns = np.array([each.launch_ns for each in record.evaluations], np.int64)
-    made = _empty(EventKind.OPERATOR, len(starts))
-    for field in ("start_ns", "thread", "graph"):
-        made[field] = [getattr(each, field) for each in starts]
-    made["node"] = [graphs[each.graph].places.get(each.node, NOTHING) for each in starts]
-    made["evaluation"] = np.searchsorted(launches_ns, made["start_ns"], side="right") - 1
-    seen_ns = np.array([NOTHING if each.end_ns is None else each.end_ns for each in starts], np.int64)
-    made["end_ns"] = np.where(seen_ns == NOTHING, _derived_ns(made, record), seen_ns)
-    made["flags"] = np.where(seen_ns == NOTHING, EventFlag.END_DERIVED, 0)
-    made["flags"] |= np.where(made["end_ns"] == NOTHING, EventFlag.CUT, 0).astype(np.uint8)
+    taken = {field: rows[field] for field in ("start_ns", "thread", "graph")}
+    made = new_events(EventKind.OPERATOR, rows.size, **taken)
     for number, graph in enumerate(graphs):
-        own = made["graph"] == number
-        part = made[own]
-        _mark_fused(part, graph)
-        made[own] = part
+        known = np.full(1 + max([int(rows["node"].max()), *graph.places]), NOTHING, np.int64)
+        known[list(graph.places)] = list(graph.places.values())
+        own = rows["graph"] == number
+        made["node"][own] = known[rows["node"][own]]
+    made["evaluation"] = np.searchsorted(evaluations.launch_ns, made["start_ns"], side="right") - 1
+    is_seen = rows["end_ns"] != NOTHING
+    made["end_ns"] = np.where(is_seen, rows["end_ns"], _derived_ns(made, evaluations))
+    made["flags"] = np.where(is_seen, 0, EventFlag.END_DERIVED)
+    made["flags"] |= np.where(made["end_ns"] == NOTHING, EventFlag.CUT, 0).astype(np.uint8)
+    _mark_fused(made, graphs)
     return made
 
 
-def _derived_ns(operators: Events, record: EngineRecord) -> _Times:
+def _derived_ns(operators: Events, evaluations: Evaluations) -> Times:
     """Return where each thread's next operator of the evaluation begins, or its last operator ended on thread 0."""
-    last_ns = np.array([each.ends_ns[-1] if each.ends_ns else NOTHING for each in record.evaluations] or [NOTHING])
-    ends_ns: _Times = last_ns[operators["evaluation"]]
+    ends_ns: Times = np.append(evaluations.last_ns, NOTHING)[operators["evaluation"]]
     same = np.ones(max(operators.size - 1, 0), np.bool_)
     for field in ("thread", "evaluation"):
         same &= operators[field][1:] == operators[field][:-1]
@@ -163,36 +153,16 @@ def _derived_ns(operators: Events, record: EngineRecord) -> _Times:
     return np.where(is_known, ends_ns, NOTHING)
 
 
-def _mark_fused(operators: Events, graph: RecordedGraph) -> None:
-    fused = np.array([*(graph.is_fused(place) for place in range(len(graph.nodes))), False])
-    operators["flags"] |= np.where(fused[operators["node"]], EventFlag.FUSED, 0).astype(np.uint8)
-
-
-def _experts(record: EngineRecord, spans: SpanEvents) -> Experts:
-    parts = [np.empty(0, EXPERT_DTYPE), *(_chosen(each) for each in record.experts)]
-    experts = np.concatenate(parts)
-    experts["iteration"] = spans.iteration_of(experts["ns"])
-    return experts[np.argsort(experts["ns"], kind="stable")]
-
-
-def _chosen(choice: ExpertChoice) -> Experts:
-    ids = np.array(choice.ids, np.int32).reshape(len(choice.ids), -1)
-    made = np.empty(ids.size, EXPERT_DTYPE)
-    made["ns"], made["layer"] = choice.ns, choice.layer
-    made["token"] = np.repeat(choice.first_token + np.arange(ids.shape[0]), ids.shape[1])
-    made["slot"] = np.tile(np.arange(ids.shape[1]), ids.shape[0])
-    made["expert"] = ids.reshape(-1)
-    return made
+def _mark_fused(operators: Events, graphs: list[RecordedGraph]) -> None:
+    """Flag the operators whose node is computed together with another; of those without a node none is."""
+    is_fused = [np.array([*(node.fused_op is not None for node in graph.nodes), False]) for graph in graphs]
+    for number, fused in enumerate(is_fused):
+        own = np.flatnonzero(operators["graph"] == number)
+        operators["flags"][own[fused[operators["node"][own]]]] |= np.uint8(EventFlag.FUSED)
 
 
 def _problems(record: EngineRecord) -> Iterator[str]:
     if record.n_dropped:
         yield f"{record.n_dropped} events found the recorder's ring full"
-    if not record.thread_starts and (n_misaligned := misaligned_evaluations(record)):
-        yield f"{n_misaligned} of {len(record.evaluations)} evaluations have not one end for each operator"
-
-
-def _empty(kind: EventKind, size: int) -> Events:
-    made = np.full(size, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"] = kind, 0
-    return made
+    if not record.thread_events and (n_misaligned := misaligned_evaluations(record)):
+        yield f"{n_misaligned} of {len(evaluations_of(record))} evaluations have not one end for each operator"

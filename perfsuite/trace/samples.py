@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
-from perfsuite.trace.operators import RecordedOperator, timed_operators
+import numpy as np
+
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.trace.operators import timed_operators
 
 #: The role of the token table's gather, which is a phase of its own.
 EMBEDDING_ROLE = "embd"
@@ -97,35 +100,25 @@ def reduce_phases(
 
 def traced_phases(record: EngineRecord, phase: Phase) -> Iterator[TracedPhase]:
     """Yield each occurrence of a phase with the evaluations that fall into it; none where operators are unknown."""
-    operators = [timed_operators(graph) for graph in record.graphs]
-    spans = [span for span in record.spans if span.phase is phase]
-    if not record.evaluations:
+    evaluations = evaluations_of(record)
+    if not evaluations:
         return
-    position = 0
-    for span in spans:
-        found = []
-        while position < len(record.evaluations) and record.evaluations[position].launch_ns < span.end_ns:
-            if record.evaluations[position].launch_ns >= span.start_ns:
-                found.append(record.evaluations[position])
-            position += 1
-        yield TracedPhase(span=span, role_ns=_role_times(found, operators))
+    roles = [[operator.role for operator in timed_operators(graph)] for graph in record.graphs]
+    durations_ns = evaluations.ends_ns - evaluations.starts_ns
+    for span in (span for span in record.spans if span.phase is phase):
+        role_ns: dict[str, int] = defaultdict(int)
+        for each in evaluations.within(span.start_ns, span.end_ns):
+            times_ns = durations_ns[evaluations.ends(each)].tolist()
+            for role, time_ns in zip(roles[evaluations.graph[each]], times_ns, strict=False):
+                role_ns[role] += time_ns
+        yield TracedPhase(span=span, role_ns=dict(role_ns))
 
 
 def misaligned_evaluations(record: EngineRecord) -> int:
     """Count evaluations whose recorded ends are not one for each timed operator of their graph."""
-    n_timed = [sum(node.timed for node in graph) for graph in record.graphs]
-    return sum(len(each.ends_ns) != n_timed[each.graph] for each in record.evaluations if each.ends_ns)
-
-
-def _role_times(evaluations: list[Evaluation], operators: list[tuple[RecordedOperator, ...]]) -> dict[str, int]:
-    """Sum the time of each role; an operator lasts from the end of the one before it to its own end."""
-    times: dict[str, int] = defaultdict(int)
-    for evaluation in evaluations:
-        previous = evaluation.launch_ns if evaluation.first_start_ns is None else evaluation.first_start_ns
-        for operator, end_ns in zip(operators[evaluation.graph], evaluation.ends_ns, strict=False):
-            times[operator.role] += end_ns - previous
-            previous = end_ns
-    return dict(times)
+    evaluations = evaluations_of(record)
+    n_timed = np.array([sum(node.timed for node in graph) for graph in record.graphs], np.int64)[evaluations.graph]
+    return int(np.count_nonzero((evaluations.n_ends != n_timed) & (evaluations.n_ends > 0)))
 
 
 def _span_centers(record: EngineRecord, center: Center) -> dict[Phase, int]:

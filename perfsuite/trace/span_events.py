@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EventKind, Events
+from perfsuite.records.engine_trace import NOTHING, EventKind, Events, Times, new_events
 from perfsuite.records.events import EngineRecord, Phase, Span
 
 #: The phases that are a call of llama_decode each.
 DECODING = (Phase.PREFILL, Phase.DECODE)
-
-_Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,7 +25,7 @@ class SpanEvents:
     #: The spans that are iterations, in the order of time.
     iterations: tuple[Span, ...]
 
-    def iteration_of(self, ns: _Times) -> npt.NDArray[np.int64]:
+    def iteration_of(self, ns: Times) -> npt.NDArray[np.int64]:
         """Return the iteration that each moment falls into, NOTHING where there is none."""
         starts_ns = np.array([span.start_ns for span in self.iterations], np.int64)
         ends_ns = np.array([*(span.end_ns for span in self.iterations), NOTHING], np.int64)
@@ -52,8 +50,5 @@ def span_events(record: EngineRecord) -> SpanEvents:
 
 
 def _events(kind: EventKind, spans: tuple[Span, ...]) -> Events:
-    made = np.full(len(spans), NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"], made["thread"] = kind, 0, 0
-    made["start_ns"] = [span.start_ns for span in spans]
-    made["end_ns"] = [span.end_ns for span in spans]
-    return made
+    times = {name: [getattr(span, name) for span in spans] for name in ("start_ns", "end_ns")}
+    return new_events(kind, len(spans), thread=0, **times)

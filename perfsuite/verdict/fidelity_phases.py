@@ -8,6 +8,7 @@ from statistics import median
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, graph_ns
 from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
@@ -107,7 +108,7 @@ def _graph_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
 
 def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, Span]]:
     """Yield each occurrence of a phase with its operators, and as the tracer saw it; none without operators."""
-    if not run.record.evaluations:
+    if not evaluations_of(run.record):
         return
     own = tuple(traced_phases(run.record, phase))
     traced = [span for span in call_spans(run.trace, run.pattern) if span.phase is phase]

@@ -11,7 +11,7 @@ from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.ggml_cost import TensorShape, cost_of
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.records.events import Tensor
+from perfsuite.records.events import Node, Tensor
 from perfsuite.trace.operators import RecordedOperator
 
 _Key = tuple[str, str, int | None, TensorShape, tuple[TensorShape, ...], OpCost]
@@ -43,13 +43,13 @@ def graph_differences(
     )
 
 
-def recorded_cost(operator: RecordedOperator) -> OpCost:
+def recorded_cost(node: Node) -> OpCost:
     """Cost a recorded operator by the convention of the expectation, from its own shapes and its sources' names."""
-    names = tuple(source.name for source in operator.sources)
+    names = tuple(source.name for source in node.sources)
     return cost_of(
-        operator.op,
-        shape_of(operator.output),
-        tuple(shape_of(tensor) for tensor in operator.sources),
+        node.ops,
+        shape_of(node.tensor),
+        tuple(map(shape_of, node.sources)),
         is_weight=any(_PARAMETER.fullmatch(name) for name in names),
         kv_sources=tuple(place for place, name in enumerate(names) if _CACHE.fullmatch(name)),
     )
@@ -65,12 +65,12 @@ def _expected_key(operator: Operator) -> _Key:
 
 
 def _recorded_key(operator: RecordedOperator) -> _Key:
-    sources = tuple(shape_of(tensor) for tensor in operator.sources)
+    sources = tuple(map(shape_of, operator.node.sources))
     try:
-        cost = recorded_cost(operator)
+        cost = recorded_cost(operator.node)
     except ArchitectureError:
         cost = OpCost(flops=-1, read_bytes=-1, written_bytes=-1)
-    return operator.role, operator.op, operator.layer, shape_of(operator.output), sources, cost
+    return operator.role, operator.op, operator.layer, shape_of(operator.node.tensor), sources, cost
 
 
 def _line(key: _Key) -> str:

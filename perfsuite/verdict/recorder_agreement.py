@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, TracedNode
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events
+from perfsuite.records.events import Node
 from perfsuite.verdict.recorder_sums import ThreadAccount as ThreadAccount
 from perfsuite.verdict.recorder_sums import TimesAgreement as TimesAgreement
 from perfsuite.verdict.recorder_sums import durations_ns
@@ -158,7 +159,7 @@ def _by_evaluation(operators: Events) -> dict[int, Events]:
     return {int(number): part for number, part in zip(numbers, parts, strict=True) if number != NOTHING}
 
 
-def _nodes(trace: EngineTrace, operators: Events) -> list[TracedNode | None]:
+def _nodes(trace: EngineTrace, operators: Events) -> list[Node | None]:
     """Return the node of each operator, None where it is not known."""
     return [
         trace.graphs[graph][node] if graph != NOTHING and node != NOTHING else None
@@ -166,7 +167,7 @@ def _nodes(trace: EngineTrace, operators: Events) -> list[TracedNode | None]:
     ]
 
 
-def _difference(ours: Sequence[TracedNode | None], theirs: Sequence[TracedNode | None]) -> str | None:
+def _difference(ours: Sequence[Node | None], theirs: Sequence[Node | None]) -> str | None:
     """Say where two sequences of operators part; None where they are the same."""
     for place, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if _told(one) != _told(other):
@@ -176,8 +177,7 @@ def _difference(ours: Sequence[TracedNode | None], theirs: Sequence[TracedNode |
     return None
 
 
-def _told(node: TracedNode | None) -> str:
+def _told(node: Node | None) -> str:
     if node is None:
         return "an unknown one"
-    op = f"{node.op}+{node.fused_op}" if node.fused_op else node.op
-    return f"{node.tensor.name} ({op} {list(node.tensor.ne)})"
+    return f"{node.tensor.name} ({node.ops} {list(node.tensor.ne)})"

@@ -16,6 +16,6 @@ def traced_cost(operator: RecordedOperator) -> OpCost | None:
     if operator.op == "FLASH_ATTN_EXT":
         return None
     try:
-        return recorded_cost(operator)
+        return recorded_cost(operator.node)
     except (PerfsuiteError, IndexError, ValueError):  # an operator that is unknown, or whose sources were not read
         return None

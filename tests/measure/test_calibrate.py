@@ -25,7 +25,9 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.calibrate import CalibrationRun, _shapes_and_rest_ns, calibrate
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
-from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.testing.engine_records import evaluation
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
@@ -184,7 +186,7 @@ def test_a_graph_that_the_expectation_does_not_have_ends_it(
     expected = len(operators_of(name, 96, Phase.PREFILL))
     with pytest.raises(MeasurementError) as caught:
         calibrate(with_rounds(run, 1), quiet)
-    computed = len(EngineRecord.from_plain(stored_payload["engine"]).evaluations[0].ends_ns)
+    computed = evaluations_of(EngineRecord.from_plain(stored_payload["engine"])).n_ends[0]
     assert str(caught.value) == (
         f"calibration: prefill computed {computed} operators, expected {expected}; "
         "this llama.cpp has another graph than the expectation"
@@ -255,7 +257,7 @@ def test_a_disturbance_ends_it(machine: Machine, run: CalibrationRun, fails_at: 
     assert len(machine.plans) == fails_at
 
 
-def record(*evaluations: Evaluation, spans: tuple[tuple[Phase, int, int], ...]) -> EngineRecord:
+def record(*evaluations: bytes, spans: tuple[tuple[Phase, int, int], ...]) -> EngineRecord:
     """Return a record of spans from start to end, and of evaluations."""
     return EngineRecord(
         engine_version="1",
@@ -264,15 +266,9 @@ def record(*evaluations: Evaluation, spans: tuple[tuple[Phase, int, int], ...]) 
             for phase, start, end in spans
         ),
         graphs=(),
-        evaluations=evaluations,
-        thread_starts=(),
+        events=b"".join(evaluations),
         n_dropped=0,
     )
-
-
-def evaluation(launch_ns: int, *ends_ns: int, first_start_ns: int | None = None) -> Evaluation:
-    """Return an evaluation whose operators end at these times."""
-    return Evaluation(graph=0, launch_ns=launch_ns, first_start_ns=first_start_ns, ends_ns=ends_ns)
 
 
 def test_an_operator_lasts_from_the_end_of_the_one_before() -> None:

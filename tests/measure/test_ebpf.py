@@ -199,8 +199,8 @@ def test_what_cannot_be_switched_to_is_noted(target: TracedLlama, requires_ebpf:
     with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
         recording.switch(OPERATORS)
         target.decode(1)
-        status = recording.finish()
-    assert status.notes == ("levels 15: structure and experts need the tensor's layout from the start",)
+        notes = recording.finish()
+    assert notes == ("levels 15: structure and experts need the tensor's layout from the start",)
     assert count(read_bpf_log(tmp_path / "log"), BpfKind.TOKEN_BEGIN) == 1
 
 
@@ -339,7 +339,7 @@ def test_it_ends_with_the_program_that_it_records(target: TracedLlama, requires_
         target.decode(2)
         target.execute_anew()
         target.decode(1)
-        notes = recording.finish().notes
+        notes = recording.finish()
     assert notes == (f"process {target.pid} has executed another program; the recording ends there",)
     log = read_bpf_log(tmp_path / "log")
     assert ended(log)[0] is EndReason.WITH_TARGET
@@ -428,7 +428,7 @@ def test_the_kernels_own_statistics_are_told(target: TracedLlama, requires_ebpf:
         target.pid, TraceLevel.TOKEN | TraceLevel.OPERATOR, None, requires_ebpf, tmp_path / "log", statistics=True
     ) as recording:
         target.decode(4)
-        notes = recording.finish().notes
+        notes = recording.finish()
     log = read_bpf_log(tmp_path / "log")
     probes = {}
     for place in log.positions(BpfKind.PROBE):

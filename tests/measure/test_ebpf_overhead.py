@@ -75,8 +75,6 @@ def test_the_steps_of_a_decode_count_together() -> None:
     """What hits one step of many is part of the cost."""
     spans = [_span(Phase.PREFILL, turn, 10 + turn) for turn in range(4)]
     spans += [_span(Phase.DECODE, turn, ns) for turn in range(4) for ns in (5, 7, turn)]
-    record = EngineRecord(
-        engine_version="", spans=tuple(spans), graphs=(), evaluations=(), thread_starts=(), n_dropped=0
-    )
+    record = EngineRecord(engine_version="", spans=tuple(spans), graphs=(), n_dropped=0)
     sums = paired_sums(record, (False, True, True, False))
     assert sums == {Phase.PREFILL: ([10, 13], [11, 12]), Phase.DECODE: ([12, 15], [13, 14])}

@@ -24,6 +24,8 @@ from perfsuite.measure.plan import (
     ShapesPlan,
     dump_record,
 )
+from perfsuite.records.engine_columns import evaluations_of, thread_operators
+from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import misaligned_evaluations, replicate_samples
 from perfsuite.workload.weights import resolve
@@ -42,19 +44,21 @@ def record_of(plan: LlamaPlan, **changes: Any) -> EngineRecord:
 def test_each_evaluation_has_an_end_for_each_timed_operator(small_plan: LlamaPlan) -> None:
     """The callback recorder loses nothing: every evaluation of every repetition is aligned with its graph."""
     record = record_of(small_plan, n_repetitions=2)
-    assert len(record.evaluations) == 2 * (1 + small_plan.n_gen)
+    evaluations = evaluations_of(record)
+    assert len(evaluations) == 2 * (1 + small_plan.n_gen)
     assert misaligned_evaluations(record) == 0
     assert record.n_dropped == 0
-    assert {each.graph for each in record.evaluations} == {0, 1}
+    assert set(evaluations.graph.tolist()) == {0, 1}
 
 
 def test_times_of_an_evaluation_are_in_order_and_inside_their_phase(small_plan: LlamaPlan) -> None:
     """Launch, entry and ends follow one another within one span of prefill or decode, on one clock."""
     record = record_of(small_plan)
     spans = [span for span in record.spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
-    for span, each in zip(spans, record.evaluations, strict=True):
-        assert each.first_start_ns is not None
-        times = (span.start_ns, each.launch_ns, each.first_start_ns, *each.ends_ns, span.end_ns)
+    found = evaluations_of(record)
+    for number, (span, *entry) in enumerate(zip(spans, found.launch_ns, found.first_start_ns, strict=True)):
+        assert entry[1] != NOTHING
+        times = (span.start_ns, *entry, *found.ends_ns[found.ends(number)], span.end_ns)
         assert list(times) == sorted(times)
 
 
@@ -79,21 +83,23 @@ def test_every_phase_is_timed_at_its_tokens(small_plan: LlamaPlan, n_depth: int)
     assert tokens[Phase.PREFILL] == tokens[Phase.END_TO_END] == [n_depth]
     assert tokens[Phase.DECODE] == decoded
     assert tokens[Phase.COPY] == tokens[Phase.SOFTMAX] == tokens[Phase.SAMPLING] == [first - 1, *decoded]
-    assert len(record.evaluations) == 1 + small_plan.n_gen
+    assert len(evaluations_of(record)) == 1 + small_plan.n_gen
 
 
 def test_preload_records_every_operator_of_every_thread(small_plan: LlamaPlan) -> None:
     """On both threads the nodes that start are the timed ones, in their order, graph by graph, and each has an end."""
     record = record_of(small_plan, recorder="preload", n_threads=2)
     entered = [[at for at, node in enumerate(graph) if node.timed] for graph in record.graphs]
-    expected = [(each.graph, node) for each in record.evaluations for node in entered[each.graph]]
-    assert len(record.evaluations) == 1 + small_plan.n_gen
+    graphs = evaluations_of(record).graph.tolist()
+    expected = [(graph, node) for graph in graphs for node in entered[graph]]
+    assert len(graphs) == 1 + small_plan.n_gen
     assert record.n_dropped == 0
+    operators = thread_operators(record)
     for thread in range(2):
-        starts = [start for start in record.thread_starts if start.thread == thread]
-        assert [(start.graph, start.node) for start in starts] == expected
-        assert [start.start_ns for start in starts] == sorted(start.start_ns for start in starts)
-        assert all(start.end_ns is not None and start.end_ns >= start.start_ns for start in starts)
+        own = operators[operators["thread"] == thread]
+        assert own[["graph", "node"]].tolist() == expected
+        assert (own["end_ns"] != NOTHING).all()
+        assert (own["end_ns"] >= own["start_ns"]).all()
 
 
 def test_preload_records_long_generations(small_plan: LlamaPlan) -> None:
@@ -106,7 +112,8 @@ def test_preload_records_long_generations(small_plan: LlamaPlan) -> None:
 def test_other_recorders_leave_phases_alone(small_plan: LlamaPlan, recorder: str) -> None:
     """Without a recorder, and with the naive one, there are spans and no operators."""
     record = record_of(small_plan, recorder=recorder)
-    assert record.graphs == record.evaluations == record.thread_starts == ()
+    assert record.graphs == ()
+    assert len(evaluations_of(record)) == thread_operators(record).size == 0
     assert len([span for span in record.spans if span.phase is Phase.DECODE]) == small_plan.n_gen
 
 

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.engine_columns import evaluations_of, experts_of, splits_of, thread_operators
+from perfsuite.records.engine_trace import NOTHING
 from perfsuite.records.events import EngineRecord, Phase
 
 #: Runs a plan and returns its record; the same plan is run once.
@@ -32,22 +35,24 @@ def recorded() -> Recorded:
 
 def graph_names(record: EngineRecord) -> list[list[str]]:
     """Return the names of the nodes of each evaluation's graph."""
-    return [[node.tensor.name for node in record.graphs[each.graph]] for each in record.evaluations]
+    return [[node.tensor.name for node in record.graphs[graph]] for graph in evaluations_of(record).graph]
 
 
 def n_ends(record: EngineRecord) -> list[int]:
     """Return how many ends each evaluation has."""
-    return [len(each.ends_ns) for each in record.evaluations]
+    found: list[int] = evaluations_of(record).n_ends.tolist()
+    return found
 
 
 def test_node_by_node_every_node_of_the_graph_ends(small_plan: LlamaPlan, recorded: Recorded) -> None:
     """The recorder of groups ends at each node of each evaluation, views among them, in the order of time."""
     record = recorded(replace(small_plan, recorder="groups"))
     assert n_ends(record) == [len(names) for names in graph_names(record)]
-    assert [span.phase for span in record.spans].count(Phase.DECODE) == len(record.evaluations) - 1 == small_plan.n_gen
+    found = evaluations_of(record)
+    assert [span.phase for span in record.spans].count(Phase.DECODE) == len(found) - 1 == small_plan.n_gen
     assert record.n_dropped == 0
-    for each in record.evaluations:
-        times = (each.launch_ns, *each.ends_ns)
+    for number, launch_ns in enumerate(found.launch_ns):
+        times = (launch_ns, *found.ends_ns[found.ends(number)])
         assert all(one <= other for one, other in pairwise(times))
         assert sum(span.start_ns <= times[0] and times[-1] <= span.end_ns for span in record.spans) == 2
 
@@ -90,26 +95,25 @@ def test_each_thread_has_each_operator_with_its_own_end(
     timed = [[place for place, node in enumerate(graph) if node.timed] for graph in record.graphs]
     assert any(node.fused for graph in record.graphs for node in graph)
     assert record.n_dropped == 0
+    operators = thread_operators(record)
+    expected = [(graph, node) for graph in evaluations_of(record).graph.tolist() for node in timed[graph]]
     for thread in range(n_threads):
-        own = [each for each in record.thread_starts if each.thread == thread]
-        expected = [(each.graph, node) for each in record.evaluations for node in timed[each.graph]]
-        assert [(each.graph, each.node) for each in own] == expected
-        ends = [each.end_ns for each in own]
-        assert all(end is not None and each.start_ns <= end for each, end in zip(own, ends, strict=True))
-        assert all(end is not None and end <= then.start_ns for end, then in zip(ends, own[1:], strict=False))
+        own = operators[operators["thread"] == thread]
+        assert own[["graph", "node"]].tolist() == expected
+        assert (own["end_ns"] != NOTHING).all()
+        assert (own["start_ns"] <= own["end_ns"]).all()
+        assert (own["end_ns"][:-1] <= own["start_ns"][1:]).all()
 
 
 def test_own_times_of_threads_lie_within_the_phases(small_plan: LlamaPlan, recorded: Recorded) -> None:
     """On one thread the operators' own times of a call sum up to no more than its phase."""
     record = recorded(replace(small_plan, recorder="preload"))
+    operators = thread_operators(record)
+    operators = operators[operators["end_ns"] != NOTHING]
     for span in record.spans:
         if span.phase in (Phase.PREFILL, Phase.DECODE):
-            own_ns = sum(
-                each.end_ns - each.start_ns
-                for each in record.thread_starts
-                if each.end_ns is not None and span.start_ns <= each.start_ns <= span.end_ns
-            )
-            assert 0 < own_ns <= span.duration_ns
+            own = operators[(operators["start_ns"] >= span.start_ns) & (operators["start_ns"] <= span.end_ns)]
+            assert 0 < (own["end_ns"] - own["start_ns"]).sum() <= span.duration_ns
 
 
 def test_tensors_of_one_memory_share_their_root(small_plan: LlamaPlan, recorded: Recorded) -> None:
@@ -126,23 +130,28 @@ def test_tensors_of_one_memory_share_their_root(small_plan: LlamaPlan, recorded:
 def test_the_experts_of_each_token_and_layer_are_read(routed_plan: LlamaPlan, recorded: Recorded) -> None:
     """Each layer's router is read in each call; the last layer computes the last token of a prompt alone."""
     record = recorded(replace(routed_plan, recorder="experts"))
-    steps = [(0, 0, 1), (1, 0, 1)] * routed_plan.n_gen
-    seen = [(each.layer, each.first_token, len(each.ids)) for each in record.experts]
-    assert seen == [(0, 0, routed_plan.n_prompt), (1, routed_plan.n_prompt - 1, 1), *steps]
-    assert {each.n_experts for each in record.experts} == {60}
-    for choice in record.experts:
-        assert all(len(set(row)) == 4 and all(0 <= expert < 60 for expert in row) for row in choice.ids)
-        assert sum(span.start_ns < choice.ns < span.end_ns for span in record.spans) == 2
-    assert len(set(record.experts[0].ids)) > 1
+    experts, n_experts = experts_of(record)
+    assert n_experts == 60
+    choices = np.split(experts, np.flatnonzero(np.diff(experts["ns"])) + 1)
+    seen = [(int(each["layer"][0]), each["token"][::4].tolist()) for each in choices]
+    prompt = list(range(routed_plan.n_prompt))
+    assert seen == [(0, prompt), (1, prompt[-1:]), *([(0, [0]), (1, [0])] * routed_plan.n_gen)]
+    rows = experts["expert"].reshape(-1, 4)
+    assert experts["slot"].reshape(rows.shape).tolist() == [[0, 1, 2, 3]] * len(rows)
+    assert all(len(set(row)) == 4 and all(0 <= expert < 60 for expert in row) for row in rows.tolist())
+    for choice in choices:
+        assert sum(span.start_ns < choice["ns"][0] < span.end_ns for span in record.spans) == 2
+    assert len(np.unique(rows[: len(prompt)], axis=0)) > 1
 
 
 def test_experts_do_not_depend_on_how_a_batch_is_cut(routed_plan: LlamaPlan, recorded: Recorded) -> None:
     """In ubatches of 5 the tokens of a prompt choose the experts that they choose together."""
-    together = recorded(replace(routed_plan, recorder="experts")).experts
-    cut = recorded(replace(routed_plan, recorder="experts", n_ubatch=5)).experts
-    assert [each.first_token for each in cut[:5]] == [0, 5, 10, 15, 15]
-    assert tuple(row for each in cut[:4] for row in each.ids) == together[0].ids
-    assert [each.ids for each in cut[4:]] == [each.ids for each in together[1:]]
+    together, _ = experts_of(recorded(replace(routed_plan, recorder="experts")))
+    cut, _ = experts_of(recorded(replace(routed_plan, recorder="experts", n_ubatch=5)))
+    fields = ["layer", "token", "slot", "expert"]
+    assert cut[fields].tolist() == together[fields].tolist()
+    ends = np.append(np.flatnonzero(np.diff(cut["ns"])), cut.size - 1)
+    assert cut["token"][ends[:5]].tolist() == [4, 9, 14, routed_plan.n_prompt - 1, routed_plan.n_prompt - 1]
 
 
 def test_reading_experts_changes_no_operator(routed_plan: LlamaPlan, recorded: Recorded) -> None:
@@ -150,21 +159,23 @@ def test_reading_experts_changes_no_operator(routed_plan: LlamaPlan, recorded: R
     whole, pieces = (recorded(replace(routed_plan, recorder=name)) for name in ("callback", "experts"))
     names = [[name for graph in graph_names(record) for name in graph] for record in (whole, pieces)]
     assert names[0] == names[1]
-    assert len(pieces.evaluations) == 3 * len(whole.evaluations)
-    assert n_ends(pieces) == [sum(node.timed for node in pieces.graphs[each.graph]) for each in pieces.evaluations]
+    assert len(n_ends(pieces)) == 3 * len(n_ends(whole))
+    n_timed = [sum(node.timed for node in graph) for graph in pieces.graphs]
+    assert n_ends(pieces) == [n_timed[graph] for graph in evaluations_of(pieces).graph]
     assert sum(n_ends(pieces)) == sum(n_ends(whole))
 
 
 def test_without_a_device_a_graph_is_one_split(small_plan: LlamaPlan, recorded: Recorded) -> None:
     """The processor's backend is given the whole graph once a call, and refuses nothing."""
     record, usual = (recorded(replace(small_plan, recorder=name)) for name in ("splits", "callback"))
-    assert [each.backend for each in record.splits] == ["CPU"] * (1 + small_plan.n_gen)
-    assert record.evaluations == ()
-    names = [[node.tensor.name for node in record.graphs[each.graph]] for each in record.splits]
+    splits = splits_of(record)
+    assert [record.backends[each] for each in splits["backend"]] == ["CPU"] * (1 + small_plan.n_gen)
+    assert n_ends(record) == []
+    names = [[node.tensor.name for node in record.graphs[graph]] for graph in splits["graph"]]
     assert names == graph_names(usual)
     assert all(node.refused_by == () for graph in record.graphs for node in graph)
-    for each in record.splits:
-        spans = [span for span in record.spans if span.start_ns <= each.launch_ns <= each.return_ns <= span.end_ns]
+    for launch_ns, return_ns in zip(splits["launch_ns"], splits["return_ns"], strict=True):
+        spans = [span for span in record.spans if span.start_ns <= launch_ns <= return_ns <= span.end_ns]
         assert len(spans) == 2
 
 

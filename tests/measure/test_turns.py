@@ -12,6 +12,7 @@ from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.measure.turns import run_in_turns, turn_order
+from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import misaligned_evaluations
 
@@ -58,7 +59,7 @@ def test_two_workers_never_run_at_once(small_plan: LlamaPlan) -> None:
     assert all(first[1] < second[0] for first, second in pairwise(ends))
     for record in records:
         assert {span.repetition for span in decodes(record)} == {0, 1}
-        assert len(record.evaluations) == 2 * (1 + small_plan.n_gen)
+        assert len(evaluations_of(record)) == 2 * (1 + small_plan.n_gen)
         assert misaligned_evaluations(record) == 0
 
 

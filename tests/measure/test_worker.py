@@ -103,7 +103,7 @@ class FakeEngine:
 
     def record(self) -> EngineRecord:
         """Return a record of nothing."""
-        return EngineRecord(engine_version="1", spans=(), graphs=(), evaluations=(), thread_starts=(), n_dropped=0)
+        return EngineRecord(engine_version="1", spans=(), graphs=(), n_dropped=0)
 
 
 @pytest.fixture

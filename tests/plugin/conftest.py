@@ -40,7 +40,7 @@ from perfsuite.measure.plan import (
     TurnsPlan,
 )
 from perfsuite.plugin.option_table import OPTIONS
-from perfsuite.records.events import EngineRecord, Evaluation, Node, Phase, Span
+from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.run_reader import read_run_file
@@ -146,7 +146,7 @@ class FakeDevice:
         factor = self.slowdown.get("", 1.0) * self._random.uniform(1.0, 1.001)
         spans = [_span(Phase.PREFILL, (_PREFILL_NS + plan.n_prompt * _PREFILL_TOKEN_NS) * factor)]
         spans += [_span(Phase.DECODE, _DECODE_NS * factor)] * plan.n_gen
-        record = replace(EngineRecord.from_plain(self.payload["engine"]), spans=tuple(spans), graphs=(), evaluations=())
+        record = replace(EngineRecord.from_plain(self.payload["engine"]), spans=tuple(spans), graphs=(), events=b"")
         return {"engine": record.to_plain(), **self._circumstances()}
 
     def memory(self, workload: LlamaWorkload, _: LlamaPlan) -> MemoryRecord:
@@ -255,30 +255,26 @@ def _renamed(graph: tuple[Node, ...], op: str) -> tuple[Node, ...]:
 
 def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float = 1.0) -> EngineRecord:
     """Lengthen the operators of some roles, and the spans that hold them, by a factor."""
+    from perfsuite.records.engine_columns import evaluations_of
+    from perfsuite.testing.engine_records import evaluation
     from perfsuite.trace.operators import timed_operators
 
     operators = [timed_operators(graph) for graph in record.graphs]
-    delay, evaluations, shifts = 0, [], []
-    for each in record.evaluations:
-        begin = delay
-        start = each.launch_ns if each.first_start_ns is None else each.first_start_ns
-        ends = []
-        for operator, end in zip(operators[each.graph], each.ends_ns, strict=True):
+    found = evaluations_of(record)
+    delay, events, shifts = 0, [], []
+    for number, (graph, launch, entry) in enumerate(
+        zip(found.graph.tolist(), found.launch_ns.tolist(), found.first_start_ns.tolist(), strict=True)
+    ):
+        begin, at, ends = delay, found.ends(number), []
+        for operator, start, end in zip(operators[graph], found.starts_ns[at], found.ends_ns[at], strict=True):
             factor = noise * slowdown.get(operator.role, slowdown.get("", 1.0))
-            delay += round((end - start) * (factor - 1.0))
-            ends.append(end + delay)
-            start = end
-        shifts.append((each.launch_ns, begin, delay))
-        evaluations.append(
-            Evaluation(
-                graph=each.graph,
-                launch_ns=each.launch_ns + begin,
-                first_start_ns=None if each.first_start_ns is None else each.first_start_ns + begin,
-                ends_ns=tuple(ends),
-            )
-        )
+            delay += round(int(end - start) * (factor - 1.0))
+            ends.append(int(end) + delay)
+        shifts.append((launch, begin, delay))
+        first_start_ns = None if entry < 0 else entry + begin
+        events.append(evaluation(launch + begin, *ends, graph=graph, first_start_ns=first_start_ns))
     spans = tuple(_shifted(span, shifts) for span in record.spans)
-    return replace(record, spans=spans, evaluations=tuple(evaluations))
+    return replace(record, spans=spans, events=b"".join(events))
 
 
 def _shifted(span: Span, shifts: list[tuple[int, int, int]]) -> Span:

@@ -85,7 +85,7 @@ def test_the_repetition_of_the_median_time_is_shown(stored_record: EngineRecord)
 
 def test_a_record_without_operators_has_tokens_alone(stored_record: EngineRecord) -> None:
     """What no recorder has seen is not drawn."""
-    seen = _seen(replace(stored_record, graphs=(), evaluations=()))
+    seen = _seen(replace(stored_record, graphs=(), events=b""))
     assert (seen.timelines, seen.graphs) == ((), ())
     assert len(seen.tokens) == 24
 

@@ -34,7 +34,7 @@ def test_a_fused_pair_is_one_operator_without_the_tensor_between() -> None:
     ]
     (operator,) = timed_operators(graph)
     assert (operator.role, operator.op) == ("attn_norm", "RMS_NORM+MUL")
-    assert [source.name for source in operator.sources] == ["embd", "blk.0.attn_norm.weight"]
+    assert [source.name for source in operator.node.sources] == ["embd", "blk.0.attn_norm.weight"]
 
 
 def test_a_second_operator_of_one_name_carries_its_operator() -> None:

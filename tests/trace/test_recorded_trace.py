@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from perfsuite.records.engine_columns import CHOICE_DTYPE, SPLIT_DTYPE, THREAD_DTYPE
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, TraceRecorder
-from perfsuite.records.events import (
-    EngineRecord,
-    Evaluation,
-    ExpertChoice,
-    Node,
-    Phase,
-    Span,
-    Split,
-    Tensor,
-    ThreadStart,
-)
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.records.trace_levels import TraceLevel
+from perfsuite.testing.engine_records import evaluation
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.recorded_trace import recorded_trace
 from perfsuite.trace.samples import traced_phases
@@ -56,11 +48,7 @@ def record(**fields: Any) -> EngineRecord:
             span(Phase.DECODE, 300, 400),
         ),
         "graphs": (GRAPH,),
-        "evaluations": (
-            Evaluation(graph=0, launch_ns=110, first_start_ns=None, ends_ns=(130, 180)),
-            Evaluation(graph=0, launch_ns=310, first_start_ns=320, ends_ns=(340, 390)),
-        ),
-        "thread_starts": (),
+        "events": evaluation(110, 130, 180) + evaluation(310, 340, 390, first_start_ns=320),
         "n_dropped": 0,
     }
     return EngineRecord(**{**usual, **fields})
@@ -93,9 +81,8 @@ def test_phases_and_tokens_are_the_drivers_spans() -> None:
 
 def test_a_graph_lasts_until_its_last_operator() -> None:
     """The preload recorder sees no end of a graph but those of its operators on each thread."""
-    evaluations = tuple(replace(each, ends_ns=()) for each in record().evaluations)
-    starts = (start(0, 0, 120, 150), start(3, 0, 151, 170), start(0, 1, 121, 150), start(3, 1, 151, 175))
-    trace = traced(record(evaluations=evaluations, thread_starts=starts), TraceRecorder.PRELOAD)
+    launches = evaluation(110) + evaluation(310)
+    trace = on_threads((0, 0, 120, 150), (3, 0, 151, 170), (0, 1, 121, 150), (3, 1, 151, 175), events=launches)
     assert rows(trace.of(EventKind.GRAPH), "start_ns", "end_ns") == [(110, 175), (310, NOTHING)]
 
 
@@ -131,22 +118,21 @@ def test_nodes_are_what_is_computed() -> None:
 def test_a_tensor_without_elements_is_no_node() -> None:
     """What computes nothing has a time and is no operator; the next one begins at its end."""
     empty = replace(GRAPH[0], tensor=replace(tensor("rows"), ne=(64, 0, 1, 1)))
-    evaluation = Evaluation(graph=0, launch_ns=110, first_start_ns=None, ends_ns=(130, 135, 180))
-    trace = traced(record(graphs=((*GRAPH[:3], empty, GRAPH[3]),), evaluations=(evaluation,)))
+    trace = traced(record(graphs=((*GRAPH[:3], empty, GRAPH[3]),), events=evaluation(110, 130, 135, 180)))
     assert [node.tensor.name for node in trace.graphs[0]] == ["attn_norm-0", "Qcur-0"]
     assert rows(trace.of(EventKind.OPERATOR), "start_ns", "end_ns", "node") == [(110, 130, 0), (135, 180, 1)]
     assert trace.problems == ()
 
 
-def start(node: int, thread: int, start_ns: int, end_ns: int | None = None) -> ThreadStart:
-    """Return an operator on a thread."""
-    return ThreadStart(graph=0, node=node, thread=thread, start_ns=start_ns, end_ns=end_ns)
+def on_threads(*operators: tuple[int, int, int, int], **fields: Any) -> EngineTrace:
+    """Return the trace of operators on threads: node, thread, start, and end or 0 where it was not seen."""
+    rows = [(start_ns, end_ns, 0, node, thread, 0) for node, thread, start_ns, end_ns in operators]
+    return traced(record(thread_events=np.array(rows, THREAD_DTYPE).tobytes(), **fields), TraceRecorder.PRELOAD)
 
 
 def test_with_the_preload_recorder_each_thread_has_its_operators() -> None:
     """Operators last from their start to their end on every thread, named by the node that they compute."""
-    starts = (start(0, 0, 112, 125), start(3, 0, 131, 170), start(0, 1, 113, 120), start(3, 1, 132, 180))
-    trace = traced(record(thread_starts=starts), TraceRecorder.PRELOAD)
+    trace = on_threads((0, 0, 112, 125), (3, 0, 131, 170), (0, 1, 113, 120), (3, 1, 132, 180))
     assert TraceLevel.ENDS in trace.levels
     assert [each.tid for each in trace.threads] == [0, 1]
     assert rows(trace.of(EventKind.OPERATOR), "start_ns", "end_ns", "thread", "node", "evaluation") == [
@@ -160,8 +146,7 @@ def test_with_the_preload_recorder_each_thread_has_its_operators() -> None:
 
 def test_an_end_that_was_not_seen_is_derived() -> None:
     """It is the thread's next start within the graph, or the last end on thread 0."""
-    starts = (start(0, 1, 113), start(3, 1, 132), start(0, 1, 321))
-    trace = traced(record(thread_starts=starts), TraceRecorder.PRELOAD)
+    trace = on_threads((0, 1, 113, 0), (3, 1, 132, 0), (0, 1, 321, 0))
     operators = trace.of(EventKind.OPERATOR)
     assert rows(operators, "start_ns", "end_ns", "evaluation") == [(113, 132, 0), (132, 180, 0), (321, 390, 1)]
     assert (operators["flags"] & EventFlag.END_DERIVED).all()
@@ -170,11 +155,8 @@ def test_an_end_that_was_not_seen_is_derived() -> None:
 
 def test_splits_are_graphs_on_their_backends() -> None:
     """A part of a graph that was given to a backend is a GRAPH from the call to its return."""
-    splits = (
-        Split(graph=0, backend="CPU", launch_ns=110, return_ns=120),
-        Split(graph=0, backend="OpenCL", launch_ns=130, return_ns=140),
-    )
-    trace = traced(record(evaluations=(), splits=splits))
+    splits = np.array([(110, 120, 0, 0), (130, 140, 0, 1)], SPLIT_DTYPE).tobytes()
+    trace = traced(record(events=b"", splits=splits, backends=("CPU", "OpenCL")))
     assert trace.backends == ("CPU", "OpenCL")
     assert rows(trace.of(EventKind.GRAPH), "start_ns", "end_ns", "value", "evaluation", "iteration") == [
         (110, 120, 0, 0, 0),
@@ -184,8 +166,8 @@ def test_splits_are_graphs_on_their_backends() -> None:
 
 def test_chosen_experts_are_rows() -> None:
     """Each token's choice is a row an expert, in the iteration that it was read in."""
-    choice = ExpertChoice(ns=150, layer=3, first_token=2, n_experts=60, ids=((5, 1), (7, 0)))
-    trace = traced(record(experts=(choice,)))
+    choice = np.array([(150, 0, 3, 2, 2, 60)], CHOICE_DTYPE).tobytes()
+    trace = traced(record(expert_choices=choice, expert_ids=np.array([5, 1, 7, 0], "<i4").tobytes()))
     assert rows(trace.experts, "iteration", "layer", "token", "slot", "expert") == [
         (0, 3, 2, 0, 5),
         (0, 3, 2, 1, 1),
@@ -198,8 +180,7 @@ def test_chosen_experts_are_rows() -> None:
 
 def test_what_was_dropped_is_told() -> None:
     """Lost events, and evaluations without an end for each operator, are problems."""
-    short = (Evaluation(graph=0, launch_ns=110, first_start_ns=None, ends_ns=(130,)),)
-    trace = traced(record(n_dropped=5, evaluations=short))
+    trace = traced(record(n_dropped=5, events=evaluation(110, 130)))
     assert trace.n_lost == 5
     assert trace.problems == (
         "5 events found the recorder's ring full",
@@ -209,7 +190,7 @@ def test_what_was_dropped_is_told() -> None:
 
 def test_a_record_of_spans_alone_is_a_trace_of_tokens() -> None:
     """Without a recorder of operators there are phases and tokens."""
-    trace = traced(record(graphs=(), evaluations=()))
+    trace = traced(record(graphs=(), events=b""))
     assert trace.levels == TraceLevel.TOKEN
     assert set(trace.events["kind"].tolist()) == {EventKind.PHASE, EventKind.TOKEN}
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from perfsuite.records.engine_columns import RING_DTYPE
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import faster_half_mean, midmean, misaligned_evaluations, replicate_samples, traced_phases
 
@@ -36,7 +38,7 @@ def test_embedding_is_taken_out_of_the_prefill(stored_record: EngineRecord) -> N
 
 def test_a_record_without_operators_still_has_phases(stored_record: EngineRecord) -> None:
     """Without a recorder the phases are there, and no operator is invented."""
-    samples = replicate_samples(replace(stored_record, graphs=(), evaluations=()))
+    samples = replicate_samples(replace(stored_record, graphs=(), events=b""))
     assert samples.operator_ns == {}
     assert samples.phase_ns[Phase.DECODE] > 0
     assert Phase.EMBEDDING not in samples.phase_ns
@@ -46,9 +48,10 @@ def test_a_record_without_operators_still_has_phases(stored_record: EngineRecord
 def test_an_evaluation_that_lost_events_is_counted(stored_record: EngineRecord, n_lost: int) -> None:
     """An evaluation with fewer ends than timed operators is misaligned."""
     assert misaligned_evaluations(stored_record) == 0
-    first, *others = stored_record.evaluations
-    cut = replace(first, ends_ns=first.ends_ns[:-n_lost])
-    assert misaligned_evaluations(replace(stored_record, evaluations=(cut, *others))) == 1
+    events = np.frombuffer(stored_record.events, RING_DTYPE)
+    (second,) = np.flatnonzero(events["index"] == 0)[1:2] - 1  # before it comes the entry of its first operator
+    cut = np.delete(events, np.s_[second - n_lost : second])
+    assert misaligned_evaluations(replace(stored_record, events=cut.tobytes())) == 1
 
 
 @pytest.mark.parametrize(

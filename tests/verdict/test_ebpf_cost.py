@@ -56,9 +56,7 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
         assert ebpf.statistics
         assert folder.is_dir()
         spans = [_span(Phase.PREFILL, 0), *(_span(Phase.DECODE, at * 1_000_000) for at in range(1, 5))]
-        record = EngineRecord(
-            engine_version="", spans=tuple(spans), graphs=(), evaluations=(), thread_starts=(), n_dropped=0
-        )
+        record = EngineRecord(engine_version="", spans=tuple(spans), graphs=(), n_dropped=0)
         costs = (
             ProbeCost(name="operator", n_runs=400, run_time_ns=20_000),
             ProbeCost(name="end", n_runs=100, run_time_ns=5_000),

@@ -122,7 +122,7 @@ def test_operators_alone_are_held_against_the_graph(stored_record: EngineRecord)
 
 def test_without_recorded_operators_there_are_no_rows_of_them(stored_record: EngineRecord) -> None:
     """On a backend that reports none, sums and the embedding are left out."""
-    bare = compared(replace(stored_record, graphs=(), evaluations=()))
+    bare = compared(replace(stored_record, graphs=(), events=b""))
     assert operator_rows([bare]) == ()
     assert "embedding" not in by_name(phase_rows([bare]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,8 @@ from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph,
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import LlamaPlan, dump_plan, load_record
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Node, Phase
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 from perfsuite.verdict.graph_agreement import graph_differences, recorded_cost, shape_of
 from perfsuite.workload.architecture import Architecture
@@ -156,8 +157,8 @@ class Measurer:
                 assert reason is not None, record
                 continue
             assert reason is None
-            for graph, each in zip(run.expected(), record.evaluations, strict=True):
-                recorded = timed_operators(record.graphs[each.graph])
+            for graph, number in zip(run.expected(), evaluations_of(record).graph, strict=True):
+                recorded = timed_operators(record.graphs[number])
                 assert [difference.text for difference in graph_differences(graph, recorded)] == []
                 assert [(at.role, at.layer) for at in graph] == [(at.role, at.layer) for at in recorded]
 
@@ -325,7 +326,7 @@ def decode_graphs(stored_record: EngineRecord, tmp_path: Path) -> Graphs:
     weights = resolve("smollm2-135m-l2-q8_0", cache_dir=tmp_path)
     batch = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
     expected = engine_graph(weights.architecture, weights.tensor_types, batch, Settings())
-    return expected, timed_operators(stored_record.graphs[stored_record.evaluations[-1].graph])
+    return expected, timed_operators(stored_record.graphs[evaluations_of(stored_record).graph[-1]])
 
 
 def test_the_stored_graph_matches(decode_graphs: Graphs) -> None:
@@ -352,20 +353,22 @@ def test_what_is_missing_and_what_is_too_much_is_told(decode_graphs: Graphs) -> 
     assert f"{expected[3].role} in layer 0: " in twice.text
 
 
-def _another_shape(operator: RecordedOperator) -> RecordedOperator:
-    return replace(operator, output=replace(operator.output, ne=(1, 2, 3, 4)))
+def _with_node(**change: Callable[[Node], Any]) -> Callable[[RecordedOperator], RecordedOperator]:
+    """Return what changes one field of an operator's node, by what it was."""
+    ((field, changed),) = change.items()
+    return lambda operator: replace(operator, node=replace(operator.node, **{field: changed(operator.node)}))
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        _another_shape,
+        _with_node(tensor=lambda node: replace(node.tensor, ne=(1, 2, 3, 4))),
         lambda operator: replace(operator, role="other"),
         lambda operator: replace(operator, layer=1),
-        lambda operator: replace(operator, op="OTHER_OP"),
-        lambda operator: replace(operator, sources=(replace(operator.sources[0], type="f16"), operator.sources[1])),
-        lambda operator: replace(operator, sources=operator.sources[:1] * 2),
-        lambda operator: replace(operator, output=replace(operator.output, type="no_type")),
+        _with_node(op=lambda _: "OTHER_OP"),
+        _with_node(sources=lambda node: (replace(node.sources[0], type="f16"), node.sources[1])),
+        _with_node(sources=lambda node: node.sources[:1] * 2),
+        _with_node(tensor=lambda node: replace(node.tensor, type="no_type")),
     ],
     ids=["shape", "role", "layer", "operator", "type", "sources", "unknown-type"],
 )
@@ -382,6 +385,6 @@ def test_a_recorded_operator_costs_what_the_expected_one_does(decode_graphs: Gra
     expected, recorded = decode_graphs
     of_role = {operator.role: operator for operator in expected}
     for operator in recorded:
-        cost, wanted = recorded_cost(operator), of_role[operator.role]
+        cost, wanted = recorded_cost(operator.node), of_role[operator.role]
         assert (cost.flops, cost.moved_bytes) == (wanted.cost.flops, wanted.cost.moved_bytes)
-        assert shape_of(operator.output) == wanted.output
+        assert shape_of(operator.node.tensor) == wanted.output

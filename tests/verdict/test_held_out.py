@@ -41,9 +41,7 @@ class Machine:
         prefill, decodes = self.times[len(self.plans) % len(self.times)]
         self.plans.append(plan)
         spans = [_span(Phase.PREFILL, prefill), *(_span(Phase.DECODE, each) for each in decodes), _span(Phase.COPY, 7)]
-        record = EngineRecord(
-            engine_version="1", spans=tuple(spans), graphs=(), evaluations=(), thread_starts=(), n_dropped=0
-        )
+        record = EngineRecord(engine_version="1", spans=tuple(spans), graphs=(), n_dropped=0)
         return {"engine": record.to_plain()}
 
 

@@ -56,7 +56,7 @@ class Processes:
     @staticmethod
     def _timed(record: EngineRecord, n: int) -> EngineRecord:
         spans = (replace(each, end_ns=each.start_ns + 100_000 * (n + 1)) for each in record.spans)
-        return replace(record, spans=tuple(spans), splits=())
+        return replace(record, spans=tuple(spans), splits=b"")
 
 
 @pytest.fixture

@@ -36,8 +36,6 @@ def record(**phases: list[list[int]]) -> EngineRecord:
             for latency_ns in latencies_ns
         ),
         graphs=(),
-        evaluations=(),
-        thread_starts=(),
         n_dropped=0,
     )
 

@@ -12,8 +12,8 @@ from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.trace_cases import trace_cases
-from perfsuite.records.engine_trace import EngineTrace, TracedNode, TracedTensor
-from perfsuite.records.events import Phase
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.events import Node, Phase, Tensor
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.testing.engine_traces import engine_trace, node, tensor
@@ -43,7 +43,7 @@ def workload(name: str = "smollm2-135m-l2-q8_0") -> LlamaWorkload:
     return llama_workload(resolve(name, cache_dir=Path("nowhere")), find_scenario("p0-g40"))
 
 
-def traced(operator: Operator) -> TracedNode:
+def traced(operator: Operator) -> Node:
     """Return an operator of the analytical graph as a recorder would have seen it."""
     suffix = "" if operator.layer is None else f"-{operator.layer}"
     name = operator.role.removesuffix(f"_{operator.op.lower()}")
@@ -53,7 +53,7 @@ def traced(operator: Operator) -> TracedNode:
     return node(op, output, *sources, fused_op=fused or None)
 
 
-def _tensor(name: str, type_name: str, ne: tuple[int, ...]) -> TracedTensor:
+def _tensor(name: str, type_name: str, ne: tuple[int, ...]) -> Tensor:
     return tensor(name, ne, type=type_name)
 
 

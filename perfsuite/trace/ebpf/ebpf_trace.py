@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.bpf_log import BpfKind, BpfLog
-from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    NOTHING,
-    EngineTrace,
-    EventKind,
-    Events,
-    TraceRecorder,
-)
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints, TraceRecorder, new_events
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.trace.ebpf.backend_names import backend_name
 from perfsuite.trace.ebpf.experts import ExpertsFound, experts_of
@@ -30,20 +22,9 @@ from perfsuite.trace.ebpf.structure import StructureReader
 from perfsuite.trace.ebpf.tables import number_threads, probe_costs_of, threads_of
 from perfsuite.trace.ebpf.threads import thread_states
 
-_Places = npt.NDArray[np.int64]
-
 
 def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = ()) -> EngineTrace:
-    """Return what a log tells.
-
-    Parameters
-    ----------
-    log
-        What the recorder has left.
-    layout
-        ``struct ggml_tensor`` of the library that the traced process had loaded.
-    command
-        What was run; empty where nobody knows.
+    """Return what a log shows; `layout` is that of the library that the traced process had loaded.
 
     Raises
     ------
@@ -94,8 +75,6 @@ class _Trace:
             threads=threads,
             graphs=self._found.graphs,
             backends=tuple(self._backends),
-            kernels=(),
-            phases=(),
             counter_names=log.counter_names,
             counters=counted,
             experts=self._experts.experts,
@@ -106,7 +85,7 @@ class _Trace:
             problems=tuple(self._problems()),
         )
 
-    def _iterations(self) -> _Places:
+    def _iterations(self) -> Ints:
         """Return the iteration of each evaluation."""
         own = self._tokens.containing(self._evaluations.start_ns, self._evaluations.tid)
         any_thread = self._tokens.containing(self._evaluations.start_ns)
@@ -128,12 +107,9 @@ class _Trace:
         return events
 
     def _interval_events(self, kind: EventKind, intervals: Intervals) -> Events:
-        events = np.full(intervals.size, NOTHING, EVENT_DTYPE)
-        events["kind"], events["flags"] = kind, intervals.flags
-        events["start_ns"], events["end_ns"] = intervals.start_ns, intervals.end_ns
-        events["thread"] = intervals.tid
-        events["cpu"] = self._cpus(np.where(intervals.begin == NOTHING, intervals.end, intervals.begin))
-        return events
+        cpu = self._cpus(np.where(intervals.begin == NOTHING, intervals.end, intervals.begin))
+        times = {"start_ns": intervals.start_ns, "end_ns": intervals.end_ns}
+        return new_events(kind, intervals.size, flags=intervals.flags, thread=intervals.tid, cpu=cpu, **times)
 
     def _backend(self, position: int) -> int:
         if position == NOTHING:
@@ -143,16 +119,13 @@ class _Trace:
             self._backends.append(name)
         return self._backends.index(name)
 
-    def _operator_events(self) -> tuple[npt.NDArray[np.int64], Events]:
+    def _operator_events(self) -> tuple[Ints, Events]:
         """Return what operators counted, and the operators in the order of their begins."""
         found = self._operators
         order = np.argsort(found.start_ns, kind="stable")
         order = order[~self._found.is_empty[order]]
-        events = np.full(order.size, NOTHING, EVENT_DTYPE)
-        events["kind"] = EventKind.OPERATOR
-        for field in ("start_ns", "end_ns", "evaluation", "flags"):
-            events[field] = getattr(found, field)[order]
-        events["thread"] = found.tid[order]
+        taken = {field: getattr(found, field)[order] for field in ("start_ns", "end_ns", "evaluation", "flags")}
+        events = new_events(EventKind.OPERATOR, order.size, thread=found.tid[order], **taken)
         events["graph"], events["node"] = self._found.graph[order], self._found.node[order]
         known = events["evaluation"] != NOTHING
         if self._iteration.size:
@@ -163,7 +136,7 @@ class _Trace:
         events["counters"][has] = np.arange(int(has.sum()))
         return counted[has], events
 
-    def _cpus(self, positions: _Places) -> npt.NDArray[np.int64]:
+    def _cpus(self, positions: Ints) -> Ints:
         """Return the processors of records; NOTHING where the log has no such processor."""
         cpus = self._log.records["cpu"][positions].astype(np.int64)
         return np.where((cpus < self._log.n_cpus) & (cpus < 1 << 15), cpus, NOTHING)

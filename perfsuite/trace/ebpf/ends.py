@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import Positions, Records
-from perfsuite.records.engine_trace import NOTHING, EventFlag
+from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints, Times
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.ebpf.intervals import NEVER_NS, Intervals
 from perfsuite.trace.ebpf.levels import LevelChanges
-
-_Times = npt.NDArray[np.int64]
-_Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,10 +20,10 @@ class OperatorBegins:
 
     #: Their records.
     record: Positions
-    start_ns: _Times
-    tid: npt.NDArray[np.int64]
+    start_ns: Times
+    tid: Ints
     #: Which of the graphs computed.
-    evaluation: _Places
+    evaluation: Ints
 
     @property
     def has_next(self) -> npt.NDArray[np.bool_]:
@@ -39,7 +36,7 @@ class OperatorBegins:
     def _has_next_on_thread(self) -> npt.NDArray[np.bool_]:
         return np.append(self.tid[1:] == self.tid[:-1], False)[: self.tid.size]
 
-    def next_ns(self) -> _Times:
+    def next_ns(self) -> Times:
         """Return when the same thread begins its next operator, of whichever graph."""
         return np.where(self._has_next_on_thread, np.append(self.start_ns, 0)[1:], NEVER_NS)
 
@@ -49,11 +46,11 @@ class OperatorEnds:
     """Ends of operators, parallel to their begins."""
 
     #: NOTHING where it is not known.
-    end_ns: _Times
+    end_ns: Times
     #: END_DERIVED and CUT.
-    flags: npt.NDArray[np.int64]
+    flags: Ints
     #: The record of the end, which has what was counted until then; NOTHING where there is none.
-    record: _Places
+    record: Ints
 
 
 def operator_ends(
@@ -65,16 +62,7 @@ def operator_ends(
     seen, its end is where the thread's next operator of the same graph begins, or where the graph ends. Where the
     recorder was told meanwhile to record something else, it is not known.
 
-    Parameters
-    ----------
-    begins
-        The operators.
-    arrivals
-        Records of arrivals at barriers and their positions, in the order of `begins`.
-    graphs
-        The computations of graphs.
-    levels
-        When what was recorded.
+    `arrivals` are records of arrivals at barriers and their positions, in the order of `begins`.
     """
     limit_ns, graph_end_ns = _limit_ns(begins, graphs), _graph_end_ns(begins, graphs)
     arrival, arrived_ns = _last_arrivals(begins, limit_ns, *arrivals)
@@ -93,22 +81,22 @@ def operator_ends(
     )
 
 
-def _limit_ns(begins: OperatorBegins, graphs: Intervals) -> _Times:
+def _limit_ns(begins: OperatorBegins, graphs: Intervals) -> Times:
     """Return before when each operator has ended: its thread's next operator, or the begin of the next graph."""
     graph_ns = np.append(graphs.start_ns, NEVER_NS)
     following = np.searchsorted(graphs.start_ns, begins.start_ns, side="right")
     return np.minimum(begins.next_ns(), np.where(begins.has_next, NEVER_NS, graph_ns[following]))
 
 
-def _graph_end_ns(begins: OperatorBegins, graphs: Intervals) -> _Times:
+def _graph_end_ns(begins: OperatorBegins, graphs: Intervals) -> Times:
     """Return when the graph of each operator was computed; NOTHING where that was not seen."""
-    ends_ns: _Times = np.append(graphs.end_ns, NOTHING)[begins.evaluation]
+    ends_ns: Times = np.append(graphs.end_ns, NOTHING)[begins.evaluation]
     return ends_ns
 
 
 def _last_arrivals(
-    begins: OperatorBegins, limit_ns: _Times, positions: Positions, records: Records
-) -> tuple[_Places, _Times]:
+    begins: OperatorBegins, limit_ns: Times, positions: Positions, records: Records
+) -> tuple[Ints, Times]:
     """Return the record and the time of each operator's last arrival at a barrier; NOTHING where none was seen."""
     found, found_ns = (np.full(begins.tid.size, NOTHING, np.int64) for _ in range(2))
     for tid in np.unique(records["tid"]):

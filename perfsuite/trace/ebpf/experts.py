@@ -50,17 +50,6 @@ def experts_of(
 
     Tokens count from the first of their iteration's batch. A layer that computes fewer tokens than others computes the
     last ones: llama.cpp drops in the last layer what makes no output.
-
-    Parameters
-    ----------
-    log
-        The recorder's log.
-    graphs
-        The evaluations.
-    iteration
-        Of each evaluation.
-    structures
-        What the tensors are.
     """
     layers, n_experts = _layers(structures)
     chunks, n_unnamed = _chunks(log, graphs, layers)
@@ -77,11 +66,11 @@ def _layers(structures: Structures) -> tuple[dict[int, int], int | None]:
     layers: dict[int, int] = {}
     n_experts = None
     for each in structures.operators:
-        if each.op_name == "MUL_MAT_ID" and len(each.sources) > _IDS:
-            named = _LAYER.search(each.sources[_IDS].name) or _LAYER.search(each.tensor.name)
+        if each.op_name == "MUL_MAT_ID" and len(each.node.sources) > _IDS:
+            named = _LAYER.search(each.node.sources[_IDS].name) or _LAYER.search(each.node.tensor.name)
             if named:
                 layers[each.source_addresses[_IDS]] = int(named[1])
-            n_experts = each.sources[_MATRICES].ne[2]
+            n_experts = each.node.sources[_MATRICES].ne[2]
     return layers, n_experts
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import NOTHING, TracedNode
+from perfsuite.records.engine_trace import NOTHING, Ints
+from perfsuite.records.events import Node
 from perfsuite.trace.ebpf.nodes import NodeNamer, Structures, latest
 from perfsuite.trace.ebpf.operators import Operators
 from perfsuite.trace.recorded_nodes import is_empty
 
-_Places = npt.NDArray[np.int64]
 _Addresses = npt.NDArray[np.uint64]
 
 
@@ -21,12 +21,12 @@ _Addresses = npt.NDArray[np.uint64]
 class GraphsFound:
     """What the operators of a log are."""
 
-    graphs: tuple[tuple[TracedNode, ...], ...]
+    graphs: tuple[tuple[Node, ...], ...]
     #: By evaluation, and by operator in the order of `Operators`: position of the graph; NOTHING where none is known.
-    of_evaluation: _Places
-    graph: _Places
+    of_evaluation: Ints
+    graph: Ints
     #: By operator: position of its node in the graph.
-    node: _Places
+    node: Ints
     #: By operator: whether its tensor has no elements, so that nothing is computed; it is no node.
     is_empty: npt.NDArray[np.bool_]
     #: Operators of thread 0 whose structure is not known.
@@ -36,15 +36,8 @@ class GraphsFound:
 def find_graphs(operators: Operators, structures: Structures, is_doubtful: npt.NDArray[np.bool_]) -> GraphsFound:
     """Find out what each evaluation computed, by the operators of thread 0 in their order.
 
-    Parameters
-    ----------
-    operators
-        All operators.
-    structures
-        What their tensors were, each from its evaluation on.
-    is_doubtful
-        By evaluation: whether some of its operators may be missing. Such a one is taken for a part of a graph that
-        another evaluation shows whole, where it fits one.
+    An evaluation that is doubtful, some of whose operators may be missing, is taken for a part of a graph that another
+    one shows whole, where it fits one.
     """
     first = np.flatnonzero((operators.thread == 0) & (operators.evaluation != NOTHING))
     first = first[np.lexsort((operators.start_ns[first], operators.evaluation[first]))]
@@ -71,7 +64,7 @@ def find_graphs(operators: Operators, structures: Structures, is_doubtful: npt.N
 class _Evaluations:
     """Groups evaluations by the sequence of their nodes."""
 
-    def __init__(self, names: _Places, evaluation: _Places, is_doubtful: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, names: Ints, evaluation: Ints, is_doubtful: npt.NDArray[np.bool_]) -> None:
         self.graphs: list[tuple[int, ...]] = []
         self.of_evaluation = np.full(is_doubtful.size, NOTHING, np.int64)
         #: By operator of thread 0: position of its node.
@@ -89,13 +82,13 @@ class _Evaluations:
         for each, first, last in doubtful:
             self.of_evaluation[each] = self._part(names[first:last], self.places[first:last])
 
-    def _whole(self, names: _Places) -> int:
+    def _whole(self, names: Ints) -> int:
         number = self._numbers.setdefault(names.tobytes(), len(self.graphs))
         if number == len(self.graphs):
             self.graphs.append(tuple(names.tolist()))
         return number
 
-    def _part(self, names: _Places, places: _Places) -> int:
+    def _part(self, names: Ints, places: Ints) -> int:
         """Return the graph that the operators are, or are a part of, and set their places in it."""
         if names.tobytes() in self._numbers:
             return self._numbers[names.tobytes()]
@@ -120,9 +113,7 @@ def _places_in(graph: Sequence[int], part: Sequence[int]) -> list[int] | None:
     return found
 
 
-def _nodes(
-    operators: Operators, first: npt.NDArray[np.intp], places: _Places, of_evaluation: _Places
-) -> npt.NDArray[np.int64]:
+def _nodes(operators: Operators, first: npt.NDArray[np.intp], places: Ints, of_evaluation: Ints) -> Ints:
     """Return each operator's node: that of thread 0's operator at the same address in the same evaluation.
 
     Where thread 0's own record was lost, another evaluation of the same graph tells.
@@ -146,7 +137,7 @@ def _same_as(operators: Operators, chosen: npt.NDArray[np.intp]) -> npt.NDArray[
     return same
 
 
-def _latest_equal(told: _Addresses, told_in: _Places, asked: _Addresses, asked_in: _Places) -> _Places:
+def _latest_equal(told: _Addresses, told_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
     """Return the place of what was told of the same address in the same evaluation or graph."""
     found = latest(told, told_in, asked, asked_in)
     if not told.size:

@@ -8,10 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog, Positions
-from perfsuite.records.engine_trace import NOTHING, EventFlag
-
-_Times = npt.NDArray[np.int64]
-_Places = npt.NDArray[np.int64]
+from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints, Times
 
 #: Later than any event.
 NEVER_NS = np.iinfo(np.int64).max
@@ -21,14 +18,14 @@ NEVER_NS = np.iinfo(np.int64).max
 class Intervals:
     """Calls of one function in the order of their begins; all arrays are parallel."""
 
-    start_ns: _Times
+    start_ns: Times
     #: NOTHING where the end was not seen.
-    end_ns: _Times
-    tid: npt.NDArray[np.int64]
+    end_ns: Times
+    tid: Ints
     #: Position of the record of the begin; NOTHING where it was not seen.
-    begin: _Places
+    begin: Ints
     #: Position of the record of the end; NOTHING where it was not seen.
-    end: _Places
+    end: Ints
 
     @property
     def size(self) -> int:
@@ -42,7 +39,7 @@ class Intervals:
         return np.where(is_cut, EventFlag.CUT, 0).astype(np.uint8)
 
     @property
-    def last_ns(self) -> _Times:
+    def last_ns(self) -> Times:
         """When each is over at the latest: its end, or where the same thread's next begins."""
         return np.where(self.end_ns == NOTHING, _next_on_thread(self), self.end_ns)
 
@@ -51,7 +48,7 @@ class Intervals:
         """Whether any begins before the one in front of it is over."""
         return bool((self.start_ns[1:] < self.last_ns[:-1]).any())
 
-    def containing(self, ns: _Times, tid: npt.NDArray[np.int64] | None = None) -> _Places:
+    def containing(self, ns: Times, tid: Ints | None = None) -> Ints:
         """Return the interval that each moment falls into, NOTHING where there is none; `tid` asks for its own only."""
         found = np.full(ns.size, NOTHING, np.int64)
         if tid is None:
@@ -64,14 +61,14 @@ class Intervals:
                 found[moments] = self._within(ns[moments], intervals)
         return found
 
-    def _within(self, ns: _Times, intervals: Positions) -> _Places:
+    def _within(self, ns: Times, intervals: Positions) -> Ints:
         before = np.searchsorted(self.start_ns[intervals], ns, side="right") - 1
         chosen = intervals[np.maximum(before, 0)]
         is_inside = (before >= 0) & (ns <= self.last_ns[chosen])
         return np.where(is_inside, chosen, NOTHING)
 
 
-def _next_on_thread(intervals: Intervals) -> _Times:
+def _next_on_thread(intervals: Intervals) -> Times:
     """Return when the same thread's next interval begins."""
     order = np.lexsort((intervals.start_ns, intervals.tid))
     following = np.full(intervals.size, NEVER_NS, np.int64)

@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog, LevelsReason
-from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EventFlag, EventKind, Events
+from perfsuite.records.engine_trace import EventFlag, EventKind, Events, Times, new_events
 from perfsuite.records.trace_levels import TraceLevel
-
-_Times = npt.NDArray[np.int64]
 
 _FLAGS = {LevelsReason.BELOW_FLOOR: EventFlag.BELOW_FLOOR, LevelsReason.RECOVERED: EventFlag.RECOVERED}
 
@@ -24,7 +22,7 @@ class LevelChanges:
     start_ns: int
     first: int
     #: When they changed, and what they were from then on.
-    ns: _Times
+    ns: Times
     levels: npt.NDArray[np.int64]
     flags: npt.NDArray[np.uint8]
 
@@ -33,13 +31,13 @@ class LevelChanges:
         """Everything that was recorded at any time."""
         return TraceLevel(int(np.bitwise_or.reduce(self.levels, initial=self.first)) & sum(TraceLevel))
 
-    def switched(self, level: TraceLevel) -> _Times:
+    def switched(self, level: TraceLevel) -> Times:
         """Return when a level was switched off or on."""
         before = np.append(self.first, self.levels)[: self.levels.size]
-        changes: _Times = self.ns[((before ^ self.levels) & level) != 0]
+        changes: Times = self.ns[((before ^ self.levels) & level) != 0]
         return changes
 
-    def is_on(self, level: TraceLevel, ns: _Times) -> npt.NDArray[np.bool_]:
+    def is_on(self, level: TraceLevel, ns: Times) -> npt.NDArray[np.bool_]:
         """Tell of each moment whether a level was recorded throughout.
 
         Probes come and go one after the other: what they tell when a level is said to be off is not the whole.
@@ -48,7 +46,7 @@ class LevelChanges:
         found: npt.NDArray[np.bool_] = (ns >= self.start_ns) & ((levels & level) != 0)
         return found
 
-    def is_switched_within(self, level: TraceLevel, start_ns: _Times, end_ns: _Times) -> npt.NDArray[np.bool_]:
+    def is_switched_within(self, level: TraceLevel, start_ns: Times, end_ns: Times) -> npt.NDArray[np.bool_]:
         """Tell of each stretch of time whether a level was switched within it."""
         changes = self.switched(level)
         found: npt.NDArray[np.bool_] = np.searchsorted(changes, end_ns) > np.searchsorted(changes, start_ns)
@@ -56,11 +54,8 @@ class LevelChanges:
 
     def events(self) -> Events:
         """Return one event for each time that they were switched."""
-        made = np.full(self.ns.size, NOTHING, EVENT_DTYPE)
-        made["kind"], made["flags"] = EventKind.LEVELS, self.flags
-        made["start_ns"] = made["end_ns"] = self.ns
-        made["value"] = self.levels
-        return made
+        fields = {"start_ns": self.ns, "end_ns": self.ns, "value": self.levels, "flags": self.flags}
+        return new_events(EventKind.LEVELS, self.ns.size, **fields)
 
 
 def level_changes(log: BpfLog) -> LevelChanges:

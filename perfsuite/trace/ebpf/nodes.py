@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog
-from perfsuite.records.engine_trace import NOTHING, EventFlag, TracedNode, TracedTensor
+from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints
+from perfsuite.records.events import Node, Tensor
 from perfsuite.trace.ebpf.intervals import Intervals
 from perfsuite.trace.ebpf.operators import Operators
 from perfsuite.trace.ebpf.structure import RawOperator, StructureReader
 
-_Places = npt.NDArray[np.int64]
 _Addresses = npt.NDArray[np.uint64]
 
 
@@ -22,7 +22,7 @@ class Structures:
     """The structures that a log tells, in the order of the file; the arrays are parallel to `operators`."""
 
     operators: tuple[RawOperator, ...]
-    evaluation: _Places
+    evaluation: Ints
 
     @property
     def addresses(self) -> _Addresses:
@@ -57,11 +57,11 @@ class NodeNamer:
 
     def __init__(self, structures: Structures) -> None:
         self._structures = structures
-        self._numbers: dict[TracedNode, int] = {}
-        self.nodes: list[TracedNode] = []
+        self._numbers: dict[Node, int] = {}
+        self.nodes: list[Node] = []
         self.n_unknown = 0
 
-    def names(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> _Places:
+    def names(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> Ints:
         """Return the number of each chosen operator's node."""
         address, evaluation = operators.address[chosen], operators.evaluation[chosen]
         own = latest(self._structures.addresses, self._structures.evaluation, address, evaluation)
@@ -73,7 +73,7 @@ class NodeNamer:
         numbers = [self._number(*map(int, row)) for row in unique]
         return np.array(numbers, np.int64)[inverse.reshape(-1)]
 
-    def _partners(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> _Places:
+    def _partners(self, operators: Operators, chosen: npt.NDArray[np.intp]) -> Ints:
         """Return the structure of what is computed together with each operator that is fused."""
         partner = np.full(chosen.size, NOTHING, np.int64)
         fused = np.flatnonzero((operators.flags[chosen] & EventFlag.FUSED) != 0)
@@ -103,9 +103,9 @@ class NodeNamer:
             self.nodes.append(node)
         return number
 
-    def _node(self, own: int, partner: int, address: int, is_fused: bool) -> TracedNode:
+    def _node(self, own: int, partner: int, address: int, is_fused: bool) -> Node:
         known = self._structures.operators
-        node = unknown_node(address % (1 << 64)) if own == NOTHING else known[own].node()
+        node = unknown_node(address % (1 << 64)) if own == NOTHING else known[own].node
         if not is_fused:
             return node
         if partner == NOTHING or own == NOTHING:
@@ -113,23 +113,21 @@ class NodeNamer:
         return _joined(known[own], known[partner])
 
 
-def unknown_node(address: int) -> TracedNode:
+def unknown_node(address: int) -> Node:
     """Return a node of which nothing but its tensor's address is known."""
-    tensor = TracedTensor(name=hex(address), type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
-    return TracedNode(tensor=tensor, op="?", sources=())
+    tensor = Tensor(name=hex(address), type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
+    return Node(tensor=tensor, op="?", sources=())
 
 
-def _joined(first: RawOperator, second: RawOperator) -> TracedNode:
+def _joined(first: RawOperator, second: RawOperator) -> Node:
     """Return two operators that are computed in one go: what the second makes, from what either reads."""
-    others = (
-        tensor
-        for tensor, address in zip(second.sources, second.source_addresses, strict=False)
-        if address != first.address
-    )
-    return TracedNode(tensor=second.tensor, op=first.op, sources=(*first.sources, *others), fused_op=second.op)
+    told = zip(second.node.sources, second.source_addresses, strict=False)
+    others = (tensor for tensor, address in told if address != first.address)
+    sources = (*first.node.sources, *others)
+    return replace(first.node, tensor=second.node.tensor, sources=sources, fused_op=second.node.op)
 
 
-def latest(told: _Addresses, told_in: _Places, asked: _Addresses, asked_in: _Places) -> _Places:
+def latest(told: _Addresses, told_in: Ints, asked: _Addresses, asked_in: Ints) -> Ints:
     """Return, for each address and evaluation, the place of what was told of that address last, by then."""
     if not told.size:
         return np.full(asked.size, NOTHING, np.int64)

@@ -8,14 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfFlag, BpfKind, BpfLog, Positions, Records
-from perfsuite.records.engine_trace import NOTHING, EventFlag
+from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints, Times
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.ebpf.ends import OperatorBegins, operator_ends
 from perfsuite.trace.ebpf.intervals import Intervals
 from perfsuite.trace.ebpf.levels import LevelChanges
-
-_Times = npt.NDArray[np.int64]
-_Places = npt.NDArray[np.int64]
 
 #: The bits of an OPERATOR_BEGIN's value that are the number of the thread.
 _THREAD = 0xFFFF
@@ -27,32 +24,22 @@ class Operators:
 
     #: Records of the begins.
     begin: Positions
-    start_ns: _Times
+    start_ns: Times
     #: NOTHING where it is not known.
-    end_ns: _Times
-    tid: npt.NDArray[np.int64]
+    end_ns: Times
+    tid: Ints
     #: Number of the thread among those that compute; 0 calls the backend.
-    thread: npt.NDArray[np.int64]
+    thread: Ints
     address: npt.NDArray[np.uint64]
     #: Which of the graphs computed.
-    evaluation: _Places
+    evaluation: Ints
     flags: npt.NDArray[np.uint8]
     #: One row each, NOTHING where nothing was counted.
-    counters: npt.NDArray[np.int64]
+    counters: Ints
 
 
 def operators_of(log: BpfLog, graphs: Intervals, levels: LevelChanges) -> Operators:
-    """Find a log's operators.
-
-    Parameters
-    ----------
-    log
-        The recorder's log.
-    graphs
-        The computations of graphs.
-    levels
-        When what was recorded.
-    """
+    """Find the operators of a log, within the graphs that were computed and the levels that were recorded."""
     positions, records = _by_thread(log, BpfKind.OPERATOR_BEGIN, TraceLevel.OPERATOR, levels)
     start_ns, tid = records["ns"].astype(np.int64), records["tid"].astype(np.int64)
     evaluation = _evaluations(graphs, start_ns, tid)
@@ -83,13 +70,13 @@ def _by_thread(log: BpfLog, kind: BpfKind, level: TraceLevel, levels: LevelChang
     return positions[order], records[order]
 
 
-def _evaluations(graphs: Intervals, start_ns: _Times, tid: npt.NDArray[np.int64]) -> _Places:
+def _evaluations(graphs: Intervals, start_ns: Times, tid: Ints) -> Ints:
     """Return the graph of each operator: its thread's own, and of a thread that computes for others the latest."""
     own = graphs.containing(start_ns, tid)
     return np.where(own == NOTHING, graphs.containing(start_ns), own)
 
 
-def _counted(log: BpfLog, begin: Positions, end: _Places) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _counted(log: BpfLog, begin: Positions, end: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Return what was counted between two records each, and whether it was scaled; NOTHING where it is not known."""
     counted = np.full((begin.size, len(log.counter_names)), NOTHING, np.int64)
     is_scaled = np.zeros(begin.size, np.bool_)

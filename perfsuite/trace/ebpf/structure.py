@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_trace import TracedNode, TracedTensor
+from perfsuite.records.events import Node, Tensor
 from perfsuite.records.tensor_layout import TensorLayout
 
 _ONES = (1, 1, 1, 1)
@@ -17,17 +17,11 @@ class RawOperator:
     """A tensor that is computed, and its sources."""
 
     address: int
-    #: As ``ggml_op_name`` and as ``ggml_op_desc`` spell it.
+    #: As ``ggml_op_name`` spells it.
     op_name: str
-    op: str
-    tensor: TracedTensor
-    sources: tuple[TracedTensor, ...]
+    node: Node
     #: Addresses of the sources, in the same order.
     source_addresses: tuple[int, ...]
-
-    def node(self) -> TracedNode:
-        """Return it as a node of a graph."""
-        return TracedNode(tensor=self.tensor, op=self.op, sources=self.sources)
 
 
 class StructureReader:
@@ -35,7 +29,7 @@ class StructureReader:
 
     def __init__(self, layout: TensorLayout) -> None:
         self._layout = layout
-        self._tensors: dict[tuple[int, bytes], TracedTensor] = {}
+        self._tensors: dict[tuple[int, bytes], Tensor] = {}
 
     def operator(self, address: int, raw: memoryview) -> RawOperator:
         """Read a tensor and its sources, which follow it.
@@ -57,20 +51,18 @@ class StructureReader:
         return RawOperator(
             address=address,
             op_name=op_name,
-            op=op,
-            tensor=self._tensor(address, own),
-            sources=sources,
+            node=Node(tensor=self._tensor(address, own), op=op, sources=sources),
             source_addresses=addresses,
         )
 
-    def _tensor(self, address: int, raw: bytes) -> TracedTensor:
+    def _tensor(self, address: int, raw: bytes) -> Tensor:
         key = address, raw
         found = self._tensors.get(key)
         if found is None:
             found = self._tensors[key] = self._read(address, raw)
         return found
 
-    def _read(self, address: int, raw: bytes) -> TracedTensor:
+    def _read(self, address: int, raw: bytes) -> Tensor:
         layout = self._layout
         (number,) = struct.unpack_from("=i", raw, layout.type_at)
         self._check("type", number, 0 <= number < len(layout.types), f"less than {len(layout.types)}")
@@ -81,7 +73,7 @@ class StructureReader:
         is_size = not kind.block_bytes or b0 % kind.block_bytes == 0 or ne[0] <= 1 or 0 in nb
         self._check("nb", nb, is_size and max(nb) < 1 << 62, f"multiples of {kind.block_bytes} bytes ({kind.name})")
         (view_src,) = struct.unpack_from("=Q", raw, layout.view_src_at)
-        return TracedTensor(
+        return Tensor(
             name=self._name(raw),
             type=kind.name,
             ne=(n0, n1, n2, n3),

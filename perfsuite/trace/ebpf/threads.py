@@ -6,12 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from perfsuite.records.bpf_log import BpfKind, BpfLog, Records
-from perfsuite.records.engine_trace import EVENT_DTYPE, NOTHING, EventFlag, EventKind, Events, ThreadState
+from perfsuite.records.engine_trace import NOTHING, EventFlag, EventKind, Events, ThreadState, new_events
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.ebpf.intervals import NEVER_NS
 from perfsuite.trace.ebpf.levels import LevelChanges
-
-_Times = npt.NDArray[np.int64]
 
 #: ``prev_state`` of a thread that was pre-empted: 0, or what ``sched_switch`` prints as ``R+`` (TASK_REPORT_MAX).
 _PREEMPTED = (0, 0x100)
@@ -52,15 +50,17 @@ def _matters(records: Records) -> npt.NDArray[np.bool_]:
 
 
 def _events(records: Records) -> Events:
-    states = np.full(records.size, NOTHING, EVENT_DTYPE)
     is_out, is_in = records["kind"] == BpfKind.SWITCH_OUT, records["kind"] == BpfKind.SWITCH_IN
     is_idle = is_out & ~np.isin(records["value"], _PREEMPTED)
-    states["kind"] = EventKind.THREAD_STATE
-    states["start_ns"], states["thread"] = records["ns"], records["tid"].astype(np.int64)
-    states["value"] = np.where(is_in, ThreadState.RUNNING, np.where(is_idle, ThreadState.IDLE, ThreadState.RUNNABLE))
     has_cpu = (is_in | (is_out & ~is_idle)) & (records["cpu"] < 1 << 15)
-    states["cpu"] = np.where(has_cpu, records["cpu"].astype(np.int64), NOTHING)
-    return states
+    return new_events(
+        EventKind.THREAD_STATE,
+        records.size,
+        start_ns=records["ns"],
+        thread=records["tid"].astype(np.int64),
+        value=np.where(is_in, ThreadState.RUNNING, np.where(is_idle, ThreadState.IDLE, ThreadState.RUNNABLE)),
+        cpu=np.where(has_cpu, records["cpu"].astype(np.int64), NOTHING),
+    )
 
 
 def _running_before(records: Records, levels: LevelChanges) -> Events:

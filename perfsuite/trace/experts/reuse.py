@@ -105,12 +105,7 @@ class LayerReuse:
 def expert_reuse(experts: Experts, n_experts: int | None) -> tuple[LayerReuse, ...]:
     """Return the reuse in each layer, in their order.
 
-    Parameters
-    ----------
-    experts
-        The choices of the routers.
-    n_experts
-        Experts of a layer; the highest that was ever chosen, and those below it, where it is not known.
+    Where `n_experts` of a layer is not known, it has the highest that was ever chosen, and those below it.
 
     Raises
     ------

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from math import prod
 
-from perfsuite.records.engine_trace import TracedNode, TracedTensor
+from perfsuite.records.events import Node, Tensor
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 
-def tensor_bytes(tensor: TracedTensor) -> int | None:
+def tensor_bytes(tensor: Tensor) -> int | None:
     """Return from where to where a tensor reaches, holes and all; None for a type of unknown size."""
     known = GGML_TYPES.get(tensor.type.upper())
     if known is None:
@@ -31,7 +31,7 @@ def tensor_bytes(tensor: TracedTensor) -> int | None:
     return row_bytes + sum((size - 1) * stride for size, stride in zip(tensor.ne[1:], tensor.nb[1:], strict=True))
 
 
-def operator_bytes(node: TracedNode) -> int | None:
+def operator_bytes(node: Node) -> int | None:
     """Return what one computation of an operator moves at least once; None where that is not known."""
     if node.op == "FLASH_ATTN_EXT":
         return None
@@ -39,13 +39,13 @@ def operator_bytes(node: TracedNode) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def _result_bytes(node: TracedNode) -> int | None:
+def _result_bytes(node: Node) -> int | None:
     if node.op == "SET_ROWS" and node.sources:
         return _rows_bytes(node.tensor, prod(node.sources[0].ne[1:]))
     return tensor_bytes(node.tensor)
 
 
-def _source_bytes(node: TracedNode, place: int) -> int | None:
+def _source_bytes(node: Node, place: int) -> int | None:
     source = node.sources[place]
     if node.op == "GET_ROWS" and place == 0:
         return _rows_bytes(source, prod(node.tensor.ne[1:]))
@@ -59,6 +59,6 @@ def _source_bytes(node: TracedNode, place: int) -> int | None:
     return tensor_bytes(source)
 
 
-def _rows_bytes(table: TracedTensor, n_rows: int) -> int | None:
+def _rows_bytes(table: Tensor, n_rows: int) -> int | None:
     known = GGML_TYPES.get(table.type.upper())
     return None if known is None else n_rows * -(-table.ne[0] // known.block_values) * known.block_bytes

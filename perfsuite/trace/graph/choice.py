@@ -17,10 +17,7 @@ DECODE, PREFILL = "decode", "prefill"
 def choose_graph(trace: EngineTrace, runs: OperatorRuns, wanted: str | int | None = None) -> int:
     """Return the graph that was evaluated the most often: of one token, of several, or of any.
 
-    Parameters
-    ----------
-    wanted
-        ``decode``, ``prefill``, or a graph's number; None for ``decode`` where there is one, for any otherwise.
+    ``decode``, ``prefill``, or a graph's number may be wanted; None is ``decode`` where there is one, any otherwise.
 
     Raises
     ------

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from perfsuite.records.engine_trace import TracedNode, TracedTensor
+from perfsuite.records.events import Node, Tensor
 from perfsuite.trace.graph.bytes import tensor_bytes
 
 #: What ggml adds to the name of a tensor that another one is seen as.
@@ -45,14 +45,14 @@ class Sources:
     by_address: bool
 
 
-def sources_of(graph: Sequence[TracedNode]) -> Sources:
+def sources_of(graph: Sequence[Node]) -> Sources:
     """Find where each source of a graph comes from."""
     by_address = any(source.root is not None for node in graph for source in node.sources)
     writers: dict[object, tuple[int, ...]] = {}
     readers: dict[object, list[int]] = {}
     edges: dict[tuple[int, int], None] = {}
     reads: dict[tuple[int, int], None] = {}
-    constants: dict[object, TracedTensor] = {}
+    constants: dict[object, Tensor] = {}
     for position, node in enumerate(graph):
         for source in node.sources:
             key = _key(source, by_address)
@@ -71,7 +71,7 @@ def sources_of(graph: Sequence[TracedNode]) -> Sources:
 def _write(
     writers: dict[object, tuple[int, ...]],
     readers: dict[object, list[int]],
-    node: TracedNode,
+    node: Node,
     position: int,
     by_address: bool,
 ) -> Sequence[int]:
@@ -86,21 +86,21 @@ def _write(
     return [each for each in readers.pop(key, ()) if each != position]
 
 
-def _key(tensor: TracedTensor, by_address: bool) -> object:
+def _key(tensor: Tensor, by_address: bool) -> object:
     """Return what tells the memory of a tensor; None where nothing does."""
     if by_address:
         return tensor.root
     return _DECORATION.sub("", tensor.name) or None
 
 
-def _keep_largest(constants: dict[object, TracedTensor], key: object, source: TracedTensor) -> None:
+def _keep_largest(constants: dict[object, Tensor], key: object, source: Tensor) -> None:
     """Of several views of one tensor keep the one that shows the most of it."""
     known = constants.get(key)
     if known is None or (tensor_bytes(known) or 0) < (tensor_bytes(source) or 0):
         constants[key] = source
 
 
-def _counted(constants: dict[object, TracedTensor]) -> Constants:
+def _counted(constants: dict[object, Tensor]) -> Constants:
     weights = [each for each in constants.values() if _WEIGHT.search(each.name)]
     return Constants(
         n=len(constants),

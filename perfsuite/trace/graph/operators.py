@@ -9,7 +9,8 @@ from functools import cached_property
 import networkx as nx
 import numpy as np
 
-from perfsuite.records.engine_trace import EngineTrace, EventKind, TracedNode, TraceRecorder
+from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
+from perfsuite.records.events import Node
 from perfsuite.trace.graph.bytes import operator_bytes
 from perfsuite.trace.graph.choice import choose_graph
 from perfsuite.trace.graph.edges import Constants, sources_of
@@ -17,7 +18,7 @@ from perfsuite.trace.graph.paths import Interval, Siblings, critical_path, sibli
 from perfsuite.trace.graph.times import NodeTimes, node_times
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
 from perfsuite.trace.statistics.traced_operators import n_tokens_of, traced_operators
-from perfsuite.trace.timeline.labels import operator_text, shape_text
+from perfsuite.trace.timeline.labels import shape_text
 from perfsuite.units import NS_PER_S
 
 
@@ -116,10 +117,7 @@ class OperatorGraph:
 def operator_graph(trace: EngineTrace, *, graph: str | int | None = None) -> OperatorGraph:
     """Return one graph of a trace with what is known of its operators.
 
-    Parameters
-    ----------
-    graph
-        ``decode``, ``prefill`` or a number; None for the decode graph that was evaluated the most often.
+    It is that of ``decode`` or ``prefill``, or a number; None for the decode graph that was evaluated the most often.
 
     Raises
     ------
@@ -165,7 +163,7 @@ def _where_computed(trace: EngineTrace) -> EngineTrace:
 
 
 def _operator(
-    node: TracedNode, role: str, layer: int | None, backend: str | None, times: NodeTimes | None, n_counters: int
+    node: Node, role: str, layer: int | None, backend: str | None, times: NodeTimes | None, n_counters: int
 ) -> GraphOperator:
     weights = node.sources[0] if node.sources else node.tensor
     product = node.op in ("MUL_MAT", "MUL_MAT_ID")
@@ -173,7 +171,7 @@ def _operator(
         name=node.tensor.name,
         role=role,
         layer=layer,
-        op=operator_text(node),
+        op=node.ops,
         type=weights.type.lower() if product else node.tensor.type.lower(),
         shape=f"{shape_text(weights.ne)} to {shape_text(node.tensor.ne)}" if product else shape_text(node.tensor.ne),
         backend=backend,

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import Commands, OpenClTrace
 from perfsuite.trace.opencl.clock_fit import ClockSegment, fit_segments
 from perfsuite.trace.opencl.clock_readings import call_readings, joined, timer_readings
@@ -16,8 +17,6 @@ from perfsuite.trace.opencl.command_anomalies import STAMPS, Anomaly, Flags
 
 #: A step is as bad as so large a part of the commands outside of their calls, and no more often believed of readings.
 _STEP_SHARE = 8
-
-_Times = npt.NDArray[np.int64]
 
 
 class ClockBasis(Enum):
@@ -56,7 +55,7 @@ class DeviceFit:
 
     clock: DeviceClock
     #: Of shape (4, commands).
-    host_ns: _Times
+    host_ns: Times
     #: Commands to be flagged.
     is_outside: npt.NDArray[np.bool_]
     #: How ill the readings suit the commands.
@@ -124,7 +123,7 @@ def _clock(device: int, basis: ClockBasis, segments: tuple[ClockSegment, ...], e
 
 def _by_nearest_segment(
     segments: tuple[ClockSegment, ...], commands: Commands
-) -> tuple[_Times, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+) -> tuple[Times, npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Return when commands were queued, the error of it, and the steady stretch of each.
 
     Between two stretches a command belongs to the one that puts its QUEUED the nearer to its enqueue call.
@@ -143,8 +142,8 @@ def _by_nearest_segment(
 
 
 def _by_segment(
-    segments: tuple[ClockSegment, ...], chosen: npt.NDArray[np.int64], device_ns: _Times
-) -> tuple[_Times, npt.NDArray[np.float64]]:
+    segments: tuple[ClockSegment, ...], chosen: npt.NDArray[np.int64], device_ns: Times
+) -> tuple[Times, npt.NDArray[np.float64]]:
     host_ns, error_ns = np.zeros(device_ns.size, dtype=np.int64), np.zeros(device_ns.size)
     for position, segment in enumerate(segments):
         here = chosen == position
@@ -152,8 +151,8 @@ def _by_segment(
     return host_ns, error_ns
 
 
-def _outside_ns(queued_ns: _Times, commands: Commands) -> _Times:
+def _outside_ns(queued_ns: Times, commands: Commands) -> Times:
     """Return by how much QUEUED lies before or after the enqueue call; 0 within."""
     before_ns, after_ns = commands["host_start_ns"] - queued_ns, queued_ns - commands["host_end_ns"]
-    outside_ns: _Times = np.maximum(np.maximum(before_ns, after_ns), 0)
+    outside_ns: Times = np.maximum(np.maximum(before_ns, after_ns), 0)
     return outside_ns

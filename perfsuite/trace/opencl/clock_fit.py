@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.trace.opencl.clock_readings import ClockReadings
 
 #: The most by which two clocks drift apart: the kernel slews its clock by at most 500 ppm (adjtimex(2)), on top of what
@@ -33,7 +34,6 @@ LEAST_RATE_CHANGE = 10e-6
 #: Readings of which the rate is taken, at most: it looks at every pair of them. The bounds are of all readings.
 _MOST_PAIRED = 1024
 
-_Times = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
 
@@ -56,7 +56,7 @@ class ClockSegment:
     lower_ns: _Floats
     upper_ns: _Floats
 
-    def host_times(self, device_ns: _Times) -> tuple[_Times, _Floats]:
+    def host_times(self, device_ns: Times) -> tuple[Times, _Floats]:
         """Return host times, ns, and the most by which each may be wrong, ns."""
         after_ns = (device_ns - self.origin_ns).astype(np.float64)
         offset_ns = np.interp(after_ns, self.at_ns, (self.lower_ns + self.upper_ns) / 2)

@@ -7,29 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import ClockSource, Commands, OpenClTrace
 
 #: Readings that are made of enqueue calls, at most; of more commands the shortest calls are taken.
 MOST_READINGS = 512
-
-_Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClockReadings:
     """Readings of one device's clock in the order of the host's time; three arrays of one length, ns."""
 
-    device_ns: _Times
-    host_before_ns: _Times
-    host_after_ns: _Times
+    device_ns: Times
+    host_before_ns: Times
+    host_after_ns: Times
 
     @property
-    def lower_ns(self) -> _Times:
+    def lower_ns(self) -> Times:
         """The least that the offset can be at each reading."""
         return self.host_before_ns - self.device_ns
 
     @property
-    def upper_ns(self) -> _Times:
+    def upper_ns(self) -> Times:
         """The most that the offset can be at each reading."""
         return self.host_after_ns - self.device_ns
 
@@ -64,12 +63,12 @@ def joined(one: ClockReadings, other: ClockReadings) -> ClockReadings:
     return _in_order(np.vstack(parts))
 
 
-def _points(trace: OpenClTrace, device: int, source: ClockSource) -> _Times:
+def _points(trace: OpenClTrace, device: int, source: ClockSource) -> Times:
     points = [each for each in trace.clock_points if each.device == device and each.source is source]
     rows = [(each.device_ns, each.host_before_ns, each.host_after_ns) for each in points]
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
-def _in_order(rows: _Times) -> ClockReadings:
+def _in_order(rows: Times) -> ClockReadings:
     device_ns, before_ns, after_ns = rows[np.argsort(rows[:, 1], kind="stable")].T
     return ClockReadings(device_ns=device_ns, host_before_ns=before_ns, host_after_ns=after_ns)

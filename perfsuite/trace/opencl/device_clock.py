@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import OpenClTrace
 from perfsuite.trace.opencl.clock_choice import ClockBasis, DeviceClock, best_fit
 from perfsuite.trace.opencl.command_anomalies import STAMPS, Anomaly, Flags, own_anomalies
 
 __all__ = ["AlignedTrace", "ClockBasis", "DeviceClock", "align"]
-
-_Times = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,10 +21,10 @@ class AlignedTrace:
 
     trace: OpenClTrace
     #: Host times, ns. Of commands with an anomaly they mean nothing.
-    queued_ns: _Times
-    submit_ns: _Times
-    start_ns: _Times
-    end_ns: _Times
+    queued_ns: Times
+    submit_ns: Times
+    start_ns: Times
+    end_ns: Times
     #: `Anomaly` flags; 0 where a command is sound.
     anomalies: Flags
     #: Position of the command's device among the trace's devices.

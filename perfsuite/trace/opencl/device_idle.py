@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 
-_Times = npt.NDArray[np.int64]
 _Index = npt.NDArray[np.intp]
 
 #: A begin and an end on the host's clock, ns.
@@ -63,13 +63,13 @@ class DeviceActivity:
     """One device's busy stretches, which neither touch nor overlap, in the order of time."""
 
     device: int
-    start_ns: _Times
-    end_ns: _Times
+    start_ns: Times
+    end_ns: Times
     #: Positions in ``trace.commands`` of the first command of each stretch, and of the one that ended last.
     first: _Index
     last: _Index
     #: When its commands with an anomaly were enqueued, in the order of time.
-    left_out_ns: _Times
+    left_out_ns: Times
 
     @property
     def span(self) -> Window | None:
@@ -109,12 +109,12 @@ class DeviceActivity:
             )
         )
 
-    def _busy_until(self, times_ns: _Times) -> _Times:
+    def _busy_until(self, times_ns: Times) -> Times:
         """Return the busy time before each of the times."""
         before_ns = np.concatenate([[0], np.cumsum(self.end_ns - self.start_ns)])
         n_begun = np.searchsorted(self.start_ns, times_ns, side="right")
         ends_ns = np.concatenate([[np.iinfo(np.int64).min], self.end_ns])
-        busy_ns: _Times = before_ns[n_begun] - np.where(n_begun > 0, np.maximum(ends_ns[n_begun] - times_ns, 0), 0)
+        busy_ns: Times = before_ns[n_begun] - np.where(n_begun > 0, np.maximum(ends_ns[n_begun] - times_ns, 0), 0)
         return busy_ns
 
 

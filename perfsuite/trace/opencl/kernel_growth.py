@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 
@@ -32,7 +33,6 @@ LEAST_STEPS = 8
 #: Of more steps, medians of so many blocks are fitted: the slopes between all pairs would not fit into memory.
 _MOST_BLOCKS = 512
 
-_Times = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
 
@@ -71,20 +71,9 @@ def kernel_growth(
 ) -> tuple[KernelGrowth, ...]:
     """Return each kernel's growth over steps, the steepest first.
 
-    Parameters
-    ----------
-    aligned
-        The trace.
-    steps
-        Begin and end of each step on the host's clock, ns, in their order and without overlap.
-    confidence
-        Chance that a slope lies within its interval.
-
-    Returns
-    -------
-    tuple
-        One for each kernel that was launched in any step; none where there are fewer than `LEAST_STEPS`, and none of a
-        kernel that is known of fewer steps than that.
+    The steps are a begin and an end each on the host's clock, ns, in their order and without overlap. There is one for
+    each kernel that was launched in any step; none where there are fewer than `LEAST_STEPS`, and none of a kernel that
+    is known of fewer steps than that.
     """
     if len(steps) < LEAST_STEPS:
         return ()
@@ -99,13 +88,11 @@ def kernel_growth(
 
 def step_totals(
     aligned: AlignedTrace, steps: Sequence[tuple[int, int]]
-) -> tuple[tuple[int, ...], _Times, npt.NDArray[np.bool_]]:
+) -> tuple[tuple[int, ...], Times, npt.NDArray[np.bool_]]:
     """Return the kernels' time by step.
 
-    Returns
-    -------
-    tuple
-        Positions among the trace's names, and two arrays of shape (kernels, steps): time, ns, and whether it is known.
+    They are positions among the trace's names, and two arrays of shape (kernels, steps): time, ns, and whether it is
+    known.
     """
     commands = aligned.trace.commands
     step = _steps_of(commands["host_start_ns"], steps)
@@ -122,14 +109,14 @@ def step_totals(
     return tuple(names.tolist()), totals_ns.reshape(shape), is_known.reshape(shape)
 
 
-def _steps_of(times_ns: _Times, steps: Sequence[tuple[int, int]]) -> npt.NDArray[np.intp]:
+def _steps_of(times_ns: Times, steps: Sequence[tuple[int, int]]) -> npt.NDArray[np.intp]:
     """Return the step of each time, -1 where it is in none."""
     edges_ns = np.array(steps, dtype=np.int64).reshape(-1, 2)
     step = np.searchsorted(edges_ns[:, 0], times_ns, side="right") - 1
     return np.where((step >= 0) & (times_ns < edges_ns[step, 1]), step, -1)
 
 
-def _growth(name: str, totals_ns: _Times, is_known: npt.NDArray[np.bool_], confidence: float) -> KernelGrowth:
+def _growth(name: str, totals_ns: Times, is_known: npt.NDArray[np.bool_], confidence: float) -> KernelGrowth:
     from scipy.stats import theilslopes  # takes a third of a second to load
 
     at, times_ns = np.flatnonzero(is_known).astype(np.float64), totals_ns[is_known].astype(np.float64)

@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.events import EngineRecord, Evaluation, Phase, Span
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.opencl_commands import CommandType, OpenClTrace
 from perfsuite.trace.opencl.groups import group_operators
 
@@ -71,12 +72,7 @@ class RecordedRun:
 def group_ends(by_node: RecordedRun, full_speed: RecordedRun) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Find the nodes that end a group in every evaluation of a phase, as a plan takes them: 1 where one ends, else 0.
 
-    Parameters
-    ----------
-    by_node
-        A run of the ``groups`` recorder in which every node was a group.
-    full_speed
-        A run of the same workload without a recorder.
+    In the run of the ``groups`` recorder every node was a group; the other, of the same workload, had no recorder.
 
     Raises
     ------
@@ -120,8 +116,7 @@ def phase_spans(record: EngineRecord, phase: Phase) -> tuple[Span, ...]:
 class _GroupedEvaluation:
     """One evaluation of the ``groups`` recorder, and its kernels with the group that each belongs to."""
 
-    record: EngineRecord
-    evaluation: Evaluation
+    graph: tuple[Node, ...]
     #: Position of the last node of each group.
     last_nodes: tuple[int, ...]
     #: Group and name.
@@ -130,10 +125,12 @@ class _GroupedEvaluation:
 
 def _grouped(run: RecordedRun, span: Span) -> _GroupedEvaluation:
     """Sort the kernels of a span into groups: a group's kernels are enqueued before it is waited for."""
-    found = [each for each in run.record.evaluations if span.start_ns <= each.launch_ns < span.end_ns]
+    evaluations = evaluations_of(run.record)
+    found = evaluations.within(span.start_ns, span.end_ns)
     if len(found) != 1:
         raise MeasurementError(f"{span.phase.value} at token {span.token}: {len(found)} graphs recorded, expected 1")
-    ends_ns = np.asarray(found[0].ends_ns, dtype=np.int64)
+    graph = run.record.graphs[evaluations.graph[found[0]]]
+    ends_ns = evaluations.ends_ns[evaluations.ends(found[0])]
     kernels = tuple(
         (int(np.searchsorted(ends_ns, at_ns)), name)
         for at_ns, name in _kernels_between(run.trace, span.start_ns, span.end_ns)
@@ -142,12 +139,12 @@ def _grouped(run: RecordedRun, span: Span) -> _GroupedEvaluation:
         raise MeasurementError(
             f"{span.phase.value} at token {span.token}: {kernels[-1][1]} is enqueued after all nodes"
         )
-    last_nodes = _last_nodes(run, span.phase, len(run.record.graphs[found[0].graph]))
+    last_nodes = _last_nodes(run, span.phase, len(graph))
     if len(last_nodes) != len(ends_ns):
         raise MeasurementError(
             f"{span.phase.value} at token {span.token}: {len(ends_ns)} groups recorded, expected {len(last_nodes)}"
         )
-    return _GroupedEvaluation(record=run.record, evaluation=found[0], last_nodes=last_nodes, kernels=kernels)
+    return _GroupedEvaluation(graph=graph, last_nodes=last_nodes, kernels=kernels)
 
 
 def _last_nodes(run: RecordedRun, phase: Phase, n_nodes: int) -> tuple[int, ...]:
@@ -177,8 +174,7 @@ def _kernels_between(trace: OpenClTrace, start_ns: int, end_ns: int) -> Iterator
 def _common_ends(by_node: RecordedRun, full_speed: RecordedRun, phase: Phase) -> tuple[int, ...]:
     ends: tuple[int, ...] = ()
     for found, fast in _paired(by_node, full_speed, phase):
-        n_nodes = len(found.record.graphs[found.evaluation.graph])
-        own = _ends(found.kernels, fast, n_nodes)
+        own = _ends(found.kernels, fast, len(found.graph))
         ends = own if not ends else tuple(one & other for one, other in zip(ends, own, strict=True))
     return ends
 
@@ -196,7 +192,7 @@ def _ends(by_node: Sequence[tuple[int, str]], fast: Sequence[str], n_nodes: int)
 
 def _roles(found: _GroupedEvaluation) -> tuple[str, ...]:
     bounds = pairwise((-1, *found.last_nodes))
-    operators = group_operators(found.record.graphs[found.evaluation.graph], [(a + 1, b + 1) for a, b in bounds])
+    operators = group_operators(found.graph, [(a + 1, b + 1) for a, b in bounds])
     found_roles = tuple(operator.role if operator else "" for operator in operators)
     return tuple(found_roles[group] for group, _ in found.kernels)
 

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import CommandType
 from perfsuite.trace.opencl.device_clock import AlignedTrace
 
-_Times = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -69,7 +69,7 @@ def kernel_statistics(aligned: AlignedTrace) -> tuple[KernelStatistics, ...]:
     return tuple(sorted(found, key=lambda each: (-each.execution.total_ns, each.name)))
 
 
-def occupied_times(aligned: AlignedTrace) -> tuple[_Times, _Mask]:
+def occupied_times(aligned: AlignedTrace) -> tuple[Times, _Mask]:
     """Return `occupied` of every command, ns, and of which commands it is known."""
     commands = aligned.trace.commands
     occupied_ns = np.zeros(commands.size, dtype=np.int64)
@@ -104,7 +104,7 @@ def _statistics(
     aligned: AlignedTrace,
     index: npt.NDArray[np.intp],
     total_ns: int,
-    occupied_ns: _Times,
+    occupied_ns: Times,
     left_out: npt.NDArray[np.intp],
 ) -> KernelStatistics:
     queued_ns, submit_ns, start_ns, end_ns = (
@@ -125,6 +125,6 @@ def _statistics(
     )
 
 
-def _spread(times_ns: _Times) -> Spread:
+def _spread(times_ns: Times) -> Spread:
     median_ns, p95_ns = np.percentile(times_ns, (50, 95))
     return Spread(total_ns=int(times_ns.sum()), median_ns=round(float(median_ns)), p95_ns=round(float(p95_ns)))

@@ -7,24 +7,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.engine_trace import NOTHING, TracedNode, TracedTensor
-from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.records.engine_columns import evaluations_of, splits_of
+from perfsuite.records.engine_trace import NOTHING, Ints
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.recorded_nodes import RecordedGraph, recorded_graph
 from perfsuite.trace.span_events import SpanEvents, span_events
-
-_Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KernelPlaces:
-    """The nodes of an iteration's kernels; NOTHING where it is not known."""
-
-    graph: _Places
-    node: _Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +30,7 @@ class GraphBook:
 
     #: A record of the same workload that lists the graphs; None where there is none: then nodes have names alone.
     shapes: EngineRecord | None
-    graphs: list[tuple[TracedNode, ...]] = field(default_factory=list)
+    graphs: list[tuple[Node, ...]] = field(default_factory=list)
     #: Kernels whose operator is in none of the graphs.
     n_unplaced: int = 0
     _recorded: list[RecordedGraph] = field(default_factory=list)
@@ -52,15 +42,11 @@ class GraphBook:
             self._recorded += map(recorded_graph, self.shapes.graphs)
             self.graphs += [graph.nodes for graph in self._recorded]
 
-    def places(self, roles: Sequence[str], span: Span | None) -> KernelPlaces:
-        """Return the nodes of the kernels of one iteration.
+    def places(self, roles: Sequence[str], span: Span | None) -> tuple[Ints, Ints]:
+        """Return the graph and the node of each kernel of one iteration; NOTHING where it is not known.
 
-        Parameters
-        ----------
-        roles
-            Of the kernels, in the order of their enqueue; those that follow each other in one role are one operator's.
-        span
-            The same iteration in `shapes`; None without them.
+        Kernels that follow each other in one of `roles`, which is in the order of their enqueue, are one operator's;
+        `span` is the same iteration in `shapes`.
         """
         runs = [(role, len(list(kernels))) for role, kernels in groupby(roles)]
         named = () if span is None else self._nodes_of(span)
@@ -68,12 +54,12 @@ class GraphBook:
         lengths = [length for _, length in runs]
         graph, node = (np.repeat(np.array(each, np.int64), lengths) for each in found)
         self.n_unplaced += int((node == NOTHING).sum())
-        return KernelPlaces(graph=graph, node=node)
+        return graph, node
 
     def _nodes_of(self, span: Span) -> tuple[_NamedNode, ...]:
         assert self.shapes is not None
-        parts = self.shapes.splits or self.shapes.evaluations
-        computed = tuple(each.graph for each in parts if span.start_ns <= each.launch_ns < span.end_ns)
+        launch_ns, graph = _launches(self.shapes)
+        computed = tuple(graph[(launch_ns >= span.start_ns) & (launch_ns < span.end_ns)].tolist())
         if computed not in self._named:
             self._named[computed] = self._name(self.shapes, computed)
         return self._named[computed]
@@ -98,6 +84,15 @@ class GraphBook:
         return [graph] * len(roles), list(range(len(roles)))
 
 
+def _launches(shapes: EngineRecord) -> tuple[Ints, Ints]:
+    """Return when what was launched: the graphs of splits, or those that were evaluated."""
+    if shapes.splits:
+        splits = splits_of(shapes)
+        return splits["launch_ns"], splits["graph"]
+    evaluations = evaluations_of(shapes)
+    return evaluations.launch_ns, evaluations.graph
+
+
 def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[int], list[int]]:
     """Find the operators in the graph, each behind the one before."""
     graphs, nodes, at = [], [], 0
@@ -109,9 +104,9 @@ def _matched(roles: Sequence[str], named: Sequence[_NamedNode]) -> tuple[list[in
     return graphs, nodes
 
 
-def _named_only(role: str) -> TracedNode:
-    tensor = TracedTensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
-    return TracedNode(tensor=tensor, op="?", sources=())
+def _named_only(role: str) -> Node:
+    tensor = Tensor(name=role, type="?", ne=(0, 0, 0, 0), nb=(0, 0, 0, 0), root=None)
+    return Node(tensor=tensor, op="?", sources=())
 
 
 def iterations_of(shapes: EngineRecord | None, spans: SpanEvents) -> tuple[Span | None, ...]:

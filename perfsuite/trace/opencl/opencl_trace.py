@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from perfsuite.records.engine_columns import splits_of
 from perfsuite.records.engine_trace import (
-    EVENT_DTYPE,
-    EXPERT_DTYPE,
     NOTHING,
     EngineTrace,
     EventKind,
     Events,
+    Ints,
     TracedThread,
     TraceRecorder,
+    new_events,
 )
 from perfsuite.records.events import EngineRecord, Span
 from perfsuite.records.opencl_commands import CommandType
@@ -27,8 +28,6 @@ from perfsuite.trace.recorded_trace import split_events
 from perfsuite.trace.span_events import SpanEvents, span_events
 
 BACKEND = "OpenCL"
-
-_Places = npt.NDArray[np.int64]
 
 
 def opencl_trace(
@@ -44,19 +43,8 @@ def opencl_trace(
     An OPERATOR is the host's part, from the enqueue of its first command to the end of the enqueue of its last; a
     KERNEL is a command while the device worked on it, on the host's clock, with the node that it computes.
 
-    Parameters
-    ----------
-    record
-        What the driver saw.
-    aligned
-        The commands of the same process.
-    mapping
-        The operator of each kernel.
-    shapes
-        A record of the same workload that lists the graphs, where `record` does not: the ``splits`` or ``groups``
-        recorder's. Without either, nodes have their roles for names and nothing else.
-    command
-        What was run.
+    `aligned` has the commands of the same process. `shapes` is a record of the same workload that lists the graphs,
+    where `record` does not: the ``splits`` or ``groups`` recorder's. Without either, nodes have their roles for names.
 
     Raises
     ------
@@ -101,21 +89,16 @@ class _OpenClRun:
             backends=backends,
             kernels=kernels,
             phases=self._spans.phases,
-            counter_names=(),
-            counters=np.empty((0, 0), np.int64),
-            experts=np.empty(0, EXPERT_DTYPE),
-            n_experts=None,
             n_lost=trace.n_lost,
-            probe_costs=(),
             cut=None if trace.n_unfinished is not None else "the process did not end in order; its last commands lack",
             problems=tuple(self._problems()),
         )
 
-    def _evaluations(self) -> _Places:
+    def _evaluations(self) -> Ints:
         """Return the split that each command was enqueued in, or its iteration where splits are not known."""
         if not self._record.splits:
             return self._iteration
-        launches_ns = np.array([each.launch_ns for each in self._record.splits], np.int64)
+        launches_ns = splits_of(self._record)["launch_ns"]
         before = np.searchsorted(launches_ns, self._commands["host_start_ns"].astype(np.int64), side="right") - 1
         return np.where(self._iteration == NOTHING, NOTHING, before)
 
@@ -128,8 +111,7 @@ class _OpenClRun:
         if roles is None:
             self._n_unlearnt += 1
             return
-        places = self._book.places(roles, self._shape_spans[iteration])
-        self._graph[here], self._node[here] = places.graph, places.node
+        self._graph[here], self._node[here] = self._book.places(roles, self._shape_spans[iteration])
 
     def _graph_events(self) -> tuple[Events, tuple[str, ...]]:
         """Return one GRAPH for each split; where those are not known for each iteration, from its first enqueue on."""
@@ -137,13 +119,12 @@ class _OpenClRun:
             events, backends = split_events(self._record)
             events["iteration"] = self._spans.iteration_of(events["start_ns"])
             return events, backends
-        made = [_empty(EventKind.GRAPH, 0)]
+        made = [new_events(EventKind.GRAPH, 0)]
         for iteration in range(len(self._spans.iterations)):
             here = np.flatnonzero(self._iteration == iteration)
             graphs = np.unique(self._graph[here][self._graph[here] != NOTHING])
-            event = _empty(EventKind.GRAPH, min(here.size, 1))
-            event["value"], event["thread"] = 0, 0
-            event["iteration"] = event["evaluation"] = iteration
+            place = {"iteration": iteration, "evaluation": iteration}
+            event = new_events(EventKind.GRAPH, min(here.size, 1), value=0, thread=0, **place)
             event["graph"] = graphs[0] if graphs.size == 1 else NOTHING
             event["start_ns"] = self._commands["host_start_ns"][here[:1]]
             event["end_ns"] = self._commands["host_end_ns"][here].max(initial=0)
@@ -157,26 +138,24 @@ class _OpenClRun:
         is_first = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: known.size]
         first = known[is_first]
         last = np.append(known[:-1][is_first[1:]], known[-1:])
-        made = _empty(EventKind.OPERATOR, first.size)
-        made["thread"] = 0
-        made["start_ns"] = self._commands["host_start_ns"][first]
-        made["end_ns"] = self._commands["host_end_ns"][last]
-        self._fill_places(made, first)
-        return made
+        times = {"start_ns": self._commands["host_start_ns"][first], "end_ns": self._commands["host_end_ns"][last]}
+        return new_events(EventKind.OPERATOR, first.size, thread=0, **times, **self._places(first))
 
     def _kernel_events(self, kernels: tuple[str, ...]) -> Events:
         """Return the commands whose device times are sound."""
         sound = np.flatnonzero(self._aligned.is_sound)
-        made = _empty(EventKind.KERNEL, sound.size)
-        made["start_ns"], made["end_ns"] = self._aligned.start_ns[sound], self._aligned.end_ns[sound]
+        times = {"start_ns": self._aligned.start_ns[sound], "end_ns": self._aligned.end_ns[sound]}
         number = {name: place for place, name in enumerate(kernels)}
-        made["value"] = [number[self._name(each)] for each in sound.tolist()]
-        self._fill_places(made, sound)
-        return made
+        value = [number[self._name(each)] for each in sound.tolist()]
+        return new_events(EventKind.KERNEL, sound.size, value=value, **times, **self._places(sound))
 
-    def _fill_places(self, events: Events, commands: npt.NDArray[np.intp]) -> None:
-        events["iteration"], events["evaluation"] = self._iteration[commands], self._evaluation[commands]
-        events["graph"], events["node"] = self._graph[commands], self._node[commands]
+    def _places(self, commands: npt.NDArray[np.intp]) -> dict[str, Ints]:
+        return {
+            "iteration": self._iteration[commands],
+            "evaluation": self._evaluation[commands],
+            "graph": self._graph[commands],
+            "node": self._node[commands],
+        }
 
     def _kernel_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._name(each) for each in range(self._commands.size)))
@@ -199,9 +178,3 @@ class _OpenClRun:
             yield f"{self._book.n_unplaced} kernels are of operators that the graphs do not have"
         if self._book.shapes is None:
             yield "operators are known by their roles only: no graph was recorded"
-
-
-def _empty(kind: EventKind, size: int) -> Events:
-    made = np.full(size, NOTHING, EVENT_DTYPE)
-    made["kind"], made["flags"] = kind, 0
-    return made

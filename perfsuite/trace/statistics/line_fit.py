@@ -32,12 +32,7 @@ def fit_line(x: Sequence[float], y: Sequence[float], *, is_relative: bool = Fals
 
     Two points lie on their line whatever they are, so they show nothing.
 
-    Parameters
-    ----------
-    x, y
-        The points.
-    is_relative
-        Whether the distances are counted in parts of y, so that small ones count as much as large ones.
+    Where `is_relative`, distances are counted in parts of y, so that small ones count as much as large ones.
     """
     across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if across.size < 3 or np.unique(across).size < 2:

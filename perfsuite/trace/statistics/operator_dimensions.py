@@ -37,7 +37,7 @@ class Dimensions:
 
 def dimensions_of(operator: RecordedOperator) -> Dimensions:
     """Return the dimensions of an operator."""
-    output, sources = operator.output.ne, operator.sources
+    output, sources = operator.node.tensor.ne, operator.node.sources
     if operator.op == "MUL_MAT" and sources:
         return Dimensions(output[0], output[1], sources[0].ne[0], output[2] * output[3])
     if operator.op == "MUL_MAT_ID" and sources:
@@ -51,4 +51,5 @@ def dimensions_of(operator: RecordedOperator) -> Dimensions:
 def stored_type(operator: RecordedOperator) -> str:
     """Return the type of what an operator mostly reads: the weights, or the keys of fused attention."""
     place = 1 if operator.op == "FLASH_ATTN_EXT" else 0
-    return operator.sources[place].type.lower() if len(operator.sources) > place else operator.output.type.lower()
+    sources = operator.node.sources
+    return (sources[place] if len(sources) > place else operator.node.tensor).type.lower()

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, TraceRecorder
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Ints, TraceRecorder
 from perfsuite.trace.statistics.traced_operators import n_tokens_of
 
-Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 

@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from perfsuite.records.engine_trace import NOTHING
+from perfsuite.records.engine_trace import NOTHING, Ints
 from perfsuite.records.events import Phase
 from perfsuite.trace.operators import RecordedOperator
 from perfsuite.trace.statistics.line_fit import LineFit, fit_line
 from perfsuite.trace.statistics.operator_dimensions import Dimensions, dimensions_of, stored_type
-from perfsuite.trace.statistics.operator_runs import Ints, OperatorRuns
+from perfsuite.trace.statistics.operator_runs import OperatorRuns
 from perfsuite.trace.statistics.operator_table import OperatorTable
 
 #: What counts lines that are read from memory, the best first, and writes to it; and the bytes of each. *Source*:
@@ -94,17 +94,7 @@ class OperatorType:
 def operator_statistics(
     runs: OperatorRuns, table: OperatorTable, counter_names: tuple[str, ...] = (), cost_of: CostOf | None = None
 ) -> tuple[OperatorType, ...]:
-    """Return the types of operators of each phase, those that took the most time first.
-
-    Parameters
-    ----------
-    runs, table
-        The operators of a trace.
-    counter_names
-        Names of the columns of what the runs counted.
-    cost_of
-        What an operator computes and moves, for the rates.
-    """
+    """Return the types of operators of each phase, those that took the most time first."""
     labels, of_run = table.labelled(runs, _kind)
     totals = np.bincount(of_run, weights=runs.duration_ns, minlength=len(labels))
     phase_ns: dict[Phase, float] = {}

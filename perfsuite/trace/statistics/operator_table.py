@@ -8,10 +8,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.engine_trace import EngineTrace, Ints
 from perfsuite.records.events import Phase
 from perfsuite.trace.operators import RecordedOperator
-from perfsuite.trace.statistics.operator_runs import Ints, OperatorRuns
+from perfsuite.trace.statistics.operator_runs import OperatorRuns
 from perfsuite.trace.statistics.traced_operators import n_positions_of, n_tokens_of, traced_operators
 
 _Label = TypeVar("_Label")

@@ -34,15 +34,7 @@ class TraceStatistics:
 
 
 def trace_statistics(trace: EngineTrace, cost_of: CostOf | None = None) -> TraceStatistics:
-    """Tell a trace in figures.
-
-    Parameters
-    ----------
-    trace
-        Of any recorder.
-    cost_of
-        What an operator computes and moves; without it no rates are told.
-    """
+    """Put a trace of any recorder into figures; without `cost_of` there are no rates."""
     runs, table = operator_runs(trace), operator_table(trace)
     layers = expert_reuse(trace.experts, trace.n_experts)
     return TraceStatistics(

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind
-from perfsuite.trace.statistics.operator_runs import Ints, OperatorRuns
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Ints
+from perfsuite.trace.statistics.operator_runs import OperatorRuns
 from perfsuite.trace.statistics.operator_table import OperatorTable
 
 #: The engine pads the positions that attention works on to a multiple of this.

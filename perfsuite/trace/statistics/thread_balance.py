@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, TraceRecorder
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, Ints, TraceRecorder
 from perfsuite.records.events import Phase
-from perfsuite.trace.statistics.operator_runs import Ints, OperatorRuns, operator_events
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_events
 from perfsuite.trace.statistics.operator_table import OperatorTable
 
 #: A role runs on one thread where the others are busy for less than this part of that one's time, on average.

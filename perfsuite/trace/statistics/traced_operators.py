@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from perfsuite.records.engine_trace import TracedNode, TracedTensor
-from perfsuite.records.events import Node, Tensor
+from perfsuite.records.events import Node
 from perfsuite.trace.operators import RecordedOperator, timed_operators
 
 _NORM = re.compile(r"norm(?:-(?P<layer>\d+))?")
@@ -16,26 +16,26 @@ _NORM_WEIGHT = re.compile(r"(?:blk\.\d+\.)?(?P<role>\w*norm\w*)\.weight")
 _ROLES = {"output_norm": "result_norm"}
 
 
-def traced_operators(graph: Sequence[TracedNode]) -> tuple[RecordedOperator, ...]:
+def traced_operators(graph: Sequence[Node]) -> tuple[RecordedOperator, ...]:
     """Return the operators of a graph, one for each node, in order.
 
     Roles are those of `timed_operators`. A fused norm whose tensor bears the bare name of the norm is called by the
     weight that it is multiplied with.
     """
-    return timed_operators([_node(each) for each in graph])
+    return timed_operators([_named_by_weight(each) for each in graph])
 
 
-def n_tokens_of(graph: Sequence[TracedNode]) -> int | None:
+def n_tokens_of(graph: Sequence[Node]) -> int | None:
     """Return how many tokens a graph is for: the most columns of a product of matrices; None where it has none."""
     return max((each.tensor.ne[1] for each in graph if each.op == "MUL_MAT" and each.tensor.ne[2] == 1), default=None)
 
 
-def n_positions_of(graph: Sequence[TracedNode]) -> int | None:
+def n_positions_of(graph: Sequence[Node]) -> int | None:
     """Return the positions of the KV cache that attention works on, padding and all; None where it has no attention."""
     return max(_positions(graph), default=None)
 
 
-def _positions(graph: Sequence[TracedNode]) -> Iterator[int]:
+def _positions(graph: Sequence[Node]) -> Iterator[int]:
     for each in graph:
         if each.op == "FLASH_ATTN_EXT" and len(each.sources) > 1:
             yield each.sources[1].ne[1]
@@ -43,24 +43,12 @@ def _positions(graph: Sequence[TracedNode]) -> Iterator[int]:
             yield each.tensor.ne[0]
 
 
-def _node(traced: TracedNode) -> Node:
-    op = traced.op if traced.fused_op is None else f"{traced.op}+{traced.fused_op}"
-    tensor = _tensor(traced.tensor)
-    if traced.fused_op is not None:
-        tensor = _named_by_weight(tensor, traced.sources)
-    return Node(tensor=tensor, op=op, timed=True, fused=False, sources=tuple(map(_tensor, traced.sources)))
-
-
-def _tensor(traced: TracedTensor) -> Tensor:
-    return Tensor(name=traced.name, type=traced.type, ne=traced.ne, nb=traced.nb)
-
-
-def _named_by_weight(tensor: Tensor, sources: Sequence[TracedTensor]) -> Tensor:
-    """Return the tensor under its weight's name and its own layer."""
-    bare = _NORM.fullmatch(tensor.name)
-    weight = next((found for each in sources if (found := _NORM_WEIGHT.fullmatch(each.name))), None)
-    if bare is None or weight is None:
-        return tensor
+def _named_by_weight(node: Node) -> Node:
+    """Return a fused norm whose tensor bears the bare name of the norm under its weight's name and its own layer."""
+    bare = _NORM.fullmatch(node.tensor.name)
+    weight = next((found for each in node.sources if (found := _NORM_WEIGHT.fullmatch(each.name))), None)
+    if node.fused_op is None or bare is None or weight is None:
+        return node
     role = _ROLES.get(weight["role"], weight["role"])
     name = role if bare["layer"] is None else f"{role}-{bare['layer']}"
-    return Tensor(name=name, type=tensor.type, ne=tensor.ne, nb=tensor.nb)
+    return replace(node, tensor=replace(node.tensor, name=name))

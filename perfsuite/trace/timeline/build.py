@@ -6,21 +6,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints
 from perfsuite.trace.timeline.counters import counter_points
 from perfsuite.trace.timeline.flows import flows
 from perfsuite.trace.timeline.labels import (
     Labelled,
-    label_graphs,
-    label_kernels,
-    label_levels,
+    label_events,
     label_operators,
-    label_phases,
-    label_states,
-    label_tokens,
     thread_text,
 )
-from perfsuite.trace.timeline.lanes import Ints, lanes
+from perfsuite.trace.timeline.lanes import lanes
 from perfsuite.trace.timeline.tracks import (
     POINT_DTYPE,
     SLICE_DTYPE,
@@ -42,15 +37,17 @@ def build_timeline(trace: EngineTrace) -> Timeline:
     if bool((trace.events["start_ns"] < 0).any()):
         trace = replace(trace, events=trace.events[trace.events["start_ns"] >= 0])
     found = _Layout(tracks=[Track(name=_process_name(trace), kind=TrackKind.PROCESS, parent=None, tid=trace.pid)])
-    found.add_plain("phases", trace.of(EventKind.PHASE), label_phases(trace))
-    found.add_plain("tokens", trace.of(EventKind.TOKEN), label_tokens(trace))
+    for name, kind in (("phases", EventKind.PHASE), ("tokens", EventKind.TOKEN)):
+        found.add_plain(name, trace.of(kind), label_events(trace, kind))
     _add_graphs(found, trace)
     kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
     operator_flow, operator_arrow, kernel_flow, kernel_arrow = flows(operators, kernels)
     _add_threads(found, trace, operators, (operator_flow, operator_arrow))
     where = f" on {trace.backends[0]}" if len(trace.backends) == 1 else ""
-    found.add_plain(f"kernels{where}", kernels, label_kernels(trace), arrows=(kernel_flow, kernel_arrow))
-    found.add_plain("levels of the recorder", trace.of(EventKind.LEVELS), label_levels(trace))
+    found.add_plain(
+        f"kernels{where}", kernels, label_events(trace, EventKind.KERNEL), arrows=(kernel_flow, kernel_arrow)
+    )
+    found.add_plain("levels of the recorder", trace.of(EventKind.LEVELS), label_events(trace, EventKind.LEVELS))
     return Timeline(
         tracks=tuple(found.tracks),
         labels=tuple(found.labels),
@@ -111,18 +108,18 @@ class _Layout:
 
 def _add_graphs(found: _Layout, trace: EngineTrace) -> None:
     graphs = trace.of(EventKind.GRAPH)
-    labelled = label_graphs(trace)
+    labelled = label_events(trace, EventKind.GRAPH)
     for backend in np.unique(graphs["value"]):
         known = 0 <= backend < len(trace.backends)
         chosen = graphs["value"] == backend
         name = f"graphs on {trace.backends[backend]}" if known else "graphs"
-        found.add_plain(name, graphs[chosen], Labelled(labels=labelled.labels, of_event=labelled.of_event[chosen]))
+        found.add_plain(name, graphs[chosen], labelled.part(chosen))
 
 
 def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: tuple[Ints, Ints]) -> None:
     """Add for each thread its operators, on its own track, and below that its states and its counters."""
     labelled = label_operators(trace)
-    states, labelled_states = trace.of(EventKind.THREAD_STATE), label_states(trace)
+    states, labelled_states = trace.of(EventKind.THREAD_STATE), label_events(trace, EventKind.THREAD_STATE)
     points = counter_points(trace, operators)
     for position, thread in enumerate(trace.threads):
         own = operators["thread"] == position
@@ -138,7 +135,7 @@ def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: 
         found.add_plain(
             f"operators of {thread.tid}",
             operators[own],
-            Labelled(labels=labelled.labels, of_event=labelled.of_event[own]),
+            labelled.part(own),
             parent=place,
             track=place,
             arrows=(arrows[0][own], arrows[1][own]),
@@ -146,7 +143,7 @@ def _add_threads(found: _Layout, trace: EngineTrace, operators: Events, arrows: 
         found.add_plain(
             f"state of {thread.tid}",
             states[own_states],
-            Labelled(labels=labelled_states.labels, of_event=labelled_states.of_event[own_states]),
+            labelled_states.part(own_states),
             parent=place,
         )
         for name, of_thread in zip(trace.counter_names, points.get(position, ()), strict=False):

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, Events
+from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, Events, Ints
 from perfsuite.trace.statistics.operator_runs import operator_events
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

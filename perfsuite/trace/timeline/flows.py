@@ -10,19 +10,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.engine_trace import NOTHING, Events
+from perfsuite.records.engine_trace import NOTHING, Events, Ints
 from perfsuite.trace.timeline.tracks import Arrow
-
-Ints = npt.NDArray[np.int64]
 
 
 def flows(operators: Events, kernels: Events) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the arrows of operators, then of kernels: number of the arrow and what it does, 0 where there is none.
 
-    Parameters
-    ----------
-    operators, kernels
-        Events of the one kind and of the other, each in the order of their starts.
+    The events of either are in the order of their starts.
     """
     origins = _origins(operators, kernels)
     led = np.flatnonzero(origins >= 0)

@@ -6,16 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from perfsuite.records.engine_trace import (
-    EngineTrace,
-    EventKind,
-    ThreadState,
-    TracedNode,
-    TracedThread,
-)
+from perfsuite.records.engine_trace import EngineTrace, EventKind, Events, Ints, ThreadState, TracedThread
+from perfsuite.records.events import Node
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.trace.timeline.lanes import Ints
 from perfsuite.trace.timeline.tracks import Label, printable
 
 
@@ -26,34 +21,20 @@ class Labelled:
     labels: tuple[Label, ...]
     of_event: Ints
 
-
-def label_phases(trace: EngineTrace) -> Labelled:
-    """Call phases by their names."""
-
-    def label(value: int) -> Label:
-        return _label(_nth(trace.phases, value, "phase"), "phase", "timed by the driver")
-
-    return _by_value(trace, EventKind.PHASE, label)
+    def part(self, chosen: npt.NDArray[np.bool_]) -> Labelled:
+        """Return those of some of the events."""
+        return Labelled(labels=self.labels, of_event=self.of_event[chosen])
 
 
-def label_tokens(trace: EngineTrace) -> Labelled:
-    """Call batches by how many tokens they have."""
-
-    def label(value: int) -> Label:
-        name = "batch" if value < 1 else "1 token" if value == 1 else f"{value} tokens"
-        return _label(name, "token", "llama_decode")
-
-    return _by_value(trace, EventKind.TOKEN, label)
-
-
-def label_graphs(trace: EngineTrace) -> Labelled:
-    """Call graphs by their number."""
-    numbers, of_event = np.unique(trace.of(EventKind.GRAPH)["graph"], return_inverse=True)
-    return Labelled(labels=tuple(_graph_label(trace, number) for number in numbers.tolist()), of_event=of_event)
+def label_events(trace: EngineTrace, kind: EventKind) -> Labelled:
+    """Call the events of a kind, which may be any but operators, by their names; without one, by what they are."""
+    values, of_event = np.unique(_values(trace.of(kind), kind), return_inverse=True)
+    labels = tuple(_label(*_CALLED[kind](trace, value)) for value in values.tolist())
+    return Labelled(labels=labels, of_event=of_event)
 
 
 def label_operators(trace: EngineTrace) -> Labelled:
-    """Call operators by operation and tensor, and tell what they are made from."""
+    """Call operators by operation and tensor, and say what they are made from."""
     events = trace.of(EventKind.OPERATOR)
     offsets = np.cumsum([0, *(len(graph) for graph in trace.graphs)])
     labels = [_operator_label(node) for graph in trace.graphs for node in graph]
@@ -65,44 +46,12 @@ def label_operators(trace: EngineTrace) -> Labelled:
     return Labelled(labels=(*labels, _label("operator", "operator", "of no known graph")), of_event=of_event)
 
 
-def label_states(trace: EngineTrace) -> Labelled:
-    """Call states of threads by what they are and on which processor."""
-    events = trace.of(EventKind.THREAD_STATE)
-    pairs, of_event = np.unique((events["value"] << 16) + (events["cpu"].astype(np.int64) + 1), return_inverse=True)
-    labels = [_state_label(pair >> 16, (pair & 0xFFFF) - 1) for pair in pairs.tolist()]
-    return Labelled(labels=tuple(labels), of_event=of_event)
-
-
-def label_kernels(trace: EngineTrace) -> Labelled:
-    """Call kernels by their names."""
-
-    def label(value: int) -> Label:
-        return _label(_nth(trace.kernels, value, "kernel"), "kernel", "while it ran on the device")
-
-    return _by_value(trace, EventKind.KERNEL, label)
-
-
-def label_levels(trace: EngineTrace) -> Labelled:
-    """Call a switch of levels by what is recorded from then on."""
-
-    def label(value: int) -> Label:
-        names = [level.name or "" for level in TraceLevel if value & level]
-        return _label(f"levels: {', '.join(names).lower() or 'none'}", "levels", "recorded from here on")
-
-    return _by_value(trace, EventKind.LEVELS, label)
-
-
 def shape_text(ne: Sequence[int]) -> str:
     """Write dimensions without those at the end that are 1: ``576x12``."""
     sizes = list(ne)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()
     return "x".join(map(str, sizes))
-
-
-def operator_text(node: TracedNode) -> str:
-    """Write an operation, with what is fused into it."""
-    return node.op if node.fused_op is None else f"{node.op}+{node.fused_op}"
 
 
 def thread_text(thread: TracedThread) -> str:
@@ -115,35 +64,54 @@ def _label(name: str, category: str, about: str) -> Label:
     return Label(name=printable(name), category=category, about=printable(about))
 
 
-def _by_value(trace: EngineTrace, kind: EventKind, label: Callable[[int], Label]) -> Labelled:
-    values, of_event = np.unique(trace.of(kind)["value"], return_inverse=True)
-    return Labelled(labels=tuple(label(value) for value in values.tolist()), of_event=of_event)
+def _operator_label(node: Node) -> Label:
+    sources = ", ".join(f"{each.type} {shape_text(each.ne)}" for each in node.sources)
+    about = f"{node.tensor.type} {shape_text(node.tensor.ne)} from {sources}"
+    return _label(f"{node.ops} {node.tensor.name}", "operator", about)
+
+
+def _values(events: Events, kind: EventKind) -> Ints:
+    """Return what tells the events of a kind apart."""
+    if kind is EventKind.THREAD_STATE:
+        states: Ints = (events["value"] << 16) + (events["cpu"].astype(np.int64) + 1)
+        return states
+    values: Ints = events["graph" if kind is EventKind.GRAPH else "value"]
+    return values
 
 
 def _nth(names: Sequence[str], value: int, otherwise: str) -> str:
     return names[value] if 0 <= value < len(names) else otherwise
 
 
-def _graph_label(trace: EngineTrace, number: int) -> Label:
+def _graph(trace: EngineTrace, number: int) -> tuple[str, str, str]:
     if not 0 <= number < len(trace.graphs):
-        return _label("graph", "graph", "of unknown structure")
-    return _label(f"graph {number}", "graph", f"{len(trace.graphs[number])} operators")
+        return "graph", "graph", "of unknown structure"
+    return f"graph {number}", "graph", f"{len(trace.graphs[number])} operators"
 
 
-def _operator_label(node: TracedNode) -> Label:
-    sources = ", ".join(f"{each.type} {shape_text(each.ne)}" for each in node.sources)
-    about = f"{node.tensor.type} {shape_text(node.tensor.ne)} from {sources}"
-    return _label(f"{operator_text(node)} {node.tensor.name}", "operator", about)
+def _token(_: EngineTrace, n_tokens: int) -> tuple[str, str, str]:
+    name = "batch" if n_tokens < 1 else "1 token" if n_tokens == 1 else f"{n_tokens} tokens"
+    return name, "token", "llama_decode"
 
 
-def _state_label(state: int, cpu: int) -> Label:
-    known = {each.value: each.name.lower() for each in ThreadState}
-    name = known.get(state, "unknown")
-    where = (
-        ""
-        if cpu < 0 or state == ThreadState.IDLE
-        else f" on CPU {cpu}"
-        if state == ThreadState.RUNNING
-        else (f" for CPU {cpu}")
-    )
-    return _label(f"{name}{where}", "thread state", "by sched_switch and sched_wakeup")
+def _levels(_: EngineTrace, value: int) -> tuple[str, str, str]:
+    names = [level.name or "" for level in TraceLevel if value & level]
+    return f"levels: {', '.join(names).lower() or 'none'}", "levels", "recorded from here on"
+
+
+def _state(_: EngineTrace, value: int) -> tuple[str, str, str]:
+    state, cpu = value >> 16, (value & 0xFFFF) - 1
+    name = {each.value: each.name.lower() for each in ThreadState}.get(state, "unknown")
+    place = "" if cpu < 0 or state == ThreadState.IDLE else " on CPU" if state == ThreadState.RUNNING else " for CPU"
+    return f"{name}{place} {cpu}" if place else name, "thread state", "by sched_switch and sched_wakeup"
+
+
+#: By kind: name, category and more of an event, by what tells it apart.
+_CALLED: dict[EventKind, Callable[[EngineTrace, int], tuple[str, str, str]]] = {
+    EventKind.PHASE: lambda trace, at: (_nth(trace.phases, at, "phase"), "phase", "timed by the driver"),
+    EventKind.KERNEL: lambda trace, at: (_nth(trace.kernels, at, "kernel"), "kernel", "while it ran on the device"),
+    EventKind.TOKEN: _token,
+    EventKind.GRAPH: _graph,
+    EventKind.THREAD_STATE: _state,
+    EventKind.LEVELS: _levels,
+}

@@ -5,18 +5,14 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
+from perfsuite.records.engine_trace import Ints
 
 
 def lanes(start_ns: Ints, end_ns: Ints) -> Ints:
     """Give each stretch of time the lowest lane that is free at its start, so that none overlaps another of its lane.
 
-    Parameters
-    ----------
-    start_ns, end_ns
-        Of one length; starts in ascending order, and no end before its start.
+    Starts are in ascending order, and no end is before its start.
     """
     found = np.zeros(len(start_ns), dtype=np.int64)
     if len(start_ns) < 2 or bool((start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]).all()):

@@ -16,14 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, ThreadState, TracedThread
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints, ThreadState, TracedThread
 from perfsuite.trace.timeline.due import DueParts, Overlap, due_parts, overlaps
-from perfsuite.trace.timeline.labels import operator_text
 from perfsuite.trace.timeline.occupants import Occupants
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +161,7 @@ def _of_run(
             was_running=None if before == NOTHING else before == ThreadState.RUNNING,
             instead=occupants.of(state),
             name=node.tensor.name,
-            op=operator_text(node),
+            op=node.ops,
             graph=int(event["graph"]),
             node=int(event["node"]),
             evaluation=int(event["evaluation"]),

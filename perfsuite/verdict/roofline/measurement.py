@@ -24,6 +24,7 @@ from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.memory_timeline import measure_memory
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord
 from perfsuite.trace.samples import ReplicateSamples, replicate_samples
 from perfsuite.workload.weights import materialize
@@ -160,7 +161,7 @@ def _samples(record: EngineRecord) -> Iterator[tuple[tuple[RowKind, str], int]]:
         repetitions = {span.repetition for span in evaluated}
         wholes = [sum(span.duration_ns for span in evaluated if span.repetition == each) for each in repetitions]
         yield (RowKind.WHOLE_RUN, ""), round(median(wholes))
-    if record.evaluations:
+    if evaluations_of(record):
         yield from _operator_samples(replicate_samples(record))
 
 

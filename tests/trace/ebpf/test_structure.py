@@ -30,20 +30,20 @@ def read(tensor: RawTensor, *, changes: dict[int, bytes] | None = None) -> RawOp
 def test_operators_are_named_as_ggml_names_them(op: str, param: int, expected: str) -> None:
     """An UNARY and a GLU are named by their parameter, others by themselves."""
     found = read(replace(ADDED, op=op, op_param=param))
-    assert (found.op_name, found.op) == (op, expected)
+    assert (found.op_name, found.node.op) == (op, expected)
 
 
 def test_the_root_of_a_view_is_what_it_views() -> None:
     """A tensor of its own is its own root."""
-    assert read(ADDED).tensor.root == 0x20
-    assert read(replace(ADDED, view_src=0x99)).tensor.root == 0x99
+    assert read(ADDED).node.tensor.root == 0x20
+    assert read(replace(ADDED, view_src=0x99)).node.tensor.root == 0x99
 
 
 def test_sources_that_were_not_told_have_addresses_alone() -> None:
     """More sources than a record holds are known by their addresses."""
     raw = memoryview(ADDED.raw(LAYOUT))
     found = StructureReader(LAYOUT).operator(0x20, raw)
-    assert found.sources == ()
+    assert found.node.sources == ()
     assert found.source_addresses == (0x10,)
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.engine_trace import TracedTensor
+from perfsuite.records.events import Tensor
 from perfsuite.testing.engine_traces import node, tensor
 from perfsuite.trace.graph.bytes import operator_bytes, tensor_bytes
 
 
-def quantized(name: str, ne: tuple[int, ...], block_bytes: int = 34) -> TracedTensor:
+def quantized(name: str, ne: tuple[int, ...], block_bytes: int = 34) -> Tensor:
     """Return a Q8_0 tensor: 34 bytes for 32 values."""
     made = tensor(name, ne, type="q8_0")
     row = ne[0] // 32 * block_bytes
@@ -29,7 +29,7 @@ def quantized(name: str, ne: tuple[int, ...], block_bytes: int = 34) -> TracedTe
         (tensor("a", (0, 2)), 0),
     ],
 )
-def test_a_tensor_is_as_long_as_its_elements(shown: TracedTensor, expected: int | None) -> None:
+def test_a_tensor_is_as_long_as_its_elements(shown: Tensor, expected: int | None) -> None:
     """Blocks of a quantised type count as blocks; nothing is known of a type that ggml does not have."""
     assert tensor_bytes(shown) == expected
 

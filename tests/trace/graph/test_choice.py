@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.engine_trace import EngineTrace, EventKind, TracedNode
+from perfsuite.records.engine_trace import EngineTrace, EventKind
+from perfsuite.records.events import Node
 from perfsuite.testing.engine_traces import engine_trace, event, node, tensor
 from perfsuite.trace.graph.choice import choose_graph
 from perfsuite.trace.statistics.operator_runs import operator_runs
 
 
-def graph(n_tokens: int) -> tuple[TracedNode, ...]:
+def graph(n_tokens: int) -> tuple[Node, ...]:
     """Return one product for so many tokens."""
     return (node("MUL_MAT", tensor("y", (8, n_tokens)), tensor("w.weight", (8, 8)), tensor("x", (8, n_tokens))),)
 

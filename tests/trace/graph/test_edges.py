@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.records.engine_trace import TracedNode, TracedTensor
+from perfsuite.records.events import Node, Tensor
 from perfsuite.testing.engine_traces import node, small_graph, tensor
 from perfsuite.testing.large_trace import decode_graph
 from perfsuite.trace.graph.edges import sources_of
 
 
-def without_addresses(graph: tuple[TracedNode, ...]) -> tuple[TracedNode, ...]:
+def without_addresses(graph: tuple[Node, ...]) -> tuple[Node, ...]:
     """Return a graph as a recorder sees it that reads no addresses."""
 
-    def bare(shown: TracedTensor) -> TracedTensor:
+    def bare(shown: Tensor) -> Tensor:
         return replace(shown, root=None)
 
     return tuple(replace(each, tensor=bare(each.tensor), sources=tuple(map(bare, each.sources))) for each in graph)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from perfsuite.records.opencl_commands import ClockPoint, ClockSource, Commands
 from perfsuite.trace.opencl.command_anomalies import Anomaly
 from perfsuite.trace.opencl.device_clock import AlignedTrace, ClockBasis, align
-
-from ...synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
+from tests.synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
 
 #: A device's clock that has no relation to the host's.
 FAR_NS = -169_000_000_000_000

@@ -41,7 +41,7 @@ def test_a_group_is_one_operator() -> None:
     operators = group_operators(GRAPH, [(0, 2), (2, 4)])
     assert operators[0] is not None
     assert (operators[0].role, operators[0].op, operators[0].layer) == ("attn_norm", "RMS_NORM+MUL", 3)
-    assert [source.name for source in operators[0].sources] == ["l_out-2", "blk.3.attn_norm.weight"]
+    assert [source.name for source in operators[0].node.sources] == ["l_out-2", "blk.3.attn_norm.weight"]
 
 
 def test_three_nodes_may_be_one_operator() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from perfsuite.records.engine_columns import SPLIT_DTYPE
 from perfsuite.records.engine_trace import NOTHING
-from perfsuite.records.events import EngineRecord, Node, Phase, Span, Split, Tensor
+from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.trace.opencl.opencl_operators import GraphBook
 
 
@@ -30,22 +33,18 @@ SHAPES = EngineRecord(
             node("norm-1", "RMS_NORM", "Qcur-0"),
         ),
     ),
-    evaluations=(),
-    thread_starts=(),
     n_dropped=0,
-    splits=(
-        Split(graph=0, backend="CPU", launch_ns=10, return_ns=20),
-        Split(graph=1, backend="OpenCL", launch_ns=30, return_ns=40),
-    ),
+    splits=np.array([(10, 20, 0, 0), (30, 40, 1, 1)], SPLIT_DTYPE).tobytes(),
+    backends=("CPU", "OpenCL"),
 )
 
 
 def test_kernels_find_their_nodes_in_order() -> None:
     """The kernels of a role are of the next operator of that role, in whichever part of the graph it is."""
     book = GraphBook(SHAPES)
-    found = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
-    assert found.graph.tolist() == [1, 1, 1, 1]
-    assert [book.graphs[1][place].tensor.name for place in found.node.tolist()] == [
+    graph, nodes = book.places(("norm", "Qcur", "Qcur", "norm"), SPAN)
+    assert graph.tolist() == [1, 1, 1, 1]
+    assert [book.graphs[1][place].tensor.name for place in nodes.tolist()] == [
         "norm-0",
         "Qcur-0",
         "Qcur-0",
@@ -57,16 +56,14 @@ def test_kernels_find_their_nodes_in_order() -> None:
 def test_a_kernel_of_no_operator_is_counted() -> None:
     """A role that the graph does not have is of no node, and those behind it are found all the same."""
     book = GraphBook(SHAPES)
-    found = book.places(("norm", "Vcur", "Qcur"), SPAN)
-    assert found.node.tolist() == [0, NOTHING, 1]
+    _, nodes = book.places(("norm", "Vcur", "Qcur"), SPAN)
+    assert nodes.tolist() == [0, NOTHING, 1]
     assert book.n_unplaced == 1
 
 
 def test_without_shapes_each_sequence_is_a_graph() -> None:
     """The same roles are the same graph, others another."""
     book = GraphBook(None)
-    first, again, other = (book.places(roles, None) for roles in (("a", "a", "b"), ("a", "b", "b"), ("b",)))
-    assert (first.graph.tolist(), first.node.tolist()) == ([0, 0, 0], [0, 0, 1])
-    assert (again.graph.tolist(), again.node.tolist()) == ([0, 0, 0], [0, 1, 1])
-    assert other.graph.tolist() == [1]
+    found = [[each.tolist() for each in book.places(roles, None)] for roles in ("aab", "abb", "b")]
+    assert found == [[[0, 0, 0], [0, 0, 1]], [[0, 0, 0], [0, 1, 1]], [[1], [0]]]
     assert [len(graph) for graph in book.graphs] == [2, 1]

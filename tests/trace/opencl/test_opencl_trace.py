@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.engine_columns import SPLIT_DTYPE
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, TraceRecorder
-from perfsuite.records.events import EngineRecord, Phase, Split
+from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, RecordedRun, learn_mapping
 from perfsuite.trace.opencl.opencl_trace import opencl_trace
@@ -81,12 +83,10 @@ def test_tokens_graphs_and_phases_are_there() -> None:
 def test_splits_are_graphs_on_their_backends() -> None:
     """Where the run itself lists the splits, each is a graph, and operators lie in the one that enqueued them."""
     spans, graphs = FULL_SPEED.record.spans, BY_GROUP.record.graphs
-    splits = [
-        Split(graph=0, backend=backend, launch_ns=span.start_ns + place, return_ns=span.end_ns - 1)
-        for span in spans
-        for place, backend in enumerate(("CPU", "OpenCL"))
-    ]
-    named = replace(FULL_SPEED, record=replace(FULL_SPEED.record, graphs=graphs, splits=tuple(splits)))
+    rows = [(span.start_ns + place, span.end_ns - 1, 0, place) for span in spans for place in range(2)]
+    splits = np.array(rows, SPLIT_DTYPE).tobytes()
+    split = replace(FULL_SPEED.record, graphs=graphs, splits=splits, backends=("CPU", "OpenCL"))
+    named = replace(FULL_SPEED, record=split)
     trace = traced(named, shapes=None)
     assert trace.backends == ("CPU", "OpenCL")
     found = trace.of(EventKind.GRAPH)

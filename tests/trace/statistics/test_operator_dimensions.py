@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.records.engine_trace import TracedNode
+from perfsuite.records.events import Node
 from perfsuite.testing.engine_traces import node, tensor
 from perfsuite.trace.statistics.operator_dimensions import dimensions_of, stored_type
 from perfsuite.trace.statistics.traced_operators import traced_operators
@@ -24,7 +24,7 @@ SCORES = node("MUL_MAT", tensor("kq-0", (256, 4, 9)), tensor("k", (64, 256, 3), 
         (norm(576, n_tokens=5), "576x5x1x1", "f32"),
     ],
 )
-def test_each_kind_of_operator_has_its_dimensions(traced: TracedNode, dimensions: str, type_name: str) -> None:
+def test_each_kind_of_operator_has_its_dimensions(traced: Node, dimensions: str, type_name: str) -> None:
     """Products have rows, columns, inner length and heads; attention positions and queries; others their elements."""
     (operator,) = traced_operators([traced])
     assert str(dimensions_of(operator)) == dimensions

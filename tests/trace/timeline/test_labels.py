@@ -9,13 +9,8 @@ from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.engine_traces import engine_trace, event, node, tensor
 from perfsuite.trace.timeline.labels import (
     Labelled,
-    label_graphs,
-    label_kernels,
-    label_levels,
+    label_events,
     label_operators,
-    label_phases,
-    label_states,
-    label_tokens,
     shape_text,
     thread_text,
 )
@@ -47,13 +42,18 @@ def test_states_have_their_processor_in_the_name() -> None:
     trace = engine_trace(
         [event(EventKind.THREAD_STATE, at, at + 1, value=s, cpu=cpu) for at, (s, cpu) in enumerate(states)]
     )
-    assert names(label_states(trace)) == ["running on CPU 1", "runnable for CPU 0", "idle", "unknown"]
+    assert names(label_events(trace, EventKind.THREAD_STATE)) == [
+        "running on CPU 1",
+        "runnable for CPU 0",
+        "idle",
+        "unknown",
+    ]
 
 
 def test_tokens_are_called_by_their_number() -> None:
     """A batch says how many tokens it has."""
     trace = engine_trace([event(EventKind.TOKEN, at, at + 1, value=n) for at, n in enumerate((512, 1, -1))])
-    assert names(label_tokens(trace)) == ["512 tokens", "1 token", "batch"]
+    assert names(label_events(trace, EventKind.TOKEN)) == ["512 tokens", "1 token", "batch"]
 
 
 def test_phases_and_kernels_are_called_by_their_names() -> None:
@@ -63,8 +63,8 @@ def test_phases_and_kernels_are_called_by_their_names() -> None:
         phases=("decode",),
         kernels=("mul_mv",),
     )
-    assert names(label_phases(trace)) == ["decode", "phase"]
-    assert names(label_kernels(trace)) == ["mul_mv", "kernel"]
+    assert names(label_events(trace, EventKind.PHASE)) == ["decode", "phase"]
+    assert names(label_events(trace, EventKind.KERNEL)) == ["mul_mv", "kernel"]
 
 
 def test_levels_say_what_is_recorded() -> None:
@@ -75,13 +75,13 @@ def test_levels_say_what_is_recorded() -> None:
             for at, v in enumerate((int(TraceLevel.TOKEN | TraceLevel.OPERATOR), 0))
         ]
     )
-    assert names(label_levels(trace)) == ["levels: token, operator", "levels: none"]
+    assert names(label_events(trace, EventKind.LEVELS)) == ["levels: token, operator", "levels: none"]
 
 
 def test_graphs_are_called_by_their_number() -> None:
     """A graph without structure is a graph."""
     trace = engine_trace([event(EventKind.GRAPH, at, at + 1, graph=g, value=0) for at, g in enumerate((0, -1))])
-    assert names(label_graphs(trace)) == ["graph 0", "graph"]
+    assert names(label_events(trace, EventKind.GRAPH)) == ["graph 0", "graph"]
 
 
 def test_names_of_a_trace_are_made_printable() -> None:
@@ -93,7 +93,7 @@ def test_names_of_a_trace_are_made_printable() -> None:
         kernels=("k\n",),
     )
     assert names(label_operators(trace)) == ["MUL_MAT a�]0;b�"]
-    assert names(label_kernels(trace)) == ["k�"]
+    assert names(label_events(trace, EventKind.KERNEL)) == ["k�"]
 
 
 @pytest.mark.parametrize(

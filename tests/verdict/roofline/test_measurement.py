@@ -49,7 +49,7 @@ def spans(prefill_ns: int, decodes_ns: tuple[int, ...], repetition: int = 0) -> 
 
 def record(*found: Span) -> EngineRecord:
     """Return a record of phases alone."""
-    return EngineRecord(engine_version="build 9", spans=found, graphs=(), evaluations=(), thread_starts=(), n_dropped=0)
+    return EngineRecord(engine_version="build 9", spans=found, graphs=(), n_dropped=0)
 
 
 class Machine:

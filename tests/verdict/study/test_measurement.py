@@ -28,7 +28,7 @@ def answer(plan: LlamaPlan, **_: Any) -> dict[str, Any]:
         Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=0, end_ns=seconds * 10**9)
         for phase, seconds in lengths
     )
-    record = EngineRecord(engine_version="b9", spans=spans, graphs=(), evaluations=(), thread_starts=(), n_dropped=0)
+    record = EngineRecord(engine_version="b9", spans=spans, graphs=(), n_dropped=0)
     return {"engine": record.to_plain(), "contention": QUIET}
 
 
