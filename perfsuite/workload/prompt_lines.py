@@ -34,10 +34,8 @@ def read_lines(path: Path) -> tuple[PromptLine, ...]:
     What the first line begins with tells the format: ``{`` for lines of JSON, a number for a length a line, anything
     else for CSV with a heading, one of whose columns is ``n_tokens``.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read or is empty, or a line is not of the format; the message names the line.
+    Raises PerfsuiteError: the file cannot be read or is empty, or a line is not of the format; the message names the
+    line.
     """
     text = _read(path)
     if text.lstrip().startswith("{"):

@@ -62,10 +62,8 @@ def read_prompts(path: Path, count_tokens: CountTokens | None = None) -> tuple[P
     by `count_tokens`, where that is given; else its ``n_tokens``; else an estimate: the words of its text, apart by
     white space, times `TOKENS_PER_WORD_RATIO`.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read or is empty, or a line has neither a length nor a text; the message names the line.
+    Raises PerfsuiteError: the file cannot be read or is empty, or a line has neither a length nor a text; the message
+    names the line.
     """
     lines = read_lines(path)
     counts = _counts(lines, count_tokens)

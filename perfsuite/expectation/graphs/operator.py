@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from perfsuite.expectation.ggml_cost import Shape, TensorShape
 from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.expectation.tensor_shape import Shape, TensorShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

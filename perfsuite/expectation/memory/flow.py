@@ -112,10 +112,7 @@ _HEADS = {"Qcur": "q", "q_states": "q", "Kcur": "k", "k_states": "k", "Vcur": "v
 def flow_of(operator: Operator, live: Collection[str], architecture: Architecture) -> Flow:
     """Return what an operator reads of the streams that are `live` in its layer, and what it writes.
 
-    Raises
-    ------
-    ArchitectureError
-        The operator is none of those whose sources are known, such as that of an adapter.
+    Raises ArchitectureError: the operator is none of those whose sources are known, such as that of an adapter.
     """
     special = _of_heads(operator, live) or _of_sums(operator, live, architecture)
     if special is not None:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.operators.speculative import expected_tokens
 from perfsuite.expectation.paper import CostArrays
 from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.composition import Passes
@@ -37,8 +36,13 @@ class Speculation:
 
     @property
     def tokens_per_round(self) -> float:
-        """Tokens that a round is expected to give."""
-        return expected_tokens(self.acceptance_ratio, self.n_draft)
+        """Tokens that a round of g proposals yields on average, (1 - a^(g + 1)) / (1 - a), and g + 1 where a is 1.
+
+        *Source*: Leviathan, Kalman and Matias, 'Fast Inference from Transformers via Speculative Decoding' (2023),
+        equation 1.
+        """
+        # The sum of the powers, which has no division that fails at 1.
+        return float(sum(self.acceptance_ratio**power for power in range(self.n_draft + 1)))
 
 
 class SpeculativePasses:

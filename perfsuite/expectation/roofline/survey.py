@@ -65,10 +65,7 @@ class Survey:
     def of(self, processor: str = CPU, n_threads: int | None = None) -> ProcessorCeilings:
         """Return the ceilings of one processor with one number of threads.
 
-        Raises
-        ------
-        MeasurementError
-            Its bandwidth or its 32-bit arithmetic was not measured.
+        Raises MeasurementError: its bandwidth or its 32-bit arithmetic was not measured.
         """
         found = [each for each in self.ceilings if (each.processor, each.n_threads) == (processor, n_threads)]
         best = {each.kind: each.rate.best_per_s for each in found if each.rate and each.resource is Resource.COMPUTE}

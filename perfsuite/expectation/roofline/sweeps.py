@@ -141,10 +141,7 @@ SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[SweepPoint]]] = MappingPr
 def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepPoint, ...]:
     """Return the workloads of some sweeps.
 
-    Raises
-    ------
-    PerfsuiteError
-        A sweep is unknown, or one of its workloads cannot be had from the catalogue.
+    Raises PerfsuiteError: A sweep is unknown, or one of its workloads cannot be had from the catalogue.
     """
     for name in sweeps:
         if name not in SWEEPS:

@@ -39,14 +39,6 @@ _HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
 _HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
 _ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU")
 
-#: The operators that can be measured alone.
-MEASURABLE = frozenset(
-    (
-        *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE", "GET_ROWS", "SET_ROWS"),
-        *("GEGLU", *_ELEMENTWISE),
-    )
-)
-
 
 def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:
     """List the operators of a calibration for weights of these ggml types, in lower case; each once."""

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.op_rules import MEASURABLE
 from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
-from perfsuite.expectation.timing.efficiency import shape_cost
 from perfsuite.expectation.timing.engine_times import phase_operators
-from perfsuite.expectation.timing.features import family
-from perfsuite.expectation.timing.grid import MEASURABLE, standard_shapes
+from perfsuite.expectation.timing.features import family, shape_cost
+from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.scenario import find_scenario

@@ -9,9 +9,10 @@ import pytest
 
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.graph import Batch, Settings, engine_graph
-from perfsuite.expectation.timing.efficiency import efficiency, shape_cost
+from perfsuite.expectation.timing.efficiency import efficiency
+from perfsuite.expectation.timing.features import shape_cost, shape_of
 from perfsuite.expectation.timing.grid import standard_shapes
-from perfsuite.expectation.timing.operator_shape import OperatorShape, shape_of
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import OperatorTimes
 from perfsuite.workload.weights import resolve
 

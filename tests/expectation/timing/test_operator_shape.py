@@ -13,9 +13,8 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.op_cost import NO_COST
-from perfsuite.expectation.timing.efficiency import shape_cost
-from perfsuite.expectation.timing.features import features
-from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape, shape_of
+from perfsuite.expectation.timing.features import features, shape_cost, shape_of
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 from perfsuite.workload.catalog import names
 from perfsuite.workload.weights import resolve
 
