@@ -94,7 +94,7 @@ class LlamaWorkload:
         return self.weights.gguf_architecture in KNOWN_GRAPHS
 
     def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1) -> Batch:
-        """Return an evaluation after which the cache holds `n_used` tokens; a step of decoding unless sizes are given."""
+        """Return an evaluation after which the cache holds `n_used` tokens; one token unless told."""
         return Batch(n_tokens=n_tokens, n_outputs=n_outputs, n_used=n_used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch)
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:

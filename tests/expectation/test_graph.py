@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,15 +16,16 @@ from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph,
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.tensors import tensor_specs
-from perfsuite.workload.weights import Weights, resolve
+from perfsuite.workload.weights import Weights
+
+from ..catalogue_workloads import catalogue_weights
 
 DECODE = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
-SMALL = resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere"))
+SMALL = catalogue_weights("smollm2-135m-q8_0")
 
 #: One catalogue entry of each GGUF architecture, cut in depth.
 ONE_OF_EACH = tuple(
-    resolve(f"{name}-l4-q4_0", cache_dir=Path("/nowhere"))
-    for name in {find(name).gguf_architecture: name for name in names()}.values()
+    catalogue_weights(f"{name}-l4-q4_0") for name in {find(name).gguf_architecture: name for name in names()}.values()
 )
 
 
@@ -52,7 +52,7 @@ def accepted(weights: Weights) -> Iterator[Settings]:
 @pytest.mark.parametrize("name", names())
 def test_a_decode_step_reads_every_weight_once(name: str) -> None:
     """Each tensor of the file is the parameter of one operator; of the table one row is read, of the experts a few."""
-    weights = resolve(f"{name}-l2-q8_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(f"{name}-l2-q8_0")
     a = weights.architecture
     n_bytes = {
         spec.name: spec.n_rows * row_bytes(weights.tensor_types[spec.name], spec.ne[0])

@@ -139,13 +139,3 @@ def tpot_s(times: PassTimes, conventions: Conventions) -> Floats:
     max(t_c, t_m), as any pass does. *Source*: LIFE, section 3.
     """
     return times.memory_s if conventions is Conventions.PAPER else times.longer_s
-
-
-def bandwidth_utilisation_ratio(moved_bytes: int, measured_s: float, rates: DeviceRates) -> float:
-    """Return MBU, bytes / (measured time x peak bandwidth)."""
-    return moved_bytes / (measured_s * rates.bandwidth_bytes_per_s)
-
-
-def flops_utilisation_ratio(flops: int, measured_s: float, rates: DeviceRates) -> float:
-    """Return MFU, operations / (measured time x peak operations a second)."""
-    return flops / (measured_s * rates.peak_flops_per_s)

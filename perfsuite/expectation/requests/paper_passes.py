@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.expectation.paper import DEFAULT_LORA_RANK, CostArrays, decode_pass, prefill_pass
+from perfsuite.expectation.paper import DEFAULT_LORA_RANK, decode_pass, prefill_pass
 from perfsuite.expectation.paper.template import template_of
 from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.optimisations import Optimisations
-from perfsuite.expectation.requests.step_costs import StepCosts
+from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 
@@ -119,10 +118,7 @@ def _batched(cost: OpCost, n_sequences: int, once_flops: int) -> OpCost:
     )
 
 
-def _line(near: OpCost, far: OpCost, steps: NDArray[np.int64]) -> CostArrays:
+def _line(near: OpCost, far: OpCost, steps: Counts) -> CostArrays:
     return CostArrays(
-        **{
-            each.name: getattr(near, each.name) + steps * (getattr(far, each.name) - getattr(near, each.name))
-            for each in fields(OpCost)
-        }
+        **{name: getattr(near, name) + steps * (getattr(far, name) - getattr(near, name)) for name in COST_FIELDS}
     )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.paper import CostArrays
 from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.composition import Passes
-from perfsuite.expectation.requests.step_costs import StepCosts
+from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
 
 _DRAFT = "draft_"
 #: More tokens than any draft gets right.
@@ -78,11 +76,11 @@ class SpeculativePasses:
 def _shared(cost: CostArrays, n_steps: int, n_times: int, share: float) -> CostArrays:
     """Add up `n_times` neighbouring steps from each on, and take a share of it."""
 
-    def windowed(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def windowed(values: Counts) -> Counts:
         summed = np.zeros(n_steps, dtype=np.int64)
         for at in range(n_times):
             summed = summed + values[at : at + n_steps]
-        rounded: NDArray[np.int64] = np.rint(summed * share).astype(np.int64)
+        rounded: Counts = np.rint(summed * share).astype(np.int64)
         return rounded
 
-    return CostArrays(**{each.name: windowed(getattr(cost, each.name)) for each in fields(CostArrays)})
+    return CostArrays(**{name: windowed(getattr(cost, name)) for name in COST_FIELDS})
