@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -94,7 +95,7 @@ class LlamaWorkload:
         return self.weights.gguf_architecture in KNOWN_GRAPHS
 
     def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1) -> Batch:
-        """Return an evaluation after which the cache holds `n_used` tokens; one token unless told."""
+        """Return an evaluation after which the cache holds `n_used` tokens; one token by default."""
         return Batch(n_tokens=n_tokens, n_outputs=n_outputs, n_used=n_used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch)
 
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
@@ -165,12 +166,8 @@ def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
     if not workload.has_known_graph:
         return
     for phase in workload.graph_phases():
-        graph = workload.graph(phase)
-        parts = _parts(workload, graph)
         prefix = f"operator/{workload.prefix}/{phase.value}"
-        roles = dict.fromkeys(operator.role for operator in graph)
-        for role in roles:
-            costs = tuple(part for part, operator in zip(parts, graph, strict=True) if operator.role == role)
+        for role, costs in _role_costs(workload, phase).items():
             yield Case(case_id=f"{prefix}/{role}", kind="operator", costs=_summed(costs), phase=phase, role=role)
         yield Case(case_id=f"{prefix}/{REST_ROLE}", kind="operator", phase=phase, role=REST_ROLE)
 
@@ -213,10 +210,10 @@ def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCo
     if not workload.has_known_graph:
         return {}
     graph = workload.graph(phase)
-    costs: dict[str, tuple[CaseCost, ...]] = {}
+    costs: dict[str, list[CaseCost]] = defaultdict(list)
     for part, operator in zip(_parts(workload, graph), graph, strict=True):
-        costs[operator.role] = (*costs.get(operator.role, ()), part)
-    return costs
+        costs[operator.role].append(part)
+    return {role: tuple(parts) for role, parts in costs.items()}
 
 
 def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
@@ -264,7 +261,7 @@ def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCo
     A parameter is read again after all parameters of an evaluation; an activation after about those of one layer.
     """
     n_evaluations = sum(operator.role == graph[0].role for operator in graph)
-    parameter_bytes = _parameter_bytes(graph) // n_evaluations
+    parameter_bytes = sum(operator.cost.parameter_bytes for operator in graph) // n_evaluations
     layer_bytes = parameter_bytes // workload.weights.architecture.n_layers
     return tuple(
         CaseCost(
@@ -315,10 +312,6 @@ def _routed_bytes(operator: Operator, *, all_alike: bool) -> int | None:
     n_used, n_tokens = chosen.ne[:2]
     n_read = n_used if all_alike else min(experts.ne[2], n_used * n_tokens)
     return experts.n_bytes // experts.ne[2] * n_read
-
-
-def _parameter_bytes(graph: tuple[Operator, ...]) -> int:
-    return sum(operator.cost.parameter_bytes for operator in graph)
 
 
 def _kernel_cost(kernel: KernelCase) -> CaseCost:

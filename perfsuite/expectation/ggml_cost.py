@@ -38,22 +38,11 @@ def cost_of(
     is_weight: bool = False,
     kv_sources: Sequence[int] = (),
 ) -> OpCost:
-    """Cost one ggml operator.
+    """Cost one ggml operator, by its name in the table and its shapes as ggml has them.
 
-    Parameters
-    ----------
-    op
-        The operator as ``ggml_op_desc`` spells it; ``RMS_NORM+MUL`` for the fused pair, ``FWHT`` for a product with a
-        Hadamard matrix.
-    output, sources
-        Shapes as ggml has them: a matrix product of ``(k, m)`` and ``(k, n)`` gives ``(m, n)``.
-    is_weight
-        Whether the source that can be a parameter of the model is one: the first, or the second of `ADD`, `MUL` and
-        ``RMS_NORM+MUL``.
-    kv_sources
-        Places of the sources that are the KV cache. Their bytes are KV bytes; a `SET_ROWS` writes into it.
-
-    Raises ArchitectureError: the convention has no rule for the operator.
+    `is_weight` says whether the source that can be a parameter of the model is one: the first, or the second of `ADD`,
+    `MUL` and ``RMS_NORM+MUL``. `kv_sources` are the places of the sources that are the KV cache: their bytes are KV
+    bytes, and a `SET_ROWS` writes into it. Raises ArchitectureError for an operator without a row in the table.
     """
     rule = OPERATORS.get(op)
     if rule is None:

@@ -9,7 +9,7 @@ With n threads and r rows, all alike:
   the last piece is at most a quarter of a thread's share. Smaller ones are cut along their longer side: c n / r.
 * Fused attention cuts (queries x heads) in the same way, into up to 4 n pieces. One query over 512 positions and more
   is cut along the cache instead, into n pieces; positions that the mask hides cost nothing, so the last threads idle.
-* Copies are cut by elements or by rows, as strides decide, which shapes do not tell: they are expected where both ways
+* Copies are cut by elements or by rows, as strides decide, which shapes do not show: they are expected where both ways
   agree.
 
 *Source*: ``ggml_compute_forward_mul_mat`` and ``ggml_graph_compute_thread`` (every operator runs on all threads;

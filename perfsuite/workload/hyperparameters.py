@@ -1,4 +1,4 @@
-"""The GGUF metadata that tells llama.cpp an architecture."""
+"""The GGUF metadata by which llama.cpp knows an architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One operator of an analytical graph, and the roles that tell the operators of a layer apart."""
+"""One operator of an analytical graph, and the roles that keep the operators of a layer apart."""
 
 from __future__ import annotations
 

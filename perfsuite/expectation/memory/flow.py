@@ -1,6 +1,6 @@
-"""Which tensors each operator of the analytical graph reads, so that one can tell how long each must be kept.
+"""Which tensors each operator of the analytical graph reads, by which it is known how long each must be kept.
 
-The analytical graph lists operators in the engine's order, with shapes. Here every operator is told which streams it
+The analytical graph lists operators in the engine's order, with shapes. Here every operator is given the streams it
 reads and which it writes: ``x`` is the residual, ``norm`` what a norm made of it, ``q``, ``k`` and ``v`` the heads,
 ``attn`` what attention makes of them, ``ffn`` the feed-forward. A name behind ``~`` is a part of a tensor with gaps
 between its rows, whose memory nobody takes over.

@@ -69,7 +69,7 @@ def pass_of(operators: Iterable[tuple[OperatorKey, OpCost]]) -> PassCost:
 
 
 def pass_operators(template: Template, m: int, n_past: int, reach: RopeReach) -> Operators:
-    """List the operators of a pass; layers are alike, so each operator of one is told once, times the layers."""
+    """List the operators of a pass; layers are alike, so each operator of one is listed once, times the layers."""
     yield OperatorKey.EMBEDDING, embedding(m, template.n_vocab, template.n_embd)
     for key, cost in layer_operators(template, m, n_past, reach):
         yield key, cost * template.n_layers

@@ -43,7 +43,7 @@ class PaperPasses:
     def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
         """Cost `n_steps` steps of `n_tokens`, the first of which sees `n_past` positions and its own.
 
-        A step is affine in what it sees, so two of them tell all exactly.
+        A step is affine in what it sees, so two of them give all exactly.
         """
         n_seen = -(-(n_past + n_tokens + np.arange(n_steps, dtype=np.int64)) // self._tile)
         first = int(n_seen[0]) * self._tile - n_tokens

@@ -48,7 +48,7 @@ class SpeculativePasses:
 
     A decode step is one token's part of a round: the draft's steps one after the other, the target's pass over what
     they propose and one token more, divided by the tokens that the round is expected to give, rounded to integers.
-    What the draft does is told by kinds of its own, ``draft_gemm`` and so on.
+    What the draft does is reported by kinds of its own, ``draft_gemm`` and so on.
     """
 
     def __init__(self, target: Passes, draft: Passes, speculation: Speculation) -> None:

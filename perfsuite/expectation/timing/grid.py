@@ -1,4 +1,4 @@
-"""Which operators a calibration measures: enough shapes to tell what a time grows with, chosen by size alone.
+"""Which operators a calibration measures: enough shapes to show what a time grows with, chosen by size alone.
 
 No model's list is among them, though models share some of their squares, such as 2048 x 2048.
 """

@@ -61,7 +61,7 @@ def _moved_rows(operator: Operator, type_name: str, rows: TensorShape) -> Operat
 
 
 def product_sides(operator: Operator, batch: Batch) -> OperatorShape:
-    """Tell a product with parameters from one of attention, which has heads."""
+    """Keep a product with parameters apart from one of attention, which has heads."""
     weights, x = operator.sources[:2]
     k, m = weights.ne[:2]
     if operator.cost.parameter_bytes:  # a matrix for each head, as in latent attention, is one with as many rows
