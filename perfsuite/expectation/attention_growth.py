@@ -12,14 +12,13 @@ steps; FLOPs and bytes of a position are the differences of the graphs of two le
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
-from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.timing.features import SPLIT_POSITIONS
+from perfsuite.expectation.graph import KV_PADDING, Batch, total_cost
+from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.thread_rules import SPLIT_POSITIONS, split_positions
 
 #: The roles of attention's own products and of the softmax between them.
 _ROLES = ("kq", "kq_soft_max", "kqv")
@@ -49,40 +48,27 @@ def has_growth(workload: LlamaWorkload) -> bool:
 
 def growth_expectation(workload: LlamaWorkload) -> GrowthExpectation:
     """Return what a position of context costs a step of decoding, from shapes and types alone."""
-    n_kv = _batch(workload, workload.scenario.n_ctx).n_kv
-    short, long = (_attention_cost(workload, each) for each in (n_kv, n_kv + KV_PADDING))
-    weights = workload.weights
-    graph = engine_graph(
-        weights.architecture, weights.tensor_types, _batch(workload, workload.scenario.n_ctx), workload.settings
-    )
+    last = workload.batch(workload.scenario.n_ctx)
+    short, long = (_attention_cost(workload, each) for each in (last.n_kv, last.n_kv + KV_PADDING))
     return GrowthExpectation(
         flops_per_position=(long.flops - short.flops) / KV_PADDING,
         bytes_per_position=(long.moved_bytes - short.moved_bytes) / KV_PADDING,
-        working_set_bytes=sum(each.cost.parameter_bytes + each.cost.kv_read_bytes for each in graph),
+        working_set_bytes=sum(each.cost.parameter_bytes + each.cost.kv_read_bytes for each in workload.operators(last)),
     )
 
 
 def attended_positions(workload: LlamaWorkload, n_used: int, n_threads: int) -> int:
     """Return the positions that a step's attention takes as long as, idle threads included."""
-    n_kv = _batch(workload, n_used).n_kv
+    n_kv = workload.batch(n_used).n_kv
     settings = workload.settings
     if not settings.flash_attn:
         return n_kv
     is_split = n_kv >= SPLIT_POSITIONS and settings.type_k == settings.type_v == "f16"
-    return n_threads * min(n_used, -(-n_kv // n_threads)) if is_split else n_used
-
-
-def attention_operators(graph: tuple[Operator, ...]) -> Iterator[Operator]:
-    """Yield the operators that work on the whole cache."""
-    return (each for each in graph if each.op == "FLASH_ATTN_EXT" or each.role in _ROLES)
+    return split_positions(n_used, n_kv, n_threads) if is_split else n_used
 
 
 def _attention_cost(workload: LlamaWorkload, n_kv: int) -> OpCost:
-    weights = workload.weights
+    """Cost the operators that work on the whole cache."""
     batch = Batch(n_tokens=1, n_outputs=1, n_used=n_kv, n_ctx=n_kv, n_ubatch=workload.n_ubatch)
-    graph = engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
-    return sum((each.cost for each in attention_operators(graph)), start=NO_COST)
-
-
-def _batch(workload: LlamaWorkload, n_used: int) -> Batch:
-    return Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=workload.n_ctx, n_ubatch=workload.n_ubatch)
+    operators = workload.operators(batch)
+    return total_cost(each for each in operators if each.op == "FLASH_ATTN_EXT" or each.role in _ROLES)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph
+from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.expectation.op_rules import rule_of
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS, KernelCase
@@ -91,32 +94,39 @@ class LlamaWorkload:
         """Whether operators can be enumerated for this architecture."""
         return self.weights.gguf_architecture in KNOWN_GRAPHS
 
+    def batch(self, n_used: int, *, n_tokens: int = 1, n_outputs: int = 1) -> Batch:
+        """Return an evaluation after which the cache holds `n_used` tokens; one token by default."""
+        return Batch(n_tokens=n_tokens, n_outputs=n_outputs, n_used=n_used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch)
+
     def batches(self, phase: Phase) -> tuple[Batch, ...]:
         """Return the graph evaluations of one occurrence of a phase; decode is taken at its middle step."""
         scenario = self.scenario
+        n_prompt, before = scenario.n_prompt, scenario.n_depth
         if phase is Phase.DECODE:
-            used = scenario.n_depth + scenario.n_prompt + (scenario.n_gen + 1) // 2
-            return (Batch(n_tokens=1, n_outputs=1, n_used=used, n_ctx=self.n_ctx, n_ubatch=self.n_ubatch),)
-        starts = range(0, scenario.n_prompt, self.n_ubatch)
+            return (self.batch(before + n_prompt + (scenario.n_gen + 1) // 2),)
+        ends = ((start, min(start + self.n_ubatch, n_prompt)) for start in range(0, n_prompt, self.n_ubatch))
         return tuple(
-            Batch(
-                n_tokens=min(self.n_ubatch, scenario.n_prompt - start),
-                n_outputs=1 if start + self.n_ubatch >= scenario.n_prompt else 0,
-                n_used=scenario.n_depth + min(start + self.n_ubatch, scenario.n_prompt),
-                n_ctx=self.n_ctx,
-                n_ubatch=self.n_ubatch,
-            )
-            for start in starts
+            self.batch(before + end, n_tokens=end - start, n_outputs=int(end == n_prompt)) for start, end in ends
+        )
+
+    def operators(self, batch: Batch) -> tuple[Operator, ...]:
+        """Return the operators of one evaluation."""
+        return engine_graph(self.weights.architecture, self.weights.tensor_types, batch, self.settings)
+
+    def place(self, batch: Batch) -> Place:
+        """Return where the operators of an evaluation are written, outside the layers."""
+        weights = self.weights
+        return Place(
+            architecture=weights.architecture,
+            tensor_types=weights.tensor_types,
+            batch=batch,
+            settings=self.settings,
+            n=batch.n_tokens,
         )
 
     def graph(self, phase: Phase) -> tuple[Operator, ...]:
         """Return the operators of one occurrence of a phase, all its batches in turn."""
-        weights = self.weights
-        return tuple(
-            operator
-            for batch in self.batches(phase)
-            for operator in engine_graph(weights.architecture, weights.tensor_types, batch, self.settings)
-        )
+        return tuple(operator for batch in self.batches(phase) for operator in self.operators(batch))
 
     def graph_phases(self) -> tuple[Phase, ...]:
         """Return the phases of this scenario that evaluate graphs."""
@@ -141,10 +151,7 @@ def llama_workload(
 
 def decode_costs(workload: LlamaWorkload, n_used: int) -> tuple[CaseCost, ...]:
     """Return the parts of one decode step after which the cache holds so many tokens, the gather left out."""
-    weights = workload.weights
-    batch = Batch(n_tokens=1, n_outputs=1, n_used=n_used, n_ctx=workload.n_ctx, n_ubatch=workload.n_ubatch)
-    graph = engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
-    return _summed(_parts(workload, graph)[1:])
+    return _summed(_parts(workload, workload.operators(workload.batch(n_used)))[1:])
 
 
 def phase_cases(workload: LlamaWorkload) -> Iterator[Case]:
@@ -159,12 +166,8 @@ def operator_cases(workload: LlamaWorkload) -> Iterator[Case]:
     if not workload.has_known_graph:
         return
     for phase in workload.graph_phases():
-        graph = workload.graph(phase)
-        parts = _parts(workload, graph)
         prefix = f"operator/{workload.prefix}/{phase.value}"
-        roles = dict.fromkeys(operator.role for operator in graph)
-        for role in roles:
-            costs = tuple(part for part, operator in zip(parts, graph, strict=True) if operator.role == role)
+        for role, costs in _role_costs(workload, phase).items():
             yield Case(case_id=f"{prefix}/{role}", kind="operator", costs=_summed(costs), phase=phase, role=role)
         yield Case(case_id=f"{prefix}/{REST_ROLE}", kind="operator", phase=phase, role=REST_ROLE)
 
@@ -207,10 +210,10 @@ def _role_costs(workload: LlamaWorkload, phase: Phase) -> dict[str, tuple[CaseCo
     if not workload.has_known_graph:
         return {}
     graph = workload.graph(phase)
-    costs: dict[str, tuple[CaseCost, ...]] = {}
+    costs: dict[str, list[CaseCost]] = defaultdict(list)
     for part, operator in zip(_parts(workload, graph), graph, strict=True):
-        costs[operator.role] = (*costs.get(operator.role, ()), part)
-    return costs
+        costs[operator.role].append(part)
+    return {role: tuple(parts) for role, parts in costs.items()}
 
 
 def _phase_costs(workload: LlamaWorkload) -> dict[Phase, tuple[CaseCost, ...]]:
@@ -258,7 +261,7 @@ def _parts(workload: LlamaWorkload, graph: tuple[Operator, ...]) -> tuple[CaseCo
     A parameter is read again after all parameters of an evaluation; an activation after about those of one layer.
     """
     n_evaluations = sum(operator.role == graph[0].role for operator in graph)
-    parameter_bytes = _parameter_bytes(graph) // n_evaluations
+    parameter_bytes = sum(operator.cost.parameter_bytes for operator in graph) // n_evaluations
     layer_bytes = parameter_bytes // workload.weights.architecture.n_layers
     return tuple(
         CaseCost(
@@ -294,8 +297,8 @@ def _summed(costs: tuple[CaseCost, ...]) -> tuple[CaseCost, ...]:
 
 
 def _stored_type(operator: Operator) -> str:
-    """Return the type of the weights, or of the keys: the fused attention lists its queries first."""
-    return operator.sources[1 if operator.op == "FLASH_ATTN_EXT" else 0].type
+    """Return the type of the weights, or of the keys."""
+    return operator.sources[rule_of(operator.op).typed_source].type
 
 
 def _routed_bytes(operator: Operator, *, all_alike: bool) -> int | None:
@@ -309,10 +312,6 @@ def _routed_bytes(operator: Operator, *, all_alike: bool) -> int | None:
     n_used, n_tokens = chosen.ne[:2]
     n_read = n_used if all_alike else min(experts.ne[2], n_used * n_tokens)
     return experts.n_bytes // experts.ne[2] * n_read
-
-
-def _parameter_bytes(graph: tuple[Operator, ...]) -> int:
-    return sum(operator.cost.parameter_bytes for operator in graph)
 
 
 def _kernel_cost(kernel: KernelCase) -> CaseCost:

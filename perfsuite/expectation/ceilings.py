@@ -61,14 +61,9 @@ class Ceilings:
         return self._holding(working_set_bytes).read_bytes_per_s
 
     def fastest_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
-        """Return the bandwidth that nothing can exceed, for physics' floor.
-
-        It is the fastest of read, copy and triad over every level from the largest that fits inside the working set
-        upwards: part of a set between two levels may still lie in the faster one.
-        """
-        within = [level for level in self.bandwidths if level.working_set_bytes <= working_set_bytes]
-        start_bytes = within[-1].working_set_bytes if within else 0
-        return max(level.fastest_bytes_per_s for level in self.bandwidths if level.working_set_bytes >= start_bytes)
+        """Return the bandwidth that nothing can exceed, for physics' floor: the fastest of read, copy and triad."""
+        levels = [(level.working_set_bytes, level.fastest_bytes_per_s) for level in self.bandwidths]
+        return fastest_bytes_per_s(levels, working_set_bytes)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
@@ -93,6 +88,16 @@ class Ceilings:
     def _holding(self, working_set_bytes: int) -> Bandwidth:
         fits = (level for level in self.bandwidths if level.working_set_bytes >= working_set_bytes)
         return next(fits, self.bandwidths[-1])
+
+
+def fastest_bytes_per_s(levels: Sequence[tuple[int, float]], working_set_bytes: int) -> float:
+    """Return the fastest bandwidth over every level, ascending, from the largest within the working set upwards.
+
+    Part of a set between two levels may still lie in the faster one.
+    """
+    within = [size for size, _ in levels if size <= working_set_bytes]
+    least_bytes = within[-1] if within else 0
+    return max(rate for size, rate in levels if size >= least_bytes)
 
 
 def merge_ceilings(runs: Sequence[Ceilings]) -> Ceilings:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.op_rules import PRODUCTS
 from perfsuite.records.events import Phase
 
 #: Fewer different sizes make no line.
@@ -69,7 +70,7 @@ def has_line(workload: LlamaWorkload) -> bool:
 
 def _products(graph: tuple[Operator, ...]) -> Iterator[ProductSize]:
     for each in graph:
-        if each.op in ("MUL_MAT", "MUL_MAT_ID") and each.cost.parameter_bytes:
+        if each.op in PRODUCTS and each.cost.parameter_bytes:
             yield ProductSize(
                 role=each.role, layer=each.layer, type=each.sources[0].type, weight_bytes=each.cost.parameter_bytes
             )

@@ -22,14 +22,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.ggml_rules import RULES, expert_bytes, experts_read, gathered_bytes
+from perfsuite.expectation.ggml_rules import experts_read
 from perfsuite.expectation.op_cost import OpCost
+from perfsuite.expectation.op_rules import OPERATORS
 from perfsuite.expectation.tensor_shape import Shape, TensorShape, row_bytes
 
 __all__ = ["Shape", "TensorShape", "cost_of", "experts_read", "row_bytes"]
-
-#: Where the weight of an operator stands that has it not in front.
-_WEIGHT_PLACES = {"ADD": 1, "MUL": 1, "RMS_NORM+MUL": 1}
 
 
 def cost_of(
@@ -40,44 +38,21 @@ def cost_of(
     is_weight: bool = False,
     kv_sources: Sequence[int] = (),
 ) -> OpCost:
-    """Cost one ggml operator.
+    """Cost one ggml operator, by its name in the table and its shapes as ggml has them.
 
-    Parameters
-    ----------
-    op
-        The operator as ``ggml_op_desc`` spells it; ``RMS_NORM+MUL`` for the fused pair, ``FWHT`` for a product with a
-        Hadamard matrix.
-    output, sources
-        Shapes as ggml has them: a matrix product of ``(k, m)`` and ``(k, n)`` gives ``(m, n)``.
-    is_weight
-        Whether the source that can be a parameter of the model is one: the first, or the second of `ADD`, `MUL` and
-        ``RMS_NORM+MUL``.
-    kv_sources
-        Places of the sources that are the KV cache. Their bytes are KV bytes; a `SET_ROWS` writes into it.
-
-    Raises
-    ------
-    ArchitectureError
-        The convention has no rule for the operator.
+    `is_weight` says whether the source that can be a parameter of the model is one: the first, or the second of `ADD`,
+    `MUL` and ``RMS_NORM+MUL``. `kv_sources` are the places of the sources that are the KV cache: their bytes are KV
+    bytes, and a `SET_ROWS` writes into it. Raises ArchitectureError for an operator without a row in the table.
     """
-    rule = RULES.get(op)
+    rule = OPERATORS.get(op)
     if rule is None:
-        raise ArchitectureError(f"no cost is known for the operator {op}; known are {', '.join(sorted(RULES))}")
-    flops, read, written = rule(output, sources)
-    is_store = op == "SET_ROWS"
+        raise ArchitectureError(f"no cost is known for the operator {op}; known are {', '.join(sorted(OPERATORS))}")
+    flops, read, written = rule.cost(output, sources)
     return OpCost(
         flops=flops,
         read_bytes=read,
         written_bytes=written,
-        parameter_bytes=min(read, _weight_bytes(op, output, sources)) if is_weight else 0,
-        kv_read_bytes=0 if is_store else sum(sources[place].n_bytes for place in kv_sources),
-        kv_written_bytes=written if is_store and kv_sources else 0,
+        parameter_bytes=min(read, rule.weight_bytes(output, sources)) if is_weight else 0,
+        kv_read_bytes=0 if rule.is_store else sum(sources[place].n_bytes for place in kv_sources),
+        kv_written_bytes=written if rule.is_store and kv_sources else 0,
     )
-
-
-def _weight_bytes(op: str, output: TensorShape, sources: Sequence[TensorShape]) -> int:
-    if op == "GET_ROWS":
-        return gathered_bytes(output, sources)
-    if op == "MUL_MAT_ID":
-        return expert_bytes(sources)
-    return sources[_WEIGHT_PLACES.get(op, 0)].n_bytes

@@ -20,7 +20,10 @@ SILU_FLOPS = 4
 #: FLOPs of x / 2 (1 + tanh(a x (1 + b x x))), the approximation that ggml's GELU uses.
 GELU_FLOPS = 9
 
-Rule = Callable[[TensorShape, Sequence[TensorShape]], tuple[int, int, int]]
+#: FLOPs, bytes read and bytes written, from the output and the sources.
+CostRule = Callable[[TensorShape, Sequence[TensorShape]], tuple[int, int, int]]
+#: Bytes of the source that can be a parameter, from the same.
+WeightRule = Callable[[TensorShape, Sequence[TensorShape]], int]
 
 
 def experts_read(n_experts: int, n_used: int, n_tokens: int) -> int:
@@ -37,30 +40,49 @@ def _all_bytes(sources: Sequence[TensorShape]) -> int:
     return sum(source.n_bytes for source in sources)
 
 
+def first_bytes(output: TensorShape, sources: Sequence[TensorShape]) -> int:
+    """Return the bytes of a weight that stands in front."""
+    return sources[0].n_bytes
+
+
+def second_bytes(output: TensorShape, sources: Sequence[TensorShape]) -> int:
+    """Return the bytes of a weight that stands second."""
+    return sources[1].n_bytes
+
+
 def gathered_bytes(output: TensorShape, sources: Sequence[TensorShape]) -> int:
     """Return the stored bytes of the rows that a gather reads from its first source."""
     return row_bytes(sources[0].type, sources[0].ne[0]) * prod(output.ne[1:])
 
 
-def expert_bytes(sources: Sequence[TensorShape]) -> int:
+def expert_bytes(output: TensorShape, sources: Sequence[TensorShape]) -> int:
     """Return the bytes of the expert matrices, the first source, that the choices, the third, make a batch read."""
     experts, _, chosen = sources[:3]
     n_used, n_tokens = chosen.ne[:2]
     return experts.n_bytes // experts.ne[2] * experts_read(experts.ne[2], n_used, n_tokens)
 
 
-def _mul_mat(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def elementwise(flops_per_element: int) -> CostRule:
+    """Return the rule of work on each element of the output; all sources are read."""
+
+    def rule(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+        return flops_per_element * output.n_elements, _all_bytes(sources), output.n_bytes
+
+    return rule
+
+
+def product(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """2 k m n for each of the output's matrices; both operands read, the product written."""
     return 2 * sources[0].ne[0] * output.n_elements, _all_bytes(sources[:2]), output.n_bytes
 
 
-def _mul_mat_id(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def routed_product(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """Experts (k, m, E), x (k, u or 1, n), chosen (u, n): 2 k m u n; reads the experts that are to be expected."""
     flops = 2 * sources[0].ne[0] * output.n_elements
-    return flops, expert_bytes(sources) + _all_bytes(sources[1:3]), output.n_bytes
+    return flops, expert_bytes(output, sources) + _all_bytes(sources[1:3]), output.n_bytes
 
 
-def _fwht(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def hadamard(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """log2(k) additions and a scale for each element of a row of k; the matrix (k, k) stays unread.
 
     *Source*: ``ggml_compute_forward_fwht`` in ``ggml/src/ggml-cpu/ops.cpp`` of llama-cpp-python 0.3.36.
@@ -68,80 +90,35 @@ def _fwht(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int
     return (ceil(log2(sources[0].ne[0])) + 1) * output.n_elements, sources[1].n_bytes, output.n_bytes
 
 
-def _get_rows(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def gather(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """The rows that are gathered, at their stored size, and the indices."""
     return 0, gathered_bytes(output, sources) + sources[1].n_bytes, output.n_bytes
 
 
-def _set_rows(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def scatter(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """The rows that are scattered and their indices; written in the destination's type."""
     rows = row_bytes(output.type, sources[0].ne[0]) * prod(sources[0].ne[1:])
     return 0, _all_bytes(sources[:2]), rows
 
 
-def _copy(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def copy(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """What is copied; ggml lists the destination as a source too, and does not read it."""
     return 0, sources[0].n_bytes, output.n_bytes
 
 
-def _argsort(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def sort(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """log2(k) comparisons for each element of a row of k."""
     return ceil(log2(output.ne[0])) * output.n_elements, sources[0].n_bytes, output.n_bytes
 
 
-def _sum_rows(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def sum_rows(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """One addition for each element that is summed."""
     return sources[0].n_elements, sources[0].n_bytes, output.n_bytes
 
 
-def _elementwise(flops_per_element: int) -> Rule:
-    def rule(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
-        return flops_per_element * output.n_elements, _all_bytes(sources), output.n_bytes
-
-    return rule
-
-
-def _flash_attn(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
+def fused_attention(output: TensorShape, sources: Sequence[TensorShape]) -> tuple[int, int, int]:
     """q (dk, n, h), k (dk, T, hk), v (dv, T, hk): 2 h n T (dk + dv) products and a softmax over h n T scores."""
     query, key, value = sources[:3]
     n_scores = query.ne[1] * query.ne[2] * query.ne[3] * key.ne[1]
     flops = 2 * n_scores * (key.ne[0] + value.ne[0]) + SOFTMAX_FLOPS * n_scores
     return flops, _all_bytes(sources), output.n_bytes
-
-
-_ELEMENT_FLOPS = {
-    "RMS_NORM": NORM_FLOPS,
-    "RMS_NORM+MUL": NORM_FLOPS + 1,
-    "NORM": LAYER_NORM_FLOPS,
-    "ROPE": ROPE_FLOPS,
-    "ADD": 1,
-    "MUL": 1,
-    "DIV": 1,
-    "SCALE": 1,
-    "SQR": 1,
-    "RELU": 1,
-    "TANH": 1,
-    "CLAMP": 1,
-    "SILU": SILU_FLOPS,
-    "SWIGLU": SILU_FLOPS + 1,
-    "GELU": GELU_FLOPS,
-    "GEGLU": GELU_FLOPS + 1,
-    "SOFT_MAX": SOFTMAX_FLOPS,
-    "CONT": 0,
-    "CONCAT": 0,
-    "REPEAT": 0,
-}
-
-#: The rule of each operator: FLOPs, bytes read and bytes written, from the output and the sources.
-RULES: dict[str, Rule] = {
-    **{op: _elementwise(flops) for op, flops in _ELEMENT_FLOPS.items()},
-    "MUL_MAT": _mul_mat,
-    "MUL_MAT_ID": _mul_mat_id,
-    "FWHT": _fwht,
-    "GET_ROWS": _get_rows,
-    "SET_ROWS": _set_rows,
-    "CPY": _copy,
-    "ARGSORT": _argsort,
-    "SUM_ROWS": _sum_rows,
-    "FLASH_ATTN_EXT": _flash_attn,
-}

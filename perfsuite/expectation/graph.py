@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.graphs.layers import LAYER_GRAPHS
+from perfsuite.expectation.graphs.layers import layer_operators
 from perfsuite.expectation.graphs.linear import product
 from perfsuite.expectation.graphs.norms import norm
 from perfsuite.expectation.graphs.operator import Operator, shape, total_cost, with_distinct_roles
@@ -20,6 +20,7 @@ from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.graphs.refusal import refusal
 from perfsuite.expectation.graphs.request import KV_PADDING, Batch, Settings
 from perfsuite.workload.architecture import Architecture
+from perfsuite.workload.families import FAMILIES
 
 __all__ = [
     "KNOWN_GRAPHS",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 #: GGUF architectures whose graph is known here; others would be measured by phase.
-KNOWN_GRAPHS = frozenset(LAYER_GRAPHS)
+KNOWN_GRAPHS = frozenset(FAMILIES)
 
 
 def engine_graph(
@@ -41,16 +42,8 @@ def engine_graph(
 ) -> tuple[Operator, ...]:
     """List every operator that llama.cpp computes for `batch`, in its order, fused pairs as one.
 
-    Raises
-    ------
-    ArchitectureError
-        The graph of this GGUF architecture is not known, or the engine refuses the settings for it.
+    Raises ArchitectureError: the engine refuses the settings for this architecture.
     """
-    if architecture.gguf_architecture not in KNOWN_GRAPHS:
-        raise ArchitectureError(
-            f"{architecture.name}: the graph of '{architecture.gguf_architecture}' is not known; "
-            f"known are {', '.join(sorted(KNOWN_GRAPHS))}"
-        )
     if reason := refusal(architecture, settings):
         raise ArchitectureError(f"{architecture.name}: {reason}")
     place = Place(
@@ -63,7 +56,7 @@ def _operators(place: Place) -> Iterator[Operator]:
     a = place.architecture
     yield from _embedding(place)
     for layer in range(a.n_layers):
-        yield from LAYER_GRAPHS[a.gguf_architecture](place.at_layer(layer))
+        yield from layer_operators(place.at_layer(layer))
     yield from _logits(place)
 
 
@@ -71,7 +64,7 @@ def _embedding(place: Place) -> Iterator[Operator]:
     a = place.architecture
     x, table = place.activation(a.n_embd), place.weight("token_embd.weight", a.n_embd, a.n_vocab)
     yield place.operator("embd", "GET_ROWS", x, (table, shape("i32", place.n)), is_weight=True)
-    if a.gguf_architecture == "gemma2":
+    if a.family.scales_embeddings:
         yield place.unary("inp_scaled", "SCALE", x)
 
 
@@ -81,6 +74,6 @@ def _logits(place: Place) -> Iterator[Operator]:
     yield from norm(place, "result_norm", "output_norm")
     weight = "token_embd" if a.tied_embeddings else "output"
     yield product(place, "result_output", weight, a.n_embd, a.n_vocab)
-    if a.gguf_architecture == "gemma2":  # a file that tells no caps has the engine's
+    if a.family.soft_caps:  # a file that says no caps has the engine's
         for op in ("SCALE", "TANH", "SCALE"):
             yield place.unary("result_output", op, place.activation(a.n_vocab))

@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import Batch, Operator
-from perfsuite.expectation.thread_rules import BalanceExpectation, operator_balance
+from perfsuite.expectation.op_rules import rule_of
+from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.records.events import Phase
 
 #: Fewer runs of a role have no median worth judging.
@@ -34,6 +35,12 @@ def expected_balances(workload: LlamaWorkload, phase: Phase, n_threads: int) -> 
     return MappingProxyType(
         {role: _mean([each for each in each_of if each]) for role, each_of in found.items() if all(each_of)}
     )
+
+
+def operator_balance(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
+    """Return how evenly threads share an operator over `n_used` cached positions; None where no rule is known."""
+    rule = rule_of(operator.op).threads
+    return None if rule is None else rule(operator, n_threads, n_used)
 
 
 def judged_roles(workload: LlamaWorkload, phase: Phase, n_threads: int) -> Sequence[str]:

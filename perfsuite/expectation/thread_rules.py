@@ -9,7 +9,7 @@ With n threads and r rows, all alike:
   the last piece is at most a quarter of a thread's share. Smaller ones are cut along their longer side: c n / r.
 * Fused attention cuts (queries x heads) in the same way, into up to 4 n pieces. One query over 512 positions and more
   is cut along the cache instead, into n pieces; positions that the mask hides cost nothing, so the last threads idle.
-* Copies are cut by elements or by rows, as strides decide, which shapes do not tell: they are expected where both ways
+* Copies are cut by elements or by rows, as strides decide, which shapes do not show: they are expected where both ways
   agree.
 
 *Source*: ``ggml_compute_forward_mul_mat`` and ``ggml_graph_compute_thread`` (every operator runs on all threads;
@@ -21,13 +21,15 @@ llama-cpp-python 0.3.36.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from types import MappingProxyType
 
-from perfsuite.expectation.graph import Operator
-from perfsuite.expectation.timing.features import SPLIT_POSITIONS
+from perfsuite.expectation.graphs.operator import Operator
+
+#: From this many positions the engine splits a single query's attention over the cache among its threads.
+#: *Source*: ``ggml_compute_forward_flash_attn_ext_f16`` in ``ggml/src/ggml-cpu/ops.cpp`` of llama.cpp.
+SPLIT_POSITIONS = 512
 
 #: Pieces that a product is cut into at least, for each thread, and their sides.
 _PIECES_PER_THREAD = 4
@@ -57,42 +59,34 @@ class BalanceExpectation:
         return self.returns_at_once and self.n_threads > 1 and self.balance_ratio >= self.n_threads
 
 
-def operator_balance(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
-    """Return how evenly threads share an operator; None where the rules are not known.
-
-    Parameters
-    ----------
-    operator
-        Of an analytical graph.
-    n_threads
-        Threads of the engine.
-    n_used
-        Positions of the KV cache in use.
-    """
-    if operator.op == "FLASH_ATTN_EXT":
-        return _attention(operator, n_threads, n_used)
-    if operator.op in ("MUL_MAT", "MUL_MAT_ID"):
-        return _product(operator, n_threads)
-    if operator.op in ("CPY", "CONT"):
-        rows, elements = operator.sources[0].ne[1], operator.sources[0].n_elements
-        ways = {_ceiling_ratio(rows, n_threads), round(_ceiling_ratio(elements, n_threads), 2)}
-        return _static(n_threads, ways.pop()) if len(ways) == 1 else None
-    rule = _ROWS.get(operator.op)
-    if rule is None or not operator.output.n_elements:
-        return None
-    return _static(n_threads, _ceiling_ratio(rule(operator), n_threads))
+#: How threads share an operator, from it, the number of threads and the positions of the KV cache that are in use; None
+#: where shapes alone do not say it.
+ThreadRule = Callable[[Operator, int, int], BalanceExpectation | None]
 
 
-def _static(n_threads: int, balance_ratio: float) -> BalanceExpectation:
-    return BalanceExpectation(n_threads=n_threads, balance_ratio=balance_ratio, returns_at_once=True)
+def by_rows(count: Callable[[Operator], int]) -> ThreadRule:
+    """Return the rule of an operator that is cut by so many rows; where they are 1, thread 0 works alone."""
+
+    def rule(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
+        return _static(n_threads, _ceiling_ratio(count(operator), n_threads)) if operator.output.n_elements else None
+
+    return rule
 
 
-def _ceiling_ratio(n_rows: int, n_threads: int) -> float:
-    return -(-n_rows // n_threads) * n_threads / n_rows
+def all_rows(operator: Operator) -> int:
+    """Count the rows of the output, whatever dimensions they lie in."""
+    return prod(operator.output.ne[1:])
 
 
-def _product(operator: Operator, n_threads: int) -> BalanceExpectation:
-    """Count the pieces: of an expert's product, those of one row of activations, the fewest."""
+def copied(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation | None:
+    """Cut a copy by elements or by rows, where both give the same."""
+    rows, elements = operator.sources[0].ne[1], operator.sources[0].n_elements
+    ways = {_ceiling_ratio(rows, n_threads), round(_ceiling_ratio(elements, n_threads), 2)}
+    return _static(n_threads, ways.pop()) if len(ways) == 1 else None
+
+
+def by_pieces(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+    """Count the pieces of a product: of an expert's, those of one row of activations, the fewest."""
     n_outer = operator.output.ne[0]
     n_columns = 1 if operator.op == "MUL_MAT_ID" else prod(operator.output.ne[1:])
     side = _VECTOR_PIECE_ROWS if 1 in (n_outer, n_columns) else _PIECE_ROWS
@@ -102,11 +96,13 @@ def _product(operator: Operator, n_threads: int) -> BalanceExpectation:
     return BalanceExpectation(n_threads=n_threads, balance_ratio=_ceiling_ratio(max(n_outer, n_columns), n_threads))
 
 
-def _attention(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+def by_heads_or_cache(operator: Operator, n_threads: int, n_used: int) -> BalanceExpectation:
+    """Cut fused attention by queries and heads, or that of one query along a long cache of floats."""
     query, key = operator.sources[:2]
     if query.ne[1] == 1 and key.ne[1] >= SPLIT_POSITIONS and key.type in ("f16", "f32"):
-        n_visible, each = min(n_used, key.ne[1]), -(-key.ne[1] // n_threads)
-        return BalanceExpectation(n_threads=n_threads, balance_ratio=min(n_visible, each) * n_threads / n_visible)
+        n_visible = min(n_used, key.ne[1])
+        spent = split_positions(n_visible, key.ne[1], n_threads)
+        return BalanceExpectation(n_threads=n_threads, balance_ratio=spent / n_visible)
     n_rows = query.ne[1] * query.ne[2]
     size = -(-n_rows // (_PIECES_PER_THREAD * n_threads))
     if -(-n_rows // size) < n_threads:
@@ -119,42 +115,22 @@ def _attention(operator: Operator, n_threads: int, n_used: int) -> BalanceExpect
     )
 
 
+def split_positions(n_used: int, n_kv: int, n_threads: int) -> int:
+    """Return the positions that attention cut along the cache takes as long as, those of idle threads included."""
+    return n_threads * min(n_used, -(-n_kv // n_threads))
+
+
+def _static(n_threads: int, balance_ratio: float) -> BalanceExpectation:
+    return BalanceExpectation(n_threads=n_threads, balance_ratio=balance_ratio, returns_at_once=True)
+
+
+def _ceiling_ratio(n_rows: int, n_threads: int) -> float:
+    return -(-n_rows // n_threads) * n_threads / n_rows
+
+
 def _taken_in_turn(pieces: Sequence[int], n_threads: int) -> int:
     """Return what the busiest thread does where each takes the next piece when it is done."""
     loads = [0] * n_threads
     for piece in pieces:
         heapq.heapreplace(loads, loads[0] + piece)
     return max(loads)
-
-
-_Rows = Callable[[Operator], int]
-
-
-def _all_rows(operator: Operator) -> int:
-    return prod(operator.output.ne[1:])
-
-
-def _second_dimension(operator: Operator) -> int:
-    return operator.output.ne[1]
-
-
-def _stored_rows(operator: Operator) -> int:
-    return operator.sources[0].ne[1]
-
-
-def _one(_: Operator) -> int:
-    return 1
-
-
-#: What an operator's rows are, by which it is cut; 1 where thread 0 works alone.
-_ROWS: Mapping[str, _Rows] = MappingProxyType(
-    {
-        **dict.fromkeys(("ADD", "MUL", "DIV", "SCALE", "SQR", "RELU", "TANH", "SILU", "GELU", "CLAMP"), _all_rows),
-        **dict.fromkeys(("SWIGLU", "GEGLU", "ROPE", "GET_ROWS", "ARGSORT", "FWHT"), _all_rows),
-        **dict.fromkeys(("RMS_NORM", "RMS_NORM+MUL", "NORM", "SOFT_MAX"), _second_dimension),
-        "CONCAT": lambda operator: operator.output.ne[2],
-        "SET_ROWS": _stored_rows,
-        "SUM_ROWS": _one,
-        "REPEAT": _one,
-    }
-)

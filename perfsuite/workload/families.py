@@ -37,6 +37,21 @@ class Family:
     layer_norm_with_bias: bool = False
     #: Whether attention and feed-forward are each followed by a norm of their own.
     post_norms: bool = False
+    #: Whether embeddings, and queries, are scaled by an operator of their own.
+    scales_embeddings: bool = False
+    scales_queries: bool = False
+    #: Whether scores and logits are capped, each by a scale, a tanh and a scale.
+    soft_caps: bool = False
+    #: Whether the engine keeps a second cache, for the even layers, which have a sliding window.
+    window_caches: bool = False
+    #: What the engine calls the sum of the residual and attention.
+    attention_sum: str = "ffn_inp"
+    #: Whether a file says if attention and feed-forward read the same input.
+    parallel_option: bool = False
+    #: Whether a gate of its own scales the expert that every token passes.
+    gated_shared_expert: bool = False
+    #: Tensors of RoPE's frequency factors: that for long contexts first where there are two.
+    rope_factors: tuple[str, ...] = ("rope_freqs.weight",)
     #: Whether queries and keys are normalised per head.
     qk_norm: bool = False
     #: Whether attention goes through a latent vector, and whether most layers route to experts.
@@ -59,18 +74,37 @@ _FAMILIES = (
     Family(gguf_architecture="llama"),
     Family(gguf_architecture="qwen2", square_attention=True),
     Family(gguf_architecture="qwen3", qk_norm=True),
-    Family(gguf_architecture="gemma2", activation="gelu", post_norms=True, tied_embeddings=True),
+    Family(
+        gguf_architecture="gemma2",
+        activation="gelu",
+        post_norms=True,
+        scales_embeddings=True,
+        scales_queries=True,
+        soft_caps=True,
+        window_caches=True,
+        attention_sum="sa_out",
+        tied_embeddings=True,
+    ),
     Family(
         gguf_architecture="gptneox",
         feed_forward=FeedForward.PLAIN,
         activation="gelu",
         layer_norm_with_bias=True,
+        parallel_option=True,
         tied_embeddings=False,
         fused_qkv=True,
         full_rotary=False,
         square_attention=True,
     ),
-    Family(gguf_architecture="phi3", feed_forward=FeedForward.FUSED_GATED, full_rotary=False, square_attention=True),
+    Family(
+        gguf_architecture="phi3",
+        feed_forward=FeedForward.FUSED_GATED,
+        scales_queries=True,
+        attention_sum="attn_out",  # a sum without a name is called by the weight before it
+        rope_factors=("rope_factors_long.weight", "rope_factors_short.weight"),
+        full_rotary=False,
+        square_attention=True,
+    ),
     Family(
         gguf_architecture="plm",
         feed_forward=FeedForward.PLAIN,
@@ -81,7 +115,13 @@ _FAMILIES = (
         full_rotary=False,
         flash_attention=False,
     ),
-    Family(gguf_architecture="qwen2moe", experts=True, tied_embeddings=False, square_attention=True),
+    Family(
+        gguf_architecture="qwen2moe",
+        experts=True,
+        gated_shared_expert=True,
+        tied_embeddings=False,
+        square_attention=True,
+    ),
     Family(gguf_architecture="deepseek2", latent_attention=True, experts=True, fused_qkv=False, full_rotary=False),
 )
 

@@ -91,6 +91,6 @@ GGML_TYPES_BY_NUMBER: Mapping[int, GgmlType] = MappingProxyType({each.number: ea
 
 
 def is_quantized(name: str) -> bool:
-    """Tell whether a type, by its name in either case, holds blocks of small integers with shared scales."""
+    """Whether a type, by its name in either case, holds blocks of small integers with shared scales."""
     ggml_type = GGML_TYPES.get(name.upper())
     return ggml_type is not None and ggml_type.block_values > 1

@@ -12,7 +12,7 @@ from perfsuite.errors import ArchitectureError, GgufError
 from perfsuite.workload.architecture import Architecture, LatentAttention, MixtureOfExperts
 from perfsuite.workload.families import FAMILIES, Family
 from perfsuite.workload.gguf_header import GgufHeader, read_header
-from perfsuite.workload.tensors import rope_factor_names, tensor_specs
+from perfsuite.workload.tensors import tensor_specs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,28 +117,29 @@ class _Metadata:
             "fused_qkv": "blk.0.attn_qkv.weight" in shapes,
             "n_rot": self._integer("rope.dimension_count", head_dim),
             "rope_freq_base": self._number("rope.freq_base", 10000.0),
-            "rope_freq_factors": rope_factor_names(self.prefix)[0] in shapes,
+            "rope_freq_factors": family.rope_factors[0] in shapes,
             "n_ctx_orig": self._optional_integer("rope.scaling.original_context_length"),
             **self._family_fields(family),
             **self._latent_attention(family, absorbed="blk.0.attn_k_b.weight" in shapes),
-            "moe": self._experts() if family.experts else None,
+            "moe": self._experts(family) if family.experts else None,
         }
         return Architecture(**fields)
 
     def _family_fields(self, family: Family) -> dict[str, Any]:
         norm = "layer_norm_epsilon" if family.layer_norm_with_bias else "layer_norm_rms_epsilon"
         fields: dict[str, Any] = {"norm_eps": self._number(f"attention.{norm}")}
-        if self.prefix == "gptneox":
+        if family.parallel_option:
             fields["parallel_residual"] = bool(self._integer("use_parallel_residual", 1))
-        if self.prefix == "gemma2":
+        if family.window_caches:
             fields["sliding_window"] = self._integer("attention.sliding_window", 4096)
+        if family.soft_caps:
             fields["attn_logit_softcap"] = self._number("attn_logit_softcapping", 50.0)
             fields["final_logit_softcap"] = self._number("final_logit_softcapping", 30.0)
         return fields
 
-    def _experts(self) -> MixtureOfExperts:
+    def _experts(self, family: Family) -> MixtureOfExperts:
         n_ff_expert = self._integer("expert_feed_forward_length")
-        if self.prefix == "qwen2moe":
+        if family.gated_shared_expert:
             n_ff_shared = self._integer("expert_shared_feed_forward_length")
         else:
             n_ff_shared = n_ff_expert * self._integer("expert_shared_count")

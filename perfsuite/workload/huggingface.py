@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,26 +132,6 @@ def _rope(config: _Config) -> dict[str, Any]:
     return {"rope_freq_base": base}
 
 
-def _llama(config: _Config, head_dim: int) -> dict[str, Any]:
-    return {"qkv_bias": config.flag("attention_bias", default=False)}
-
-
-def _qwen2(config: _Config, head_dim: int) -> dict[str, Any]:
-    return {"qkv_bias": True}
-
-
-def _qwen3(config: _Config, head_dim: int) -> dict[str, Any]:
-    return {"qkv_bias": config.flag("attention_bias", default=False), "qk_norm": True}
-
-
-def _gemma2(config: _Config, head_dim: int) -> dict[str, Any]:
-    return {
-        "sliding_window": config.integer("sliding_window"),
-        "attn_logit_softcap": config.number("attn_logit_softcapping"),
-        "final_logit_softcap": config.number("final_logit_softcapping"),
-    }
-
-
 def _gptneox(config: _Config, head_dim: int) -> dict[str, Any]:
     return {
         "qkv_bias": config.flag("attention_bias", default=True),
@@ -159,11 +139,6 @@ def _gptneox(config: _Config, head_dim: int) -> dict[str, Any]:
         "n_rot": int(config.number("rotary_pct") * head_dim),
         "parallel_residual": config.flag("use_parallel_residual", default=True),
     }
-
-
-def _phi3(config: _Config, head_dim: int) -> dict[str, Any]:
-    # llama.cpp switches the sliding window of this family off.
-    return {"fused_qkv": True, "n_rot": int(config.number("partial_rotary_factor", 1.0) * head_dim)}
 
 
 def _qwen2moe(config: _Config, head_dim: int) -> dict[str, Any]:
@@ -174,10 +149,6 @@ def _qwen2moe(config: _Config, head_dim: int) -> dict[str, Any]:
         n_ff_shared=config.integer("shared_expert_intermediate_size"),
     )
     return {"qkv_bias": True, "moe": experts}
-
-
-def _plm(config: _Config, head_dim: int) -> dict[str, Any]:
-    return _latent(config, absorbed=False)
 
 
 def _deepseek2(config: _Config, head_dim: int) -> dict[str, Any]:
@@ -212,14 +183,23 @@ def _latent(config: _Config, *, absorbed: bool) -> dict[str, Any]:
     }
 
 
-_SPECIFIC = {
-    "llama": _llama,
-    "qwen2": _qwen2,
-    "qwen3": _qwen3,
-    "gemma2": _gemma2,
+#: The fields that each architecture has for itself, from its config and the size of a head.
+_SPECIFIC: Mapping[str, Callable[[_Config, int], dict[str, Any]]] = {
+    "llama": lambda config, head_dim: {"qkv_bias": config.flag("attention_bias", default=False)},
+    "qwen2": lambda config, head_dim: {"qkv_bias": True},
+    "qwen3": lambda config, head_dim: {"qkv_bias": config.flag("attention_bias", default=False), "qk_norm": True},
+    "gemma2": lambda config, head_dim: {
+        "sliding_window": config.integer("sliding_window"),
+        "attn_logit_softcap": config.number("attn_logit_softcapping"),
+        "final_logit_softcap": config.number("final_logit_softcapping"),
+    },
     "gptneox": _gptneox,
-    "phi3": _phi3,
-    "plm": _plm,
+    # llama.cpp switches the sliding window of this family off.
+    "phi3": lambda config, head_dim: {
+        "fused_qkv": True,
+        "n_rot": int(config.number("partial_rotary_factor", 1.0) * head_dim),
+    },
+    "plm": lambda config, head_dim: _latent(config, absorbed=False),
     "qwen2moe": _qwen2moe,
     "deepseek2": _deepseek2,
 }

@@ -1,4 +1,4 @@
-"""The GGUF metadata that tells llama.cpp an architecture."""
+"""The GGUF metadata by which llama.cpp knows an architecture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Values = dict[str, bool | int | float | None]
 
 def _common(architecture: Architecture) -> _Values:
     norm = "layer_norm_epsilon" if architecture.family.layer_norm_with_bias else "layer_norm_rms_epsilon"
-    parallel = architecture.parallel_residual if architecture.gguf_architecture == "gptneox" else None
+    parallel = architecture.parallel_residual if architecture.family.parallel_option else None
     return {
         "vocab_size": architecture.n_vocab,
         "context_length": architecture.n_ctx_train,
@@ -53,7 +53,7 @@ def _experts(architecture: Architecture) -> _Values:
         "expert_used_count": moe.n_experts_used,
         "expert_feed_forward_length": moe.n_ff_expert,
     }
-    if architecture.gguf_architecture == "qwen2moe":
+    if architecture.family.gated_shared_expert:
         return {**values, "expert_shared_feed_forward_length": moe.n_ff_shared}
     return {
         **values,

@@ -71,103 +71,82 @@ class KernelCase:
     @property
     def flops(self) -> int:
         """Floating-point operations of one launch."""
-        return self._cost.flops
+        return self._cost[0]
 
     @property
     def read_bytes(self) -> int:
         """Bytes that one launch must read."""
-        return self._cost.read_bytes
+        return self._cost[1]
 
     @property
     def written_bytes(self) -> int:
         """Bytes that one launch must write."""
-        return self._cost.written_bytes
+        return self._cost[2]
 
     @property
-    def _cost(self) -> _Cost:
+    def _cost(self) -> tuple[int, int, int]:
         return _KERNELS[self.name].cost(self.type, *(size for _, size in self.shape))
 
 
 @dataclass(frozen=True, slots=True)
-class _Cost:
-    flops: int
-    read_bytes: int
-    written_bytes: int
+class _Kernel:
+    """A kernel: FLOPs, bytes read and bytes written, from the type and the sizes of its shape."""
+
+    cost: Callable[..., tuple[int, int, int]]
+    #: The names of the sizes, its types, and what the last size is a multiple of.
+    dimensions: tuple[str, ...]
+    types: tuple[str, ...] = ("f32",)
+    multiple: int = 1
 
 
-def _gemm(type: str, m: int, n: int, k: int) -> _Cost:
+def _gemm(type: str, m: int, n: int, k: int) -> tuple[int, int, int]:
     """``2 m n k`` FLOPs; weights m x k and activations n x k in, n x m out."""
-    return _Cost(2 * m * n * k, tensor_bytes(type, m * k) + 4 * n * k, 4 * n * m)
+    return 2 * m * n * k, tensor_bytes(type, m * k) + 4 * n * k, 4 * n * m
 
 
-def _gemv(type: str, m: int, k: int) -> _Cost:
+def _gemv(type: str, m: int, k: int) -> tuple[int, int, int]:
     """``2 m k`` FLOPs; weights m x k and one activation row in, m values out."""
     return _gemm(type, m, 1, k)
 
 
-def _bmm_kq(type: str, heads: int, kvheads: int, tokens: int, positions: int, head: int) -> _Cost:
+def _bmm_kq(type: str, heads: int, kvheads: int, tokens: int, positions: int, head: int) -> tuple[int, int, int]:
     """``2 heads tokens positions head`` FLOPs; the cache's keys and the queries in, a score for each product out."""
     scores = heads * tokens * positions
     read_bytes = tensor_bytes(type, positions * kvheads * head) + 4 * tokens * heads * head
-    return _Cost(2 * scores * head, read_bytes, 4 * scores)
+    return 2 * scores * head, read_bytes, 4 * scores
 
 
-def _bmm_kqv(type: str, heads: int, kvheads: int, tokens: int, positions: int, head: int) -> _Cost:
+def _bmm_kqv(type: str, heads: int, kvheads: int, tokens: int, positions: int, head: int) -> tuple[int, int, int]:
     """As `_bmm_kq`, with the cache's values and the weights in and tokens x heads x head out."""
     weights = heads * tokens * positions
     read_bytes = tensor_bytes(type, positions * kvheads * head) + 4 * weights
-    return _Cost(2 * weights * head, read_bytes, 4 * tokens * heads * head)
+    return 2 * weights * head, read_bytes, 4 * tokens * heads * head
 
 
-def _rms_norm(type: str, rows: int, columns: int) -> _Cost:
+def _rms_norm(type: str, rows: int, columns: int) -> tuple[int, int, int]:
     """``rows (4 columns + 4)``: square, add and two products a value; mean, epsilon, root and inverse a row."""
-    return _Cost(rows * (4 * columns + 4), 4 * rows * columns + tensor_bytes(type, columns), 4 * rows * columns)
+    return rows * (4 * columns + 4), 4 * rows * columns + tensor_bytes(type, columns), 4 * rows * columns
 
 
-def _rope(type: str, tokens: int, heads: int, head: int) -> _Cost:
+def _rope(type: str, tokens: int, heads: int, head: int) -> tuple[int, int, int]:
     """``11 tokens heads head / 2``: 5 for a pair's angle, its sine and cosine, 6 to turn it; positions are int32."""
     values = tokens * heads * head
-    return _Cost(11 * values // 2, tensor_bytes(type, values) + 4 * tokens, 4 * values)
+    return 11 * values // 2, tensor_bytes(type, values) + 4 * tokens, 4 * values
 
 
-def _softmax(type: str, rows: int, columns: int) -> _Cost:
+def _softmax(type: str, rows: int, columns: int) -> tuple[int, int, int]:
     """``rows (6 columns + 1)``: scale, maximum, difference, power, sum and product a value; one inverse a row."""
-    return _Cost(rows * (6 * columns + 1), tensor_bytes(type, rows * columns), 4 * rows * columns)
+    return rows * (6 * columns + 1), tensor_bytes(type, rows * columns), 4 * rows * columns
 
 
-def _silu_mul(type: str, count: int) -> _Cost:
-    """``4 count``: power, sum, quotient and product."""
-    return _Cost(4 * count, 2 * tensor_bytes(type, count), 4 * count)
+def _pointwise(flops: int, n_inputs: int) -> Callable[[str, int], tuple[int, int, int]]:
+    """Return the cost of so many FLOPs a value, from so many operands."""
+    return lambda type, count: (flops * count, n_inputs * tensor_bytes(type, count), 4 * count)
 
 
-def _add(type: str, count: int) -> _Cost:
-    """``count`` FLOPs; two operands in, one out."""
-    return _Cost(count, 2 * tensor_bytes(type, count), 4 * count)
-
-
-def _dequantize_q8_0(type: str, count: int) -> _Cost:
-    """``count`` FLOPs: the product with the scale."""
-    return _Cost(count, tensor_bytes(type, count), 4 * count)
-
-
-def _dequantize_q4_0(type: str, count: int) -> _Cost:
-    """``2 count`` FLOPs: the difference from 8 and the product with the scale."""
-    return _Cost(2 * count, tensor_bytes(type, count), 4 * count)
-
-
-def _get_rows(type: str, rows: int, vocab: int, columns: int) -> _Cost:
+def _get_rows(type: str, rows: int, vocab: int, columns: int) -> tuple[int, int, int]:
     """No FLOPs; ``rows`` int32 ids and the rows that they name in (not the table), as many F32 rows out."""
-    return _Cost(0, 4 * rows + tensor_bytes(type, rows * columns), 4 * rows * columns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    """A kernel's cost, the dimensions of its shape, its types, and what the last dimension is a multiple of."""
-
-    cost: Callable[..., _Cost]
-    dimensions: tuple[str, ...]
-    types: tuple[str, ...] = ("f32",)
-    multiple: int = 1
+    return 0, 4 * rows + tensor_bytes(type, rows * columns), 4 * rows * columns
 
 
 _ATTENTION = ("heads", "kvheads", "tokens", "positions", "head")
@@ -183,10 +162,12 @@ _KERNELS: dict[str, _Kernel] = {
     "rope_normal": _Kernel(_rope, ("tokens", "heads", "head"), multiple=2),
     "rope_neox": _Kernel(_rope, ("tokens", "heads", "head"), multiple=2),
     "softmax": _Kernel(_softmax, ("rows", "columns")),
-    "silu_mul": _Kernel(_silu_mul, ("count",)),
-    "add": _Kernel(_add, ("count",)),
-    "dequantize_q8_0": _Kernel(_dequantize_q8_0, ("count",), ("q8_0",)),
-    "dequantize_q4_0": _Kernel(_dequantize_q4_0, ("count",), ("q4_0",)),
+    # Power, sum, quotient and product.
+    "silu_mul": _Kernel(_pointwise(4, 2), ("count",)),
+    "add": _Kernel(_pointwise(1, 2), ("count",)),
+    # The product with the scale, and in four bits the difference from 8.
+    "dequantize_q8_0": _Kernel(_pointwise(1, 1), ("count",), ("q8_0",)),
+    "dequantize_q4_0": _Kernel(_pointwise(2, 1), ("count",), ("q4_0",)),
     "get_rows": _Kernel(_get_rows, ("rows", "vocab", "columns"), ("f16",)),
 }
 

@@ -1,4 +1,4 @@
-"""Files of prompts as lines: JSON, lengths, or CSV, as the first of them tells."""
+"""Files of prompts as lines: JSON, lengths, or CSV, as the first of them shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[-+]?[0-9.]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptLine:
-    """What one line tells."""
+    """What one line says."""
 
     #: The file and the line, for messages.
     where: str
@@ -31,13 +31,11 @@ class PromptLine:
 def read_lines(path: Path) -> tuple[PromptLine, ...]:
     """Read a file line by line.
 
-    What the first line begins with tells the format: ``{`` for lines of JSON, a number for a length a line, anything
+    What the first line begins with shows the format: ``{`` for lines of JSON, a number for a length a line, anything
     else for CSV with a heading, one of whose columns is ``n_tokens``.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read or is empty, or a line is not of the format; the message names the line.
+    Raises PerfsuiteError: the file cannot be read or is empty, or a line is not of the format; the message names the
+    line.
     """
     text = _read(path)
     if text.lstrip().startswith("{"):

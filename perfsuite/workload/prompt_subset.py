@@ -41,10 +41,7 @@ def divergence_nats(subset: Mapping[int, int], whole: Mapping[int, int]) -> floa
     D = sum over bins of p ln(p / q), where p and q are the bin's shares of the subset and of the whole, and 0 ln 0 = 0.
     Nothing is smoothed: a subset has no bin that its whole lacks, so every q is above 0 where p is, and D is finite.
 
-    Raises
-    ------
-    PerfsuiteError
-        One of them is empty, or the first has a bin that the other lacks, and is no subset.
+    Raises PerfsuiteError: one of them is empty, or the first has a bin that the other lacks, and is no subset.
     """
     n_subset, n_whole = sum(subset.values()), sum(whole.values())
     if not n_subset or not n_whole:
@@ -64,10 +61,8 @@ def choose_subset(lengths: Sequence[int], n_keep: int, *, max_kl_nats: float, se
     length, and so which of them are taken; nothing is searched. Where that diverges by more than is wanted, the counts
     by bin are those of the least divergence that `n_keep` prompts can have, and of each bin middle ones are taken.
 
-    Raises
-    ------
-    PerfsuiteError
-        Fewer than 1 or more prompts than there are shall be kept, or no subset of this size diverges so little.
+    Raises PerfsuiteError: fewer than 1 or more prompts than there are shall be kept, or no subset of this size diverges
+    so little.
     """
     if not 1 <= n_keep <= len(lengths):
         raise PerfsuiteError(f"subset of {n_keep} prompts: expected 1 to {len(lengths)}, which is all there are")

@@ -1,4 +1,4 @@
-"""Prompts of a data set: their lengths in tokens, and what else a file tells of them."""
+"""Prompts of a data set: their lengths in tokens, and what else a file says of them."""
 
 from __future__ import annotations
 
@@ -58,14 +58,12 @@ class Prompt:
 def read_prompts(path: Path, count_tokens: CountTokens | None = None) -> tuple[Prompt, ...]:
     """Read a file of prompts, or of their lengths.
 
-    `read_lines` tells the formats. The length of a line of JSON is the number of its ``tokens``; else that of its text
-    by `count_tokens`, where that is given; else its ``n_tokens``; else an estimate: the words of its text, apart by
-    white space, times `TOKENS_PER_WORD_RATIO`.
+    `read_lines` has the formats. The length of a line of JSON is the number of its ``tokens``; else that of its text by
+    `count_tokens`, where that is given; else its ``n_tokens``; else an estimate: the words of its text, apart by white
+    space, times `TOKENS_PER_WORD_RATIO`.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read or is empty, or a line has neither a length nor a text; the message names the line.
+    Raises PerfsuiteError: the file cannot be read or is empty, or a line has neither a length nor a text; the message
+    names the line.
     """
     lines = read_lines(path)
     counts = _counts(lines, count_tokens)
@@ -73,7 +71,7 @@ def read_prompts(path: Path, count_tokens: CountTokens | None = None) -> tuple[P
 
 
 def prompt_lengths(path: Path) -> tuple[int, ...]:
-    """Return the length of each prompt of a file in tokens, estimated where the file tells texts alone.
+    """Return the length of each prompt of a file in tokens, estimated where the file has texts alone.
 
     Raises as `read_prompts` does.
     """
@@ -97,7 +95,7 @@ def prompts_scenario(lengths: Sequence[int], n_gen: int, *, n_depth: int = 0) ->
 
 
 def prompts_text(prompts: Sequence[Prompt]) -> str:
-    """Return prompts as lines of JSON; a length that was counted is told, one that was estimated is not."""
+    """Return prompts as lines of JSON; a length that was counted is among them, one that was estimated is not."""
     return "".join(f"{json.dumps(_told(prompt), ensure_ascii=False)}\n" for prompt in prompts)
 
 
@@ -107,7 +105,7 @@ def _told(prompt: Prompt) -> dict[str, Any]:
 
 
 def _counts(lines: Sequence[PromptLine], count_tokens: CountTokens | None) -> Sequence[int | None]:
-    """Count the texts of all lines at once; None for each line that tells its length itself."""
+    """Count the texts of all lines at once; None for each line that has its length itself."""
     if count_tokens is None:
         return [None] * len(lines)
     texts = {at: text for at, line in enumerate(lines) if (text := _text(line)) is not None}

@@ -47,7 +47,7 @@ _NamedShapes = Iterator[tuple[str, tuple[int, ...]]]
 def _tensors(architecture: Architecture) -> _NamedShapes:
     yield "token_embd.weight", (architecture.n_embd, architecture.n_vocab)
     if architecture.rope_freq_factors:
-        for name in rope_factor_names(architecture.gguf_architecture):
+        for name in architecture.family.rope_factors:
             yield name, (architecture.n_rot // 2,)
     for layer in range(architecture.n_layers):
         for name, ne in _layer(architecture, layer):
@@ -55,13 +55,6 @@ def _tensors(architecture: Architecture) -> _NamedShapes:
     yield from _norm(architecture, "output_norm")
     if not architecture.tied_embeddings:
         yield "output.weight", (architecture.n_embd, architecture.n_vocab)
-
-
-def rope_factor_names(gguf_architecture: str) -> tuple[str, ...]:
-    """Name the tensors of RoPE's frequency factors: two for the long-context Phi models, else one."""
-    if gguf_architecture == "phi3":
-        return ("rope_factors_long.weight", "rope_factors_short.weight")
-    return ("rope_freqs.weight",)
 
 
 def _layer(architecture: Architecture, layer: int) -> _NamedShapes:
@@ -144,7 +137,7 @@ def _experts(architecture: Architecture, moe: MixtureOfExperts) -> _NamedShapes:
     yield "ffn_gate_exps.weight", (n_embd, moe.n_ff_expert, n_experts)
     yield "ffn_up_exps.weight", (n_embd, moe.n_ff_expert, n_experts)
     yield "ffn_down_exps.weight", (moe.n_ff_expert, n_embd, n_experts)
-    if architecture.gguf_architecture == "qwen2moe":  # its shared expert has a scalar gate of its own
+    if architecture.family.gated_shared_expert:
         yield "ffn_gate_inp_shexp.weight", (n_embd,)
     yield "ffn_gate_shexp.weight", (n_embd, moe.n_ff_shared)
     yield "ffn_up_shexp.weight", (n_embd, moe.n_ff_shared)

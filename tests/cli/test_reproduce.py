@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.expectation.paper.prefill_tables import table_5
-from perfsuite.expectation.paper.printed import TABLES
+from perfsuite.expectation.paper.reproduction import PAPER_TABLES
 
 from .conftest import Refused, Streams
 
@@ -25,7 +25,7 @@ def test_every_table_is_told_to_people(capsys: Streams) -> None:
     """Each table has its title, a printed value beside a computed one, and the last line counts the cells."""
     assert main(["reproduce", "life"]) == 0
     out = capsys.readouterr().out
-    assert all(f"Table {number}: computed [printed]" in out for number in TABLES)
+    assert all(f"Table {number}: computed [printed]" in out for number in PAPER_TABLES)
     assert "29.2941 [29.2941]" in out
     assert out.endswith("119 of 119 reproducible cells inside their windows\n")
 

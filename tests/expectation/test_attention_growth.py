@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from perfsuite.expectation.attention_growth import attended_positions, growth_expectation, has_growth
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ..catalogue_workloads import catalogue_workload
 
 
 def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g600", **settings: object) -> LlamaWorkload:
     """Return a workload whose weights need not be there."""
-    weights = resolve(name, cache_dir=Path("nowhere"))
-    return llama_workload(weights, find_scenario(scenario), **settings)  # type: ignore[arg-type]
+    return catalogue_workload(name, scenario, **settings)  # type: ignore[arg-type]
 
 
 def ceilings(flops_per_s: float, bytes_per_s: float) -> Ceilings:

@@ -29,13 +29,14 @@ from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
+from ..catalogue_workloads import catalogue_weights, catalogue_workload
 from ..unknown_weights import write_unknown
 
 
 def workload(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
     """Describe a workload of the catalogue with a context of 1024 tokens."""
     return LlamaWorkload(
-        weights=resolve(model, cache_dir=Path("/nowhere")),
+        weights=catalogue_weights(model),
         scenario=find_scenario(scenario),
         settings=Settings(flash_attn=flash_attn),
         n_ctx=1024,
@@ -65,7 +66,7 @@ def test_a_run_has_its_seven_phases_in_order() -> None:
 @pytest.mark.parametrize("name", names())
 def test_every_case_has_an_id_of_its_own(name: str, flash_attn: bool) -> None:
     """No two cases of a run share an id, each begins with its kind, and every phase with a graph has operators."""
-    weights = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(f"{name}-l2-q4_0")
     of = llama_workload(weights, find_scenario("siso"), flash_attn=flash_attn)
     assert {case.phase for case in operator_cases(of)} == {Phase.PREFILL, Phase.DECODE}
     cases = [*phase_cases(of), *operator_cases(of), *kernel_cases()]
@@ -161,7 +162,7 @@ def test_routing_never_changes_the_order_of_its_bytes(n_prompt: int) -> None:
 @pytest.mark.parametrize("model", ["smollm2-135m-q4_k_m", "gemma-2-2b-l2-q8_0", "plm-1.8b-l2-f16"])
 def test_without_experts_routing_decides_nothing(model: str) -> None:
     """In a dense model the fewest and the most parameters are those that are read, in every case."""
-    of = llama_workload(resolve(model, cache_dir=Path("/nowhere")), find_scenario("siso"))
+    of = catalogue_workload(model, "siso")
     parts = [part for case in (*phase_cases(of), *operator_cases(of)) for part in case.costs]
     for part in parts:
         assert part.floor_parameter_bytes == part.cost.parameter_bytes == part.ceiling_parameter_bytes
@@ -171,7 +172,7 @@ def test_without_experts_routing_decides_nothing(model: str) -> None:
 @pytest.mark.parametrize("flash_attn", [True, False])
 def test_attention_is_computed_in_the_type_of_its_keys(type_k: str, flash_attn: bool) -> None:
     """What reads the cache is of the keys' type, be it a product, the fused operator, or a cast in front of that."""
-    weights = resolve("smollm2-135m-l2-q8_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights("smollm2-135m-l2-q8_0")
     type_v = type_k if flash_attn else "f16"
     of = llama_workload(weights, find_scenario("siso"), flash_attn=flash_attn, type_k=type_k, type_v=type_v)
     decode = [case for case in operator_cases(of) if case.phase is Phase.DECODE]
@@ -232,7 +233,7 @@ def test_an_architecture_that_is_not_known_has_phases_without_a_forecast(tmp_pat
 @pytest.mark.parametrize("name", ["smollm2-135m", "plm-1.8b"])
 def test_a_workload_asks_for_what_its_architecture_can_run(name: str) -> None:
     """Flash attention is on where the architecture has it, and the types of the cache are those that are asked for."""
-    weights = resolve(f"{name}-q8_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(f"{name}-q8_0")
     settings = llama_workload(weights, find_scenario("siso"), type_k="q8_0").settings
     assert settings == Settings(flash_attn=name != "plm-1.8b", type_k="q8_0", type_v="f16")
     assert llama_workload(weights, find_scenario("siso"), type_v="q4_0").settings.type_v == "q4_0"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.decode_linearity import has_line, linearity_expectation
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
 
+from ..catalogue_workloads import catalogue_workload
 from .test_attention_growth import ceilings
 
 
 def workload(name: str, scenario: str = "p64-g24") -> LlamaWorkload:
     """Return a workload whose weights need not be there."""
-    return llama_workload(resolve(name, cache_dir=Path("nowhere")), find_scenario(scenario))
+    return catalogue_workload(name, scenario)
 
 
 def test_products_have_the_bytes_of_their_weights() -> None:

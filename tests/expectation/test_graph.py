@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,20 +12,20 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.ggml_cost import row_bytes
-from perfsuite.expectation.graph import KNOWN_GRAPHS, Batch, Operator, Settings, engine_graph, refusal, total_cost
+from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph, refusal, total_cost
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find, names
-from perfsuite.workload.families import FAMILIES
 from perfsuite.workload.tensors import tensor_specs
-from perfsuite.workload.weights import Weights, resolve
+from perfsuite.workload.weights import Weights
+
+from ..catalogue_workloads import catalogue_weights
 
 DECODE = Batch(n_tokens=1, n_outputs=1, n_used=65, n_ctx=256)
-SMALL = resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere"))
+SMALL = catalogue_weights("smollm2-135m-q8_0")
 
 #: One catalogue entry of each GGUF architecture, cut in depth.
 ONE_OF_EACH = tuple(
-    resolve(f"{name}-l4-q4_0", cache_dir=Path("/nowhere"))
-    for name in {find(name).gguf_architecture: name for name in names()}.values()
+    catalogue_weights(f"{name}-l4-q4_0") for name in {find(name).gguf_architecture: name for name in names()}.values()
 )
 
 
@@ -50,15 +49,10 @@ def accepted(weights: Weights) -> Iterator[Settings]:
                     yield settings
 
 
-def test_every_supported_architecture_has_a_graph() -> None:
-    """There is a graph for each GGUF architecture that weights can be written for."""
-    assert set(FAMILIES) == KNOWN_GRAPHS
-
-
 @pytest.mark.parametrize("name", names())
 def test_a_decode_step_reads_every_weight_once(name: str) -> None:
     """Each tensor of the file is the parameter of one operator; of the table one row is read, of the experts a few."""
-    weights = resolve(f"{name}-l2-q8_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(f"{name}-l2-q8_0")
     a = weights.architecture
     n_bytes = {
         spec.name: spec.n_rows * row_bytes(weights.tensor_types[spec.name], spec.ne[0])
@@ -174,14 +168,6 @@ def test_a_batch_without_logits_computes_none(weights: Weights) -> None:
     batch = Batch(n_tokens=512, n_outputs=0, n_used=512, n_ctx=1024)
     last = next(each for each in graph(weights, batch) if each.role == "result_output")
     assert (last.cost.flops, last.cost.written_bytes) == (0, 0)
-
-
-def test_another_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An architecture whose graph is not known is named together with those that are."""
-    monkeypatch.setattr("perfsuite.expectation.graph.KNOWN_GRAPHS", frozenset({"llama", "qwen2"}))
-    weights = resolve("gemma-2-2b-f16", cache_dir=Path("/nowhere"))
-    with pytest.raises(ArchitectureError, match=r"2b: the graph of 'gemma2' is not known; known are llama, qwen2"):
-        graph(weights)
 
 
 def test_settings_that_the_engine_refuses_have_no_graph() -> None:

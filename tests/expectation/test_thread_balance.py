@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.thread_balance import expected_balances, judged_roles
 from perfsuite.records.events import Phase
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ..catalogue_workloads import catalogue_workload
 
 
 def workload(name: str = "smollm2-135m-l2-q8_0", scenario: str = "p64-g24") -> LlamaWorkload:
     """Return a workload whose weights need not be there."""
-    return llama_workload(resolve(name, cache_dir=Path("nowhere")), find_scenario(scenario))
+    return catalogue_workload(name, scenario)
 
 
 def test_roles_of_a_workload_are_expected() -> None:

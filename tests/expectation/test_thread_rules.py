@@ -7,7 +7,7 @@ import pytest
 from perfsuite.expectation.graph import Operator
 from perfsuite.expectation.graphs.operator import shape
 from perfsuite.expectation.op_cost import NO_COST
-from perfsuite.expectation.thread_rules import operator_balance
+from perfsuite.expectation.thread_balance import operator_balance
 
 
 def operator(op: str, output: tuple[int, ...], *sources: tuple[int, ...], type: str = "f32") -> Operator:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.trace_cases import TRACE, n_routed_layers, trace_cases
 from perfsuite.records.events import Phase
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ..catalogue_workloads import catalogue_workload
 
 
 def case_ids(name: str, scenario: str = "siso", n_threads: int = 2) -> list[str]:
     """Return the ids of a workload's cases, without the prefix."""
-    workload = llama_workload(resolve(name, cache_dir=Path("nowhere")), find_scenario(scenario))
+    workload = catalogue_workload(name, scenario)
     prefix = f"trace/{name}/{scenario}/"
     found = list(trace_cases(workload, n_threads))
     assert all(case.kind == TRACE and case.case_id.startswith(prefix) for case in found)
@@ -33,7 +30,7 @@ def test_a_dense_workload_has_balance_growth_and_linearity() -> None:
 def test_a_routed_workload_has_its_experts() -> None:
     """Each layer of Qwen1.5-MoE routes, so its reuse is judged."""
     assert case_ids("qwen1.5-moe-a2.7b-l2-q4_0")[-1] == "expert_reuse"
-    workload = llama_workload(resolve("deepseek-v2-lite-l3-q4_0", cache_dir=Path("nowhere")), find_scenario("siso"))
+    workload = catalogue_workload("deepseek-v2-lite-l3-q4_0", "siso")
     assert n_routed_layers(workload) == 2
 
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graphs.kv_cache import (
     KvCache,
     cache_of,
-    has_window_caches,
     rotated,
     store_keys,
     store_values,
@@ -21,18 +19,15 @@ from perfsuite.expectation.graphs.norms import rms_norm
 from perfsuite.expectation.graphs.operator import Operator, shape
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.graphs.scores import fused_scores, gather_heads, split_scores
-from perfsuite.workload.tensors import rope_factor_names
+from perfsuite.expectation.tensor_shape import TensorShape
 
 
-def attention(place: Place, *, scales_queries: bool = False) -> Iterator[Operator]:
-    """Write attention up to the output projection.
-
-    `scales_queries` where the architecture scales queries by an operator of its own, not within the scores.
-    """
+def attention(place: Place) -> Iterator[Operator]:
+    """Write attention up to the output projection."""
     a, cache = place.architecture, cache_of(place)
-    yield from _queries(place, cache, scales_queries=scales_queries)
+    yield from _queries(place, cache)
     # A cache for a sliding window has its keys before its values.
-    if has_window_caches(a):
+    if a.family.window_caches:
         yield from _keys(place, cache)
         yield from _values(place, cache)
     else:
@@ -74,19 +69,19 @@ def _frequency_factors(place: Place) -> tuple[TensorShape, ...]:
     a = place.architecture
     if not a.rope_freq_factors:
         return ()
-    names = rope_factor_names(a.gguf_architecture)
+    names = a.family.rope_factors
     is_long = place.batch.n_ctx > (a.n_ctx_orig or a.n_ctx_train)
     return (place.weight_named(names[0] if is_long else names[-1], a.n_rot // 2),)
 
 
-def _queries(place: Place, cache: KvCache, *, scales_queries: bool) -> Iterator[Operator]:
+def _queries(place: Place, cache: KvCache) -> Iterator[Operator]:
     a = place.architecture
     if a.fused_qkv:
         yield from _fused_projection(place)
     else:
         yield from _projection(place, "q", a.n_heads * a.head_dim)
     yield from _with_position(place, "q", a.n_heads)
-    if scales_queries:
+    if a.family.scales_queries:
         yield place.unary("Qcur", "SCALE", place.activation(a.head_dim, a.n_heads))
     yield from rotated(place, "Qcur", cache.rotation_k, a.head_dim, a.n_heads)
 

@@ -19,7 +19,7 @@ def mixture_of_experts(place: Place, moe: MixtureOfExperts) -> Iterator[Operator
     """Write the routed block of a layer and its shared expert, from the norm's output to the width of the embedding."""
     yield from _router(place, moe)
     yield from _routed_experts(place, moe)
-    if place.architecture.gguf_architecture == "qwen2moe":
+    if place.architecture.family.gated_shared_expert:
         yield from _gated_shared_expert(place, moe)
     else:
         yield from gated(place, "ffn_shexp", moe.n_ff_shared, suffix="_shexp")

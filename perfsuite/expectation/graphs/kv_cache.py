@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graphs.operator import Operator, shape
 from perfsuite.expectation.graphs.place import Place
-from perfsuite.workload.architecture import Architecture
+from perfsuite.expectation.tensor_shape import TensorShape
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 #: The smallest Hadamard matrix, which values use; keys use the largest that divides their heads.
 _ROTATION = 64
 
-#: What a file of Gemma 2 that tells no window has.
+#: What a file of Gemma 2 that says no window has.
 _DEFAULT_WINDOW = 4096
 
 
@@ -78,13 +77,8 @@ def cache_of(place: Place) -> KvCache:
 def window_of(place: Place) -> int | None:
     """Return the sliding window of a layer, which Gemma 2's even ones have; other windows the engine leaves unused."""
     a = place.architecture
-    has_window = has_window_caches(a) and place.layer is not None and place.layer % 2 == 0
+    has_window = a.family.window_caches and place.layer is not None and place.layer % 2 == 0
     return (a.sliding_window or _DEFAULT_WINDOW) if has_window else None
-
-
-def has_window_caches(architecture: Architecture) -> bool:
-    """Whether the engine keeps a second cache, for the layers with a sliding window."""
-    return architecture.gguf_architecture == "gemma2"
 
 
 def rotated(place: Place, role: str, size: int | None, *ne: int) -> Iterator[Operator]:
@@ -110,7 +104,7 @@ def store_values(place: Place, cache: KvCache) -> Operator:
 
 
 def _is_rotated(type_name: str, size: int) -> bool:
-    """Tell whether the engine turns heads before it stores them: in a quantised cache, where a matrix fits."""
+    """Whether the engine turns heads before it stores them: in a quantised cache, where a matrix fits."""
     return GGML_TYPES[type_name.upper()].block_values > 1 and size % _ROTATION == 0
 
 

@@ -48,7 +48,7 @@ def expert_linear(
 ) -> Iterator[Operator]:
     """Write a product with the matrices of each token's experts, and their adapters where there are any.
 
-    `is_routed` tells whether each expert has an input of its own (the way down) or all read the same (gate and up).
+    `is_routed` says whether each expert has an input of its own (the way down) or all read the same (gate and up).
     """
     moe, rank, kind = place.architecture.moe, place.settings.lora_rank, place.settings.lora_type
     assert moe is not None

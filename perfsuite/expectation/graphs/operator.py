@@ -1,12 +1,12 @@
-"""One operator of an analytical graph, and the roles that tell the operators of a layer apart."""
+"""One operator of an analytical graph, and the roles that keep the operators of a layer apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from perfsuite.expectation.ggml_cost import Shape, TensorShape
 from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.expectation.tensor_shape import Shape, TensorShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,11 +46,11 @@ class Settings:
     flash_attn: bool = True
     type_k: str = "f16"
     type_v: str = "f16"
-    #: Whether layers with a sliding window keep all positions in the cache, as the engine does unless told otherwise.
+    #: Whether layers with a sliding window keep all positions in the cache, as the engine does by default.
     swa_full: bool = True
     #: Rank of a LoRA adapter on every matrix of the layers that the engine adapts; None for no adapter.
     lora_rank: int | None = None
-    #: Type of the adapter's matrices; llama.cpp's converter writes F32 unless told otherwise.
+    #: Type of the adapter's matrices; llama.cpp's converter writes F32 by default.
     lora_type: str = "f32"
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graphs.kv_cache import KvCache
 from perfsuite.expectation.graphs.operator import Operator, shape
 from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.tensor_shape import TensorShape
 
 
 def fused_scores(place: Place, cache: KvCache, *, values_role: str = "cache_v") -> Iterator[Operator]:
@@ -43,7 +43,7 @@ def split_scores(place: Place, cache: KvCache, *, values_in_cache: bool = True) 
     scores = shape("f32", cache.n_kv, place.n, a.n_heads)
     query = shape("f32", cache.size_k, place.n, a.n_heads)
     yield place.operator("kq", "MUL_MAT", scores, (keys, query), kv_sources=(0,))
-    if a.gguf_architecture == "gemma2":
+    if a.family.soft_caps:
         yield from _soft_cap(place, scores)
     yield place.operator("kq_soft_max", "SOFT_MAX", scores, (scores, shape("f32", cache.n_kv, place.n)))
     mixed = shape("f32", cache.size_v, place.n, a.n_heads)

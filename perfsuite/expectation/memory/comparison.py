@@ -40,7 +40,7 @@ class MemoryRecord:
     scenario: str
     need: MemoryNeed
     timeline: MemoryTimeline
-    #: Memory of the GPU that the driver says the process had; None with the reason where none is told.
+    #: Memory of the GPU that the driver says the process had; None with the reason where none is reported.
     vram_bytes: int | None
     vram_missing: str = ""
 

@@ -24,22 +24,13 @@ PAGE_BYTES = 4096
 def worst_batch(workload: LlamaWorkload) -> Batch:
     """Return the evaluation that the engine prepares for: a full batch over a full cache, logits of every token."""
     n_tokens = min(workload.n_ctx, workload.n_ubatch)
-    return Batch(
-        n_tokens=n_tokens,
-        n_outputs=n_tokens,
-        n_used=workload.n_ctx,
-        n_ctx=workload.n_ctx,
-        n_ubatch=workload.n_ubatch,
-    )
+    return workload.batch(workload.n_ctx, n_tokens=n_tokens, n_outputs=n_tokens)
 
 
 def compute_bytes(workload: LlamaWorkload) -> int:
     """Return the size of the compute buffer, which the engine reserves when it makes a context.
 
-    Raises
-    ------
-    ArchitectureError
-        The graph, or what its operators read, is not known.
+    Raises ArchitectureError: the graph, or what its operators read, is not known.
     """
     graph = linked_graph(workload, worst_batch(workload))
     return reserved_bytes(graph, place_tensors(graph))

@@ -1,6 +1,6 @@
-"""Which tensors each operator of the analytical graph reads, so that one can tell how long each must be kept.
+"""Which tensors each operator of the analytical graph reads, by which it is known how long each must be kept.
 
-The analytical graph lists operators in the engine's order, with shapes. Here every operator is told which streams it
+The analytical graph lists operators in the engine's order, with shapes. Here every operator is given the streams it
 reads and which it writes: ``x`` is the residual, ``norm`` what a norm made of it, ``q``, ``k`` and ``v`` the heads,
 ``attn`` what attention makes of them, ``ffn`` the feed-forward. A name behind ``~`` is a part of a tensor with gaps
 between its rows, whose memory nobody takes over.
@@ -112,10 +112,7 @@ _HEADS = {"Qcur": "q", "q_states": "q", "Kcur": "k", "k_states": "k", "Vcur": "v
 def flow_of(operator: Operator, live: Collection[str], architecture: Architecture) -> Flow:
     """Return what an operator reads of the streams that are `live` in its layer, and what it writes.
 
-    Raises
-    ------
-    ArchitectureError
-        The operator is none of those whose sources are known, such as that of an adapter.
+    Raises ArchitectureError: the operator is none of those whose sources are known, such as that of an adapter.
     """
     special = _of_heads(operator, live) or _of_sums(operator, live, architecture)
     if special is not None:

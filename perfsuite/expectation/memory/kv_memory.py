@@ -22,16 +22,8 @@ def kv_bytes(workload: LlamaWorkload) -> int:
     of them where a layer with a sliding window has a cache of its own. Absorbed latent attention keeps one latent head
     and has no values beside it.
     """
-    weights, batch = workload.weights, worst_batch(workload)
-    padded = replace(batch, n_ctx=-(-workload.n_ctx // KV_PADDING) * KV_PADDING)
-    place = Place(
-        architecture=weights.architecture,
-        tensor_types=weights.tensor_types,
-        batch=padded,
-        settings=workload.settings,
-        n=batch.n_tokens,
-    )
-    return sum(_layer_bytes(place.at_layer(layer)) for layer in range(weights.architecture.n_layers))
+    place = workload.place(replace(worst_batch(workload), n_ctx=-(-workload.n_ctx // KV_PADDING) * KV_PADDING))
+    return sum(_layer_bytes(place.at_layer(layer)) for layer in range(place.architecture.n_layers))
 
 
 def _layer_bytes(place: Place) -> int:

@@ -12,20 +12,13 @@ from dataclasses import replace
 from math import prod
 
 from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.expectation.graph import Batch, Operator, engine_graph
+from perfsuite.expectation.graph import Batch, Operator
 from perfsuite.expectation.graphs.kv_cache import cache_of, window_of
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.memory.allocator import GraphTensor
 from perfsuite.expectation.memory.flow import PART, Flow, flow_of
+from perfsuite.expectation.op_rules import rule_of
 from perfsuite.expectation.tensor_shape import TensorShape
-
-#: Operators whose output may take over the memory of a source of the same shape.
-_IN_PLACE = frozenset(
-    (
-        *("ADD", "MUL", "DIV", "SCALE", "SQR", "CLAMP", "SOFT_MAX", "ROPE", "RMS_NORM+MUL"),
-        *("GELU", "RELU", "SILU", "TANH"),
-    )
-)
 
 #: Inputs that each cache has for itself, where layers with a sliding window have one of their own.
 _OF_CACHE = ("mask", "k_rows", "v_rows", "rotation_")
@@ -36,8 +29,7 @@ _I32_BYTES, _I64_BYTES, _F32_BYTES = 4, 8, 4
 def linked_graph(workload: LlamaWorkload, batch: Batch) -> tuple[GraphTensor, ...]:
     """Return the graph of a batch with what each tensor is made of."""
     builder = _Builder(workload, batch)
-    weights = workload.weights
-    for operator in engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings):
+    for operator in workload.operators(batch):
         builder.add(operator)
     return builder.tensors()
 
@@ -83,7 +75,7 @@ class _Builder:
 
     def _lenders(self, operator: Operator, flow: Flow, sources: tuple[int, ...]) -> tuple[int, ...]:
         """Return the sources that lend their memory if nothing else reads them: none in another view than their own."""
-        if operator.op not in _IN_PLACE:
+        if not rule_of(operator.op).in_place:
             return ()
         whole = (at for name, at in zip(flow.reads, sources, strict=True) if not name.startswith(PART))
         return tuple(at for at in whole if self._shapes.get(at) == operator.output)
@@ -113,15 +105,7 @@ class _Builder:
         return window_of(self._place()) if self._layer is not None else None
 
     def _place(self) -> Place:
-        weights, n = self._workload.weights, self._batch.n_tokens
-        return Place(
-            architecture=weights.architecture,
-            tensor_types=weights.tensor_types,
-            batch=self._batch,
-            settings=self._workload.settings,
-            n=n,
-            layer=self._layer,
-        )
+        return replace(self._workload.place(self._batch), layer=self._layer)
 
     def _input_bytes(self, name: str, operator: Operator) -> int:
         """Size an input by what reads it."""

@@ -84,10 +84,7 @@ def memory_need(workload: LlamaWorkload, *, cpu_features: Collection[str]) -> Me
 
     The features are those of `repack.CPU_FEATURES` that the engine reports; they decide what is interleaved.
 
-    Raises
-    ------
-    ArchitectureError
-        The graph is not known, or an adapter is asked for, whose memory is not predicted.
+    Raises ArchitectureError: the graph is not known, or an adapter is asked for, whose memory is not predicted.
     """
     if workload.settings.lora_rank is not None:
         raise ArchitectureError(
@@ -114,10 +111,6 @@ def _batches(workload: LlamaWorkload) -> Iterator[Batch]:
         yield from workload.batches(Phase.PREFILL)
     if scenario.n_depth:
         n_tokens = min(scenario.n_depth, workload.n_ubatch)
-        yield _batch(workload, n_tokens, scenario.n_depth)
+        yield workload.batch(scenario.n_depth, n_tokens=n_tokens)
     if scenario.n_gen:
-        yield _batch(workload, 1, scenario.n_ctx)
-
-
-def _batch(workload: LlamaWorkload, n_tokens: int, n_used: int) -> Batch:
-    return Batch(n_tokens=n_tokens, n_outputs=1, n_used=n_used, n_ctx=workload.n_ctx, n_ubatch=workload.n_ubatch)
+        yield workload.batch(scenario.n_ctx)

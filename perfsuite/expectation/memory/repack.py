@@ -31,7 +31,7 @@ _RULES: dict[str, tuple[tuple[frozenset[str], int], ...]] = {
 
 
 def is_repacked(spec: TensorSpec, type_name: str, cpu_features: Collection[str]) -> bool:
-    """Tell whether a tensor is copied, interleaved: a matrix, or the matrices of routed experts, of a fitting shape.
+    """Whether a tensor is copied, interleaved: a matrix, or the matrices of routed experts, of a fitting shape.
 
     The token embeddings are looked up row by row and stay as they are; where they are the output matrix as well, that
     is a second tensor, which `weight_memory` counts.
@@ -40,7 +40,7 @@ def is_repacked(spec: TensorSpec, type_name: str, cpu_features: Collection[str])
 
 
 def fits_repacking(spec: TensorSpec, type_name: str, cpu_features: Collection[str]) -> bool:
-    """Tell whether a product with this tensor has an interleaved form on a processor with these features."""
+    """Whether a product with this tensor has an interleaved form on a processor with these features."""
     rows = spec.ne[1] if len(spec.ne) > 1 else 1
     return any(
         needed <= frozenset(cpu_features) and rows % multiple == 0

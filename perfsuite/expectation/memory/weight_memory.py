@@ -38,10 +38,7 @@ class WeightMemory:
 def weight_memory(weights: Weights, cpu_features: Collection[str]) -> WeightMemory:
     """Return what weights take on a processor with these features (`repack.CPU_FEATURES`).
 
-    Raises
-    ------
-    ArchitectureError
-        A tensor of the file is none that its architecture has, so its size is not known.
+    Raises ArchitectureError: A tensor of the file is none that its architecture has, so its size is not known.
     """
     placed = tuple(_placed(weights))
     kept = [(at, at + size) for spec, type_name, at, size in placed if not is_repacked(spec, type_name, cpu_features)]

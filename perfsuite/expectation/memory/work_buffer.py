@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.expectation.graph import Batch, Operator, engine_graph
+from perfsuite.expectation.graph import Batch, Operator
+from perfsuite.expectation.op_rules import PRODUCTS
 from perfsuite.expectation.tensor_shape import row_bytes
 from perfsuite.workload.ggml_types import GGML_TYPES
 
@@ -20,13 +21,12 @@ _SUPER_BLOCK_VALUES = 256
 
 def work_bytes(workload: LlamaWorkload, batches: Iterable[Batch]) -> int:
     """Return the largest scratch memory that a product of any of these evaluations needs."""
-    weights = workload.weights
     return max(
         (
             _scratch_bytes(operator)
             for batch in batches
-            for operator in engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
-            if operator.op in ("MUL_MAT", "MUL_MAT_ID")
+            for operator in workload.operators(batch)
+            if operator.op in PRODUCTS
         ),
         default=0,
     )

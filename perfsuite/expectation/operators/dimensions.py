@@ -21,27 +21,6 @@ def check_count(**counts: int) -> None:
             _refuse(field, value, "an integer of 0 or more")
 
 
-def check_divisor(whole: int, **divisors: int) -> None:
-    """Raise ArchitectureError for the first value that is not a positive divisor of `whole`."""
-    for field, value in divisors.items():
-        if not _is_integer(value) or value < 1 or whole % value:
-            _refuse(field, value, f"a positive divisor of {whole}")
-
-
-def check_at_most(limit: int, **dimensions: int) -> None:
-    """Raise ArchitectureError for the first dimension that is not an integer from 1 to `limit`."""
-    for field, value in dimensions.items():
-        if not _is_integer(value) or not 1 <= value <= limit:
-            _refuse(field, value, f"an integer from 1 to {limit}")
-
-
-def check_share(**shares: float) -> None:
-    """Raise ArchitectureError for the first share that is not between 0 and 1, both included."""
-    for field, value in shares.items():
-        if isinstance(value, bool) or not 0.0 <= value <= 1.0:
-            _refuse(field, value, "a number from 0 to 1")
-
-
 def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from perfsuite.errors import QuantizationError
-from perfsuite.expectation.operators.dimensions import check_count, check_positive
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 #: Weights that share a scale and a zero point in ``int4``. *Source*: LIFE, its AWQ-like weights in groups of 128.
@@ -33,7 +32,6 @@ class NumberFormat:
 
     def stored_bytes(self, n_elements: int) -> int:
         """Bytes of `n_elements` in a row: whole blocks, ceil(n / block_values) block_bytes."""
-        check_count(n_elements=n_elements)
         return -(-n_elements // self.block_values) * self.block_bytes
 
     def matrix_bytes(self, k: int, n: int) -> int:
@@ -41,7 +39,6 @@ class NumberFormat:
 
         n ceil(k / block_values) block_bytes + ceil(n ceil(k / group_values) group_bits / 8)
         """
-        check_positive(k=k, n=n)
         parameter_bits = n * -(-k // self.group_values) * self.group_bits
         return n * self.stored_bytes(k) + -(-parameter_bits // 8)
 

@@ -7,15 +7,6 @@ and moves is :mod:`perfsuite.expectation.graph`. Formulas that the paper states 
 
 from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
 from perfsuite.expectation.paper.rotary import RopeReach
-from perfsuite.expectation.paper.sweep import CostArrays, DecodeSweep, decode_passes
 from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
 
-__all__ = [
-    "DEFAULT_LORA_RANK",
-    "CostArrays",
-    "DecodeSweep",
-    "RopeReach",
-    "decode_pass",
-    "decode_passes",
-    "prefill_pass",
-]
+__all__ = ["DEFAULT_LORA_RANK", "RopeReach", "decode_pass", "prefill_pass"]

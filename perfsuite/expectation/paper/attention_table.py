@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from perfsuite.expectation.operators.number_format import BF16
 from perfsuite.expectation.paper.rotary import table_elements
-from perfsuite.expectation.paper.table_row import MIB, TableRow, llama2_7b
+from perfsuite.expectation.paper.table_row import MIB, TableRow, llama2_7b, table_rows
 from perfsuite.expectation.paper.template import Template, template_of
 from perfsuite.workload.variant import Variant
 
@@ -32,9 +32,8 @@ def table_11() -> Iterator[TableRow]:
         for attention in _KV_HEADS:
             template = _template(mode, attention)
             for token in _TOKENS:
-                inputs = (("mode", mode), ("attention", attention), ("token", token))
                 mib = attention_bytes(template, N_PAST + token - 1) // MIB
-                yield TableRow(table=11, inputs=inputs, metric=None, value=mib)
+                yield from table_rows(11, {None: mib}, mode=mode, attention=attention, token=token)
 
 
 def attention_bytes(template: Template, n_past: int) -> int:

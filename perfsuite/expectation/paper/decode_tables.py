@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from perfsuite.expectation.paper.passes import decode_pass
 from perfsuite.expectation.paper.rotary import RopeReach
-from perfsuite.expectation.paper.table_row import GIB, GIGA, PROMPTS, TableRow, llama2_7b
+from perfsuite.expectation.paper.table_row import GIB, GIGA, PROMPTS, TableRow, llama2_7b, table_rows
 from perfsuite.workload.variant import find_variant, variant_names
 
 #: Tokens that Table 9 generates.
@@ -23,9 +23,8 @@ def table_7() -> Iterator[TableRow]:
     for prompt in PROMPTS:
         for variant in variant_names():
             total = decode_pass(llama2_7b(), find_variant(variant), prompt).total
-            inputs = (("prompt", prompt), ("variant", variant))
-            yield TableRow(table=7, inputs=inputs, metric="gops", value=total.flops / GIGA)
-            yield TableRow(table=7, inputs=inputs, metric="mem_gib", value=total.moved_bytes / GIB)
+            values = {"gops": total.flops / GIGA, "mem_gib": total.moved_bytes / GIB}
+            yield from table_rows(7, values, prompt=prompt, variant=variant)
 
 
 def table_9() -> Iterator[TableRow]:
@@ -34,6 +33,5 @@ def table_9() -> Iterator[TableRow]:
         for variant in variant_names():
             first = decode_gib(variant, prompt, RopeReach.PER_TOKEN)
             last = decode_gib(variant, prompt + N_GENERATED - 1, RopeReach.PER_TOKEN)
-            inputs = (("prompt", prompt), ("variant", variant))
-            for metric, value in (("first_gib", first), ("last_gib", last), ("ratio", last / first)):
-                yield TableRow(table=9, inputs=inputs, metric=metric, value=value)
+            values = {"first_gib": first, "last_gib": last, "ratio": last / first}
+            yield from table_rows(9, values, prompt=prompt, variant=variant)

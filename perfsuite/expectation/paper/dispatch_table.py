@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from perfsuite.expectation.paper.passes import layer_operators, pass_of, pass_operators
 from perfsuite.expectation.paper.rotary import RopeReach
-from perfsuite.expectation.paper.table_row import TableRow
+from perfsuite.expectation.paper.table_row import TableRow, table_rows
 from perfsuite.expectation.paper.template import generic_template
 from perfsuite.workload.catalog import find
 from perfsuite.workload.variant import find_variant
@@ -30,5 +30,4 @@ def table_8() -> Iterator[TableRow]:
         template = generic_template(find(catalogue_name), find_variant(_VARIANT))
         layer = pass_of(layer_operators(template, 1, 0, RopeReach.PER_TOKEN)).total.n_dispatches
         whole = pass_of(pass_operators(template, 1, 0, RopeReach.PER_TOKEN)).total.n_dispatches
-        inputs = (("model", f"{name}-int4"), ("layers", template.n_layers), ("per_layer", layer))
-        yield TableRow(table=8, inputs=inputs, metric=None, value=whole)
+        yield from table_rows(8, {None: whole}, model=f"{name}-int4", layers=template.n_layers, per_layer=layer)

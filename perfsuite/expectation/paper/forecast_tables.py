@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from perfsuite.expectation.paper.decode_tables import decode_gib
 from perfsuite.expectation.paper.hardware import PAPER_DEVICES
 from perfsuite.expectation.paper.passes import prefill_pass
-from perfsuite.expectation.paper.table_row import GIGA, TERA, TableRow, llama2_7b, prompts_with_odd
+from perfsuite.expectation.paper.table_row import GIGA, TERA, TableRow, llama2_7b, prompts_with_odd, table_rows
 from perfsuite.workload.variant import find_variant
 
 #: Prompts from which on Table 6 computes with operations that it has rounded to two decimals.
@@ -32,9 +32,7 @@ def table_6() -> Iterator[TableRow]:
             values = {"tops": tops, "ttft_100": full_s, "ttft_50": 2.0 * full_s}
             if prompt in device.measured_ttft_s:
                 values["efficiency_pct"] = 100.0 * full_s / device.measured_ttft_s[prompt]
-            for metric, value in values.items():
-                inputs = (("hw", device.name), ("prompt", prompt))
-                yield TableRow(table=6, inputs=inputs, metric=metric, value=value)
+            yield from table_rows(6, values, hw=device.name, prompt=prompt)
 
 
 def table_10() -> Iterator[TableRow]:
@@ -47,9 +45,5 @@ def table_10() -> Iterator[TableRow]:
             if device.bytes_per_s is None or device.memory_efficiency_ratio is None or device.decode_variant is None:
                 continue
             gigabytes_per_s = device.memory_efficiency_ratio * device.bytes_per_s / GIGA
-            yield TableRow(
-                table=10,
-                inputs=(("hw", device.name), ("prompt", prompt)),
-                metric="forecast_tps",
-                value=gigabytes_per_s / decode_gib(device.decode_variant, prompt),
-            )
+            tokens_per_s = gigabytes_per_s / decode_gib(device.decode_variant, prompt)
+            yield from table_rows(10, {"forecast_tps": tokens_per_s}, hw=device.name, prompt=prompt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from perfsuite.expectation.operators.matmul import lora_update
-from perfsuite.expectation.paper.table_row import GIGA, TableRow, llama2_7b
+from perfsuite.expectation.paper.table_row import GIGA, TableRow, llama2_7b, table_rows
 from perfsuite.expectation.paper.template import generic_template
 from perfsuite.workload.variant import find_variant
 
@@ -20,4 +20,4 @@ def table_12() -> Iterator[TableRow]:
         flops = {each.name: lora_update(each.k, each.n, rank).flops for each in template.matrices}
         flops[f"total_x{template.n_layers}"] = template.n_layers * sum(flops.values())
         for layer, count in flops.items():
-            yield TableRow(table=12, inputs=(("layer", layer), ("rank", rank)), metric=None, value=count / GIGA)
+            yield from table_rows(12, {None: count / GIGA}, layer=layer, rank=rank)

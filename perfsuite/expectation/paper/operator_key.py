@@ -1,4 +1,4 @@
-"""The kinds of operators by which a pass is told, and the list of them that a part of a layer is made of."""
+"""The kinds of operators by which a pass is reported, and the list of them that a part of a layer is made of."""
 
 from __future__ import annotations
 

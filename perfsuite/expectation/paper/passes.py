@@ -36,10 +36,7 @@ def prefill_pass(
     Every token attends to all positions, N^2 scores of a head for a prompt at once; a chunk attends to those before it
     and itself. The output matrix runs on every token.
 
-    Raises
-    ------
-    ArchitectureError
-        The architecture has experts, or a count is out of its range.
+    Raises ArchitectureError: the architecture has experts, or a count is out of its range.
     """
     check_positive(n_prompt=n_prompt)
     template = template_of(architecture, variant, lora_rank)
@@ -72,8 +69,8 @@ def pass_of(operators: Iterable[tuple[OperatorKey, OpCost]]) -> PassCost:
 
 
 def pass_operators(template: Template, m: int, n_past: int, reach: RopeReach) -> Operators:
-    """List the operators of a pass; layers are alike, so each operator of one is told once, times the layers."""
-    yield OperatorKey.EMBEDDING, embedding(m, template.n_vocab, template.n_embd, whole_table=True)
+    """List the operators of a pass; layers are alike, so each operator of one is listed once, times the layers."""
+    yield OperatorKey.EMBEDDING, embedding(m, template.n_vocab, template.n_embd)
     for key, cost in layer_operators(template, m, n_past, reach):
         yield key, cost * template.n_layers
     yield OperatorKey.NORM, rms_norm(m, template.n_embd, activations=template.activations)

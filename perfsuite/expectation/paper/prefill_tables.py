@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from perfsuite.expectation.paper.operator_key import OperatorKey
 from perfsuite.expectation.paper.passes import prefill_pass
-from perfsuite.expectation.paper.table_row import GIB, PROMPTS, TERA, TableRow, llama2_7b
+from perfsuite.expectation.paper.table_row import GIB, PROMPTS, TERA, TableRow, llama2_7b, table_rows
 from perfsuite.workload.variant import find_variant, variant_names
 
 #: The variant that Table 4 is about.
@@ -20,8 +20,7 @@ def table_4() -> Iterator[TableRow]:
         cost = prefill_pass(llama2_7b(), find_variant(_PLAIN), prompt)
         values = {metric: 100.0 * cost.flops_shares[key.value] for metric, key in _SHARES.items()}
         values |= {"tops": cost.total.flops / TERA, "kv_gib": cost.total.kv_written_bytes / GIB}
-        for metric, value in values.items():
-            yield TableRow(table=4, inputs=(("prompt", prompt),), metric=metric, value=value)
+        yield from table_rows(4, values, prompt=prompt)
 
 
 def table_5() -> Iterator[TableRow]:
@@ -35,6 +34,4 @@ def table_5() -> Iterator[TableRow]:
                 "memwr_gib": total.written_bytes / GIB,
                 "kv_gib": total.kv_written_bytes / GIB,
             }
-            for metric, value in values.items():
-                inputs = (("variant", variant), ("prompt", prompt))
-                yield TableRow(table=5, inputs=inputs, metric=metric, value=value)
+            yield from table_rows(5, values, variant=variant, prompt=prompt)

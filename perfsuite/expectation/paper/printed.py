@@ -10,8 +10,6 @@ from importlib.resources import files
 
 from perfsuite.expectation.paper.table_row import Inputs
 
-#: The tables that are held, one CSV file each.
-TABLES = tuple(range(4, 13))
 #: Columns that are no input of the value.
 _OTHER_COLUMNS = frozenset({"metric", "printed", "accept_low", "accept_high", "reproducible", "note"})
 

@@ -12,7 +12,7 @@ from perfsuite.expectation.paper.template import Matrix, Template
 def projection(
     template: Template, m: int, matrix: Matrix, *, adapted: bool = True, on_chip: tuple[bool, bool] = (False, False)
 ) -> Operators:
-    """Cost (m, k) x (k, n); `on_chip` tells whether input and output stay there, the input with the dispatch."""
+    """Cost (m, k) x (k, n); `on_chip` says whether input and output stay there, the input with the dispatch."""
     product = linear(m, matrix.k, matrix.n, weights=template.weights, activations=template.activations)
     stays_in, stays_out = on_chip
     yield (

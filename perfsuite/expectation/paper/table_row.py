@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,6 +33,14 @@ class TableRow:
     #: None in a table of one metric.
     metric: str | None
     value: float
+
+
+def table_rows(
+    table: int, values: Mapping[str, float] | Mapping[None, float], **inputs: str | int
+) -> Iterator[TableRow]:
+    """Yield a row for each metric of one set of inputs."""
+    for metric, value in values.items():
+        yield TableRow(table=table, inputs=tuple(inputs.items()), metric=metric, value=value)
 
 
 def llama2_7b() -> Architecture:

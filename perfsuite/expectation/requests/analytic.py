@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.requests.rates import DeviceRates
+from perfsuite.expectation.requests.step_costs import CostArrays
 
 Floats = NDArray[np.float64]
+#: What is counted of an operator or a pass: integers for one, arrays of integers for many.
+Counted = OpCost | CostArrays
 
 
 class Bound(Enum):
@@ -32,22 +36,6 @@ class Conventions(Enum):
 
     ENGINE = "engine"
     PAPER = "paper"
-
-
-class Counted(Protocol):
-    """What is counted of an operator or a pass: integers for one, arrays of integers for many."""
-
-    @property
-    def flops(self) -> Any:
-        """Operations."""
-
-    @property
-    def moved_bytes(self) -> Any:
-        """Bytes read and written."""
-
-    @property
-    def n_dispatches(self) -> Any:
-        """Operators issued."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +81,8 @@ def pass_times(by_operator: Mapping[str, Counted], rates: DeviceRates) -> PassTi
 
     The costs are integers (one pass) or arrays of one shape (as many passes), and so are the times.
     """
-    compute_s, memory_s, dispatch_s = (np.float64(0.0) for _ in range(3))
+    zero: Any = np.float64(0.0)
+    compute_s, memory_s, dispatch_s = zero, zero, zero
     for name, cost in by_operator.items():
         efficiency = rates.efficiency_of(name)
         compute_s = compute_s + cost.flops / (efficiency.compute_ratio * rates.peak_flops_per_s)
@@ -139,13 +128,3 @@ def tpot_s(times: PassTimes, conventions: Conventions) -> Floats:
     max(t_c, t_m), as any pass does. *Source*: LIFE, section 3.
     """
     return times.memory_s if conventions is Conventions.PAPER else times.longer_s
-
-
-def bandwidth_utilisation_ratio(moved_bytes: int, measured_s: float, rates: DeviceRates) -> float:
-    """Return MBU, bytes / (measured time x peak bandwidth)."""
-    return moved_bytes / (measured_s * rates.bandwidth_bytes_per_s)
-
-
-def flops_utilisation_ratio(flops: int, measured_s: float, rates: DeviceRates) -> float:
-    """Return MFU, operations / (measured time x peak operations a second)."""
-    return flops / (measured_s * rates.peak_flops_per_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.engine_variant import EngineRequest
 from perfsuite.expectation.requests.layer_pattern import LayerPattern, layer_pattern
 from perfsuite.expectation.requests.operator_kinds import operator_kind
-from perfsuite.expectation.requests.step_costs import StepCosts, expanded
+from perfsuite.expectation.requests.step_costs import COST_FIELDS, StepCosts, expanded
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import Scenario
-
-_FIELDS = tuple(each.name for each in fields(OpCost))
 
 
 class EnginePasses:
@@ -108,11 +106,11 @@ def _by_kind(costs: Iterable[tuple[str, OpCost]]) -> PassCost:
     """Add costs up by their kind; in one list of integers a kind, which is what makes sweeps quick."""
     sums: dict[str, list[int]] = {}
     for kind, cost in costs:
-        so_far = sums.setdefault(kind, [0] * len(_FIELDS))
-        for at, name in enumerate(_FIELDS):
+        so_far = sums.setdefault(kind, [0] * len(COST_FIELDS))
+        for at, name in enumerate(COST_FIELDS):
             so_far[at] += getattr(cost, name)
     return PassCost(
-        by_operator={kind: OpCost(**dict(zip(_FIELDS, so_far, strict=True))) for kind, so_far in sums.items()}
+        by_operator={kind: OpCost(**dict(zip(COST_FIELDS, so_far, strict=True))) for kind, so_far in sums.items()}
     )
 
 
@@ -127,7 +125,7 @@ def _extended(few: PassCost, more: PassCost, pattern: LayerPattern) -> PassCost:
         base = few.by_operator.get(kind, NO_COST)
         values = {
             name: getattr(base, name) + pattern.n_repeats * (getattr(cost, name) - getattr(base, name))
-            for name in _FIELDS
+            for name in COST_FIELDS
         }
         by_operator[kind] = OpCost(**values)
     return PassCost(by_operator=by_operator)

@@ -10,8 +10,6 @@ from perfsuite.expectation.requests.analytic import (
     Bound,
     Conventions,
     PassTimes,
-    bandwidth_utilisation_ratio,
-    flops_utilisation_ratio,
     pass_times,
     tpot_s,
     ttft_s,
@@ -100,8 +98,8 @@ def forecast_request(cost: RequestCost, rates: DeviceRates, conventions: Convent
 def utilisation(cost: OpCost, measured_s: float, rates: DeviceRates) -> Utilisation:
     """Return MBU and MFU of a pass, or of several together, that was measured."""
     return Utilisation(
-        mbu=bandwidth_utilisation_ratio(cost.moved_bytes, measured_s, rates),
-        mfu=flops_utilisation_ratio(cost.flops, measured_s, rates),
+        mbu=cost.moved_bytes / (measured_s * rates.bandwidth_bytes_per_s),
+        mfu=cost.flops / (measured_s * rates.peak_flops_per_s),
     )
 
 

@@ -17,7 +17,7 @@ from perfsuite.expectation.requests.composition import RequestCost
 class RequestGrid:
     """TTFT and mean TPOT on every device of a grid, seconds."""
 
-    #: Times of the prefill; its `ratio` tells what bounds it.
+    #: Times of the prefill; its `ratio` says what bounds it.
     prefill: PassTimes
     #: Times of the mean decode step.
     decode: PassTimes
@@ -57,7 +57,7 @@ def forecast_request_grid(
         )
 
     prefill, decode = timed(cost.prefill.total), timed(cost.decode.mean().total)
-    if conventions is Conventions.PAPER:  # t_m is linear in the bytes, so the mean step tells the mean time
+    if conventions is Conventions.PAPER:  # t_m is linear in the bytes, so the mean step gives the mean time
         step_s = tpot_s(decode, conventions)
     else:
         step_s = sum(

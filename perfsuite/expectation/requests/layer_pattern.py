@@ -1,4 +1,4 @@
-"""How the layers of an architecture repeat, so that a graph of a few of them tells the cost of all."""
+"""How the layers of an architecture repeat, so that a graph of a few of them gives the cost of all."""
 
 from __future__ import annotations
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.expectation.paper import DEFAULT_LORA_RANK, CostArrays, decode_pass, prefill_pass
+from perfsuite.expectation.paper import DEFAULT_LORA_RANK, decode_pass, prefill_pass
 from perfsuite.expectation.paper.template import template_of
 from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.optimisations import Optimisations
-from perfsuite.expectation.requests.step_costs import StepCosts
+from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 
@@ -44,7 +43,7 @@ class PaperPasses:
     def decode(self, n_past: int, n_steps: int, n_tokens: int = 1) -> StepCosts:
         """Cost `n_steps` steps of `n_tokens`, the first of which sees `n_past` positions and its own.
 
-        A step is affine in what it sees, so two of them tell all exactly.
+        A step is affine in what it sees, so two of them give all exactly.
         """
         n_seen = -(-(n_past + n_tokens + np.arange(n_steps, dtype=np.int64)) // self._tile)
         first = int(n_seen[0]) * self._tile - n_tokens
@@ -119,10 +118,7 @@ def _batched(cost: OpCost, n_sequences: int, once_flops: int) -> OpCost:
     )
 
 
-def _line(near: OpCost, far: OpCost, steps: NDArray[np.int64]) -> CostArrays:
+def _line(near: OpCost, far: OpCost, steps: Counts) -> CostArrays:
     return CostArrays(
-        **{
-            each.name: getattr(near, each.name) + steps * (getattr(far, each.name) - getattr(near, each.name))
-            for each in fields(OpCost)
-        }
+        **{name: getattr(near, name) + steps * (getattr(far, name) - getattr(near, name)) for name in COST_FIELDS}
     )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.operators.speculative import expected_tokens
-from perfsuite.expectation.paper import CostArrays
 from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.composition import Passes
-from perfsuite.expectation.requests.step_costs import StepCosts
+from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
 
 _DRAFT = "draft_"
 #: More tokens than any draft gets right.
@@ -37,8 +34,13 @@ class Speculation:
 
     @property
     def tokens_per_round(self) -> float:
-        """Tokens that a round is expected to give."""
-        return expected_tokens(self.acceptance_ratio, self.n_draft)
+        """Tokens that a round of g proposals yields on average, (1 - a^(g + 1)) / (1 - a), and g + 1 where a is 1.
+
+        *Source*: Leviathan, Kalman and Matias, 'Fast Inference from Transformers via Speculative Decoding' (2023),
+        equation 1.
+        """
+        # The sum of the powers, which has no division that fails at 1.
+        return float(sum(self.acceptance_ratio**power for power in range(self.n_draft + 1)))
 
 
 class SpeculativePasses:
@@ -46,7 +48,7 @@ class SpeculativePasses:
 
     A decode step is one token's part of a round: the draft's steps one after the other, the target's pass over what
     they propose and one token more, divided by the tokens that the round is expected to give, rounded to integers.
-    What the draft does is told by kinds of its own, ``draft_gemm`` and so on.
+    What the draft does is reported by kinds of its own, ``draft_gemm`` and so on.
     """
 
     def __init__(self, target: Passes, draft: Passes, speculation: Speculation) -> None:
@@ -74,11 +76,11 @@ class SpeculativePasses:
 def _shared(cost: CostArrays, n_steps: int, n_times: int, share: float) -> CostArrays:
     """Add up `n_times` neighbouring steps from each on, and take a share of it."""
 
-    def windowed(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def windowed(values: Counts) -> Counts:
         summed = np.zeros(n_steps, dtype=np.int64)
         for at in range(n_times):
             summed = summed + values[at : at + n_steps]
-        rounded: NDArray[np.int64] = np.rint(summed * share).astype(np.int64)
+        rounded: Counts = np.rint(summed * share).astype(np.int64)
         return rounded
 
-    return CostArrays(**{each.name: windowed(getattr(cost, each.name)) for each in fields(CostArrays)})
+    return CostArrays(**{name: windowed(getattr(cost, name)) for name in COST_FIELDS})

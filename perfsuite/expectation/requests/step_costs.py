@@ -10,10 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.paper import CostArrays
 from perfsuite.expectation.pass_cost import PassCost
 
-_FIELDS = tuple(each.name for each in fields(OpCost))
+Counts = NDArray[np.int64]
+#: The fields of a cost.
+COST_FIELDS = tuple(each.name for each in fields(OpCost))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostArrays:
+    """The fields of an OpCost, each over the steps."""
+
+    flops: Counts
+    read_bytes: Counts
+    written_bytes: Counts
+    parameter_bytes: Counts
+    kv_read_bytes: Counts
+    kv_written_bytes: Counts
+    n_dispatches: Counts
+
+    @property
+    def moved_bytes(self) -> Counts:
+        """Bytes read and written."""
+        return self.read_bytes + self.written_bytes
+
+    def at(self, step: int) -> OpCost:
+        """Cost of one step."""
+        return OpCost(**{name: int(getattr(self, name)[step]) for name in COST_FIELDS})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,7 +50,7 @@ class StepCosts:
     def total(self) -> CostArrays:
         """All operators together."""
         costs = self.by_operator.values()
-        return CostArrays(**{name: sum(getattr(cost, name) for cost in costs) for name in _FIELDS})
+        return CostArrays(**{name: sum(getattr(cost, name) for cost in costs) for name in COST_FIELDS})
 
     @property
     def n_steps(self) -> int:
@@ -42,13 +65,13 @@ class StepCosts:
         """Return the mean step, each of its numbers rounded to an integer."""
         return PassCost(
             by_operator={
-                name: OpCost(**{each: round(float(getattr(cost, each).mean())) for each in _FIELDS})
+                name: OpCost(**{each: round(float(getattr(cost, each).mean())) for each in COST_FIELDS})
                 for name, cost in self.by_operator.items()
             }
         )
 
 
-def expanded(passes: Sequence[PassCost], which: NDArray[np.int64]) -> StepCosts:
+def expanded(passes: Sequence[PassCost], which: Counts) -> StepCosts:
     """Return the steps of which step i is ``passes[which[i]]``; an operator that a pass lacks costs nothing in it."""
     names = dict.fromkeys(name for each in passes for name in each.by_operator)
     return StepCosts(
@@ -56,7 +79,7 @@ def expanded(passes: Sequence[PassCost], which: NDArray[np.int64]) -> StepCosts:
     )
 
 
-def _arrays(costs: Sequence[OpCost], which: NDArray[np.int64]) -> CostArrays:
+def _arrays(costs: Sequence[OpCost], which: Counts) -> CostArrays:
     return CostArrays(
-        **{name: np.array([getattr(cost, name) for cost in costs], dtype=np.int64)[which] for name in _FIELDS}
+        **{name: np.array([getattr(cost, name) for cost in costs], dtype=np.int64)[which] for name in COST_FIELDS}
     )

@@ -100,93 +100,58 @@ class AttentionCost:
         return FLOPS_PER_MAC * self.linear_macs + (attention_macs if is_causal else FLOPS_PER_MAC * attention_macs)
 
 
+#: The sizes that each kind needs, and its KV elements, attention MACs and linear MACs by N, H, nh and those sizes.
+#: *Source*: arXiv 2506.17286, Table 4.
+_FORMULAS: Mapping[AttentionKind, tuple[tuple[str, ...], Callable[..., tuple[int, int, int]]]] = {
+    AttentionKind.MHA: (
+        ("head_size",),
+        lambda n, h, nh, dh: (2 * nh * dh * n, 2 * nh * dh * n**2, 4 * n * h**2),
+    ),
+    AttentionKind.GQA: (
+        ("head_size", "n_key_heads"),
+        lambda n, h, nh, dh, nk: (2 * nk * dh * n, 2 * nh * dh * n**2, 2 * n * h**2 + 2 * nk * dh * n * h),
+    ),
+    AttentionKind.MLA: (
+        ("kv_rank", "rope_size", "nope_size", "latent_value_size"),
+        lambda n, h, nh, dc, dr, dn, dl: (
+            (dc + dr) * n,
+            nh * (dr + 2 * dn) * n**2,
+            ((dc + dr) * h + nh * (dr + dn) * h + 2 * nh * dl * dn + h**2) * n,
+        ),
+    ),
+    AttentionKind.GVA: (
+        ("head_size", "n_key_heads"),
+        lambda n, h, nh, dh, nk: ((h + nk * dh) * n, 2 * nh * dh * n**2, 2 * n * h**2 + 2 * nk * dh * n * h),
+    ),
+    AttentionKind.GHA: (
+        ("head_size", "n_key_heads", "n_value_heads"),
+        lambda n, h, nh, dh, nk, nv: (
+            (nk * dh + nv * dh) * n,
+            2 * nh * dh * n**2,
+            n * h**2 + (nh + nk + nv) * dh * n * h,
+        ),
+    ),
+    AttentionKind.GTA: (
+        ("head_size", "n_key_heads", "n_latent_groups", "key_size", "latent_value_size"),
+        lambda n, h, nh, dh, nk, nc, dk, dl: (
+            (nk * dh + nc * dl) * n,
+            nh * (dk + dl) * n**2,
+            2 * n * h**2 + (nh * dh + nk * dh + nc * dl + dl) * n * h,
+        ),
+    ),
+}
+
+
 def attention_cost(kind: AttentionKind, dimensions: AttentionDimensions, n_tokens: int) -> AttentionCost:
     """Cost one layer for `n_tokens`, exactly, in integers.
 
-    With N tokens, H ``n_embd``, nh = nq ``n_heads``, nk, nv key and value heads, nc latent groups, dh ``head_size``,
-    dk ``key_size``, dl ``latent_value_size``, dc ``kv_rank``, dr and dn ``rope_size`` and ``nope_size``:
-
-    ====  ===================  ==========================  ==================================================
-    kind  KV elements          attention MACs              linear MACs
-    ====  ===================  ==========================  ==================================================
-    MHA   2 nh dh N            2 nh dh N^2                 4 N H^2
-    GQA   2 nk dh N            2 nh dh N^2                 2 N H^2 + 2 nk dh N H
-    MLA   (dc + dr) N          nh (dr + 2 dn) N^2          [(dc + dr) H + nh (dr + dn) H + 2 nh dl dn + H^2] N
-    GVA   (H + nk dh) N        (nq dh + nh dh) N^2         2 N H^2 + 2 nk dh N H
-    GHA   (nk dh + nv dh) N    (nq dh + nh dh) N^2         N H^2 + (nq + nk + nv) dh N H
-    GTA   (nk dh + nc dl) N    nq (dk + dl) N^2            2 N H^2 + (nq dh + nk dh + nc dl + dl) N H
-    ====  ===================  ==========================  ==================================================
-
-    *Source*: arXiv 2506.17286, Table 4. Raises PerfsuiteError for a dimension that the kind needs and has not.
+    Raises PerfsuiteError for a dimension that the kind needs and has not.
     """
     check_count("attention cost: n_tokens", n_tokens)
-    return _FORMULAS[kind](dimensions, n_tokens)
-
-
-def _mha(of: AttentionDimensions, n: int) -> AttentionCost:
-    (dh,) = of.needed(AttentionKind.MHA, "head_size")
-    width = of.n_heads * dh
-    return AttentionCost(kv_elements=2 * width * n, attention_macs=2 * width * n**2, linear_macs=4 * n * of.n_embd**2)
-
-
-def _gqa(of: AttentionDimensions, n: int) -> AttentionCost:
-    dh, nk = of.needed(AttentionKind.GQA, "head_size", "n_key_heads")
-    return AttentionCost(
-        kv_elements=2 * nk * dh * n,
-        attention_macs=2 * of.n_heads * dh * n**2,
-        linear_macs=2 * n * of.n_embd**2 + 2 * nk * dh * n * of.n_embd,
-    )
-
-
-def _mla(of: AttentionDimensions, n: int) -> AttentionCost:
-    dc, dr, dn, dl = of.needed(AttentionKind.MLA, "kv_rank", "rope_size", "nope_size", "latent_value_size")
-    h, nh = of.n_embd, of.n_heads
-    return AttentionCost(
-        kv_elements=(dc + dr) * n,
-        attention_macs=nh * (dr + 2 * dn) * n**2,
-        linear_macs=((dc + dr) * h + nh * (dr + dn) * h + 2 * nh * dl * dn + h**2) * n,
-    )
-
-
-def _gva(of: AttentionDimensions, n: int) -> AttentionCost:
-    dh, nk = of.needed(AttentionKind.GVA, "head_size", "n_key_heads")
-    h, width = of.n_embd, of.n_heads * dh
-    return AttentionCost(
-        kv_elements=(h + nk * dh) * n,
-        attention_macs=(width + width) * n**2,
-        linear_macs=2 * n * h**2 + 2 * nk * dh * n * h,
-    )
-
-
-def _gha(of: AttentionDimensions, n: int) -> AttentionCost:
-    dh, nk, nv = of.needed(AttentionKind.GHA, "head_size", "n_key_heads", "n_value_heads")
-    h, width = of.n_embd, of.n_heads * dh
-    return AttentionCost(
-        kv_elements=(nk * dh + nv * dh) * n,
-        attention_macs=(width + width) * n**2,
-        linear_macs=n * h**2 + (of.n_heads + nk + nv) * dh * n * h,
-    )
-
-
-def _gta(of: AttentionDimensions, n: int) -> AttentionCost:
-    names = ("head_size", "n_key_heads", "n_latent_groups", "key_size", "latent_value_size")
-    dh, nk, nc, dk, dl = of.needed(AttentionKind.GTA, *names)
-    h, nq = of.n_embd, of.n_heads
-    return AttentionCost(
-        kv_elements=(nk * dh + nc * dl) * n,
-        attention_macs=nq * (dk + dl) * n**2,
-        linear_macs=2 * n * h**2 + (nq * dh + nk * dh + nc * dl + dl) * n * h,
-    )
-
-
-_FORMULAS: Mapping[AttentionKind, Callable[[AttentionDimensions, int], AttentionCost]] = {
-    AttentionKind.MHA: _mha,
-    AttentionKind.GQA: _gqa,
-    AttentionKind.MLA: _mla,
-    AttentionKind.GVA: _gva,
-    AttentionKind.GHA: _gha,
-    AttentionKind.GTA: _gta,
-}
+    names, formula = _FORMULAS[kind]
+    sizes = dimensions.needed(kind, *names)
+    kv_elements, attention_macs, linear_macs = formula(n_tokens, dimensions.n_embd, dimensions.n_heads, *sizes)
+    return AttentionCost(kv_elements=kv_elements, attention_macs=attention_macs, linear_macs=linear_macs)
 
 
 def check_count(where: str, value: object) -> None:

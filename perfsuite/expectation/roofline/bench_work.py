@@ -92,10 +92,8 @@ def bench_workload(run: BenchRun, weights: Weights) -> LlamaWorkload:
 def bench_weights(run: BenchRun, *, cache_dir: Path, name_or_path: str | None = None) -> Weights:
     """Find what a test ran: by the name or GGUF given, else by its own file, else by counts in the catalogue.
 
-    Raises
-    ------
-    PerfsuiteError
-        Nothing fits, more than one does, or what was given has another number of parameters or bytes.
+    Raises PerfsuiteError: nothing fits, more than one does, or what was given has another number of parameters or
+    bytes.
     """
     if name_or_path is not None:
         return _checked(run, resolve(name_or_path, cache_dir=cache_dir), name_or_path)

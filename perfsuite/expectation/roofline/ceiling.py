@@ -50,7 +50,7 @@ class Ceiling:
     resource: Resource
     #: One of `BANDWIDTH_KINDS` or `COMPUTE_KINDS`.
     kind: str
-    #: Threads that worked together; None where the processor does not tell, as OpenCL does not.
+    #: Threads that worked together; None where the processor does not report it, as OpenCL does not.
     n_threads: int | None = None
     #: All arrays together, of a bandwidth; where they fit decides which level of memory this is.
     working_set_bytes: int | None = None

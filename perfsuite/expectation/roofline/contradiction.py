@@ -46,7 +46,7 @@ class HeldRate:
     #: Bytes or FLOPs a second, at least.
     needed_per_s: float | None
     missing: str
-    #: What the device's paper gives, those that are not told left out.
+    #: What the device's paper gives, those that are not known left out.
     ceilings: tuple[PrintedCeiling, ...]
 
     def excess_ratio(self, ceiling: str) -> float | None:

@@ -22,7 +22,7 @@ class IndependentRate:
     kind: str
     #: As in a `Ceiling`.
     processor: str
-    #: Threads that worked together; None where the program does not tell.
+    #: Threads that worked together; None where the program does not report it.
     n_threads: int | None
     #: Bytes or FLOPs per second, all arrays counted: the best repetition, or the mean where the program gives no more.
     best_per_s: float

@@ -48,10 +48,7 @@ def inference_potential(operational_intensity: float, flops_per_s: float, roof: 
 def nearest(potentials: Sequence[InferencePotential]) -> int:
     """Return the place of the point nearest to its ridge, among points of one regime.
 
-    Raises
-    ------
-    PerfsuiteError
-        There is no point, or they are of both regimes.
+    Raises PerfsuiteError: there is no point, or they are of both regimes.
     """
     regimes = {potential.regime for potential in potentials}
     if len(regimes) != 1:

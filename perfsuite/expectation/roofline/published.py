@@ -17,7 +17,7 @@ from perfsuite.units import NS_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedDevice:
-    """A device as a paper describes it; what it does not tell is None."""
+    """A device as a paper describes it; what it does not say is None."""
 
     name: str
     #: What kind of device it is, in the paper's words.
@@ -26,13 +26,13 @@ class PublishedDevice:
     paper: str
     theoretical_bandwidth_bytes_per_s: float | None
     measured_bandwidth_bytes_per_s: float | None
-    #: By how much the measured bandwidth is to be multiplied; None where the paper counts right or tells nothing.
+    #: By how much the measured bandwidth is to be multiplied; None where the paper counts right or says nothing.
     bandwidth_correction_ratio: float | None
     theoretical_fp32_flops_per_s: float | None
     measured_fp32_flops_per_s: float | None
     theoretical_fp16_flops_per_s: float | None
     measured_fp16_flops_per_s: float | None
-    #: A peak of operations whose type of number is not told.
+    #: A peak of operations whose type of number is not known.
     theoretical_ops_per_s: float | None
     #: Field and where its value comes from, for each that is not None.
     sources: tuple[tuple[str, str], ...]
@@ -68,18 +68,18 @@ class PublishedRate:
 
     #: Name of the paper that printed it.
     paper: str
-    #: Name of a `PublishedDevice`; None where the table does not tell.
+    #: Name of a `PublishedDevice`; None where the table does not say.
     device: str | None
     #: Name in the catalogue, or, where that has none, the paper's.
     architecture: str
     #: llama.cpp's name, or the paper's where its engine has types of its own.
     quantization: str
-    #: ``siso`` and its like, or ``p<prompt>``; empty where the lengths are not told.
+    #: ``siso`` and its like, or ``p<prompt>``; empty where the lengths are not known.
     scenario: str
     phase: Phase
     tokens_per_s: float | None
     latency_ns: int | None
-    #: Tokens that the latency is for, where it is told.
+    #: Tokens that the latency is for, where it is known.
     n_tokens: int | None
     #: Number or name of the table.
     table: str
@@ -89,7 +89,7 @@ class PublishedRate:
 
     @property
     def rate_tokens_per_s(self) -> float | None:
-        """The rate, or that of the latency; None where its tokens are not told."""
+        """The rate, or that of the latency; None where its tokens are not known."""
         if self.tokens_per_s is not None:
             return self.tokens_per_s
         if self.latency_ns is None or self.n_tokens is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.ceilings import fastest_bytes_per_s
 from perfsuite.expectation.roofline.ceiling import CPU, Ceiling, Rate, Resource
 from perfsuite.expectation.roofline.roof import Roof
 
@@ -42,9 +43,7 @@ class ProcessorCeilings:
 
     def fastest_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
         """Return the fastest rate over every level from the largest that fits inside the working set upwards."""
-        within = [held_bytes for held_bytes, _ in self.levels if held_bytes <= working_set_bytes]
-        start_bytes = within[-1] if within else 0
-        return max(bytes_per_s for held_bytes, bytes_per_s in self.levels if held_bytes >= start_bytes)
+        return fastest_bytes_per_s(self.levels, working_set_bytes)
 
     @property
     def memory_roof(self) -> Roof:
@@ -65,10 +64,7 @@ class Survey:
     def of(self, processor: str = CPU, n_threads: int | None = None) -> ProcessorCeilings:
         """Return the ceilings of one processor with one number of threads.
 
-        Raises
-        ------
-        MeasurementError
-            Its bandwidth or its 32-bit arithmetic was not measured.
+        Raises MeasurementError: its bandwidth or its 32-bit arithmetic was not measured.
         """
         found = [each for each in self.ceilings if (each.processor, each.n_threads) == (processor, n_threads)]
         best = {each.kind: each.rate.best_per_s for each in found if each.rate and each.resource is Resource.COMPUTE}

@@ -17,7 +17,7 @@ LIMIT_RATIO = 1.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspectPair:
-    """Two rates of which one must be a misprint; which one, the rule does not tell."""
+    """Two rates of which one must be a misprint; which one, the rule does not show."""
 
     shorter: PublishedRate
     longer: PublishedRate

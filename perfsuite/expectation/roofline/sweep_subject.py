@@ -48,10 +48,7 @@ class SweepSubject:
     def architecture(self) -> str:
         """The architecture's name in the catalogue.
 
-        Raises
-        ------
-        PerfsuiteError
-            The weights are a given file, which has one depth and one precision.
+        Raises PerfsuiteError: the weights are a given file, which has one depth and one precision.
         """
         weights = resolve(self.weights, cache_dir=self.cache_dir)
         return weights.name.removesuffix(f"-{self.quantization}")

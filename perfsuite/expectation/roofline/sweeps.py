@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import LlamaWorkload
@@ -38,92 +39,75 @@ BASE = "base"
 
 _LENGTHS, _LONG_LENGTHS = (16, 32, 64, 128, 256, 512), (1024, 2048, 4096)
 _EXPERT_LENGTHS = (1, 4, 16, 64, 256)
+#: What is asked where the context is to count.
+_DEEP = {"scenario": "p128-g24-d1024"}
+
+
+#: One place of a sweep: its label, its number where it has one, and what is asked of `SweepSubject.workload`.
+_Place = tuple[str, float | None, dict[str, Any]]
 
 
 def base_point(subject: SweepSubject, scenario: str) -> SweepPoint:
     """Return the subject itself, which no sweep varies."""
-    return _point(BASE, scenario, None, subject, subject.workload(scenario))
+    workload = subject.workload(scenario)
+    return SweepPoint(sweep=BASE, setting=scenario, value=None, workload=workload, n_threads=subject.n_threads)
 
 
-def _scenarios(subject: SweepSubject) -> Iterator[SweepPoint]:
-    for name in [each for each in scenario_names() if each.endswith("-long") is subject.is_long]:
-        yield _point("scenario", name, None, subject, subject.workload(name))
+def _scenarios(subject: SweepSubject) -> Iterator[_Place]:
+    for name in scenario_names():
+        if name.endswith("-long") is subject.is_long:
+            yield name, None, {"scenario": name}
 
 
-def _lengths(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _lengths(subject: SweepSubject) -> Iterator[_Place]:
     for n_prompt in (*_LENGTHS, *(_LONG_LENGTHS if subject.is_long else ())):
-        yield _point("length", str(n_prompt), n_prompt, subject, subject.workload(f"p{n_prompt}-g16"))
+        yield str(n_prompt), n_prompt, {"scenario": f"p{n_prompt}-g16"}
 
 
-def _depths(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _depths(subject: SweepSubject) -> Iterator[_Place]:
     own = subject.architecture
     full = own if own in names() else own.rpartition("-l")[0]
     for n_layers in DEPTHS:
-        workload = subject.workload("p128-g24", architecture=f"{full}-l{n_layers}")
-        yield _point("depth", str(n_layers), n_layers, subject, workload)
+        yield str(n_layers), n_layers, {"scenario": "p128-g24", "architecture": f"{full}-l{n_layers}"}
 
 
-def _precisions(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _precisions(subject: SweepSubject) -> Iterator[_Place]:
     for quantization in QUANTIZATIONS:
-        workload = subject.workload("silo-long" if subject.is_long else "silo", quantization=quantization)
-        yield _point("precision", quantization, None, subject, workload)
+        scenario = "silo-long" if subject.is_long else "silo"
+        yield quantization, None, {"scenario": scenario, "quantization": quantization}
 
 
-def _experts(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _experts(subject: SweepSubject) -> Iterator[_Place]:
     for architecture in EXPERTS:
         for n_prompt in _EXPERT_LENGTHS:
-            workload = subject.workload(f"p{n_prompt}-g16", architecture=architecture, quantization="q4_0")
-            yield _point("moe", f"{architecture.partition('-')[0]} {n_prompt}", n_prompt, subject, workload)
+            asked = {"scenario": f"p{n_prompt}-g16", "architecture": architecture, "quantization": "q4_0"}
+            yield f"{architecture.partition('-')[0]} {n_prompt}", n_prompt, asked
 
 
-def _attentions(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _attentions(subject: SweepSubject) -> Iterator[_Place]:
     """Vary attention at equal parameter count, all without flash attention, which MLA through PLM has not."""
     size = "1.5b" if subject.is_long else "135m"
     for attention in ATTENTIONS:
-        architecture = f"attention-{attention}-{size}"
-        workload = subject.workload("p128-g24-d1024", architecture=architecture, flash_attn=False)
-        yield _point("attention", attention, None, subject, workload)
+        yield attention, None, {**_DEEP, "architecture": f"attention-{attention}-{size}", "flash_attn": False}
 
 
-def _kv_types(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _kv_types(subject: SweepSubject) -> Iterator[_Place]:
     for type_kv in KV_TYPES:
-        workload = subject.workload("p128-g24-d1024", type_kv=type_kv)
-        if is_quantized(type_kv):
-            _check_flash("kv", subject, workload)
-        yield _point("kv", type_kv, None, subject, workload)
+        yield type_kv, None, {**_DEEP, "type_kv": type_kv}
 
 
-def _flash(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _flash(subject: SweepSubject) -> Iterator[_Place]:
     for is_on in (True, False):
-        workload = subject.workload("p128-g24-d1024", flash_attn=is_on)
-        if is_on:
-            _check_flash("flash", subject, workload)
-        yield _point("flash", "on" if is_on else "off", None, subject, workload)
+        yield "on" if is_on else "off", None, {**_DEEP, "flash_attn": is_on}
 
 
-def _check_flash(sweep: str, subject: SweepSubject, workload: LlamaWorkload) -> None:
-    """Refuse what needs flash attention of an architecture without: the engine quantises the KV cache only with it."""
-    if not workload.settings.flash_attn:
-        raise PerfsuiteError(
-            f"--model={subject.weights}: its architecture has no flash attention, which sweep {sweep!r} needs; "
-            "leave the sweep out, or name other weights"
-        )
-
-
-def _threads(subject: SweepSubject) -> Iterator[SweepPoint]:
+def _threads(subject: SweepSubject) -> Iterator[_Place]:
     for n_threads in subject.thread_counts:
-        workload = subject.workload("p128-g24")
-        yield SweepPoint(
-            sweep="threads", setting=str(n_threads), value=n_threads, workload=workload, n_threads=n_threads
-        )
-
-
-def _point(sweep: str, setting: str, value: float | None, subject: SweepSubject, workload: LlamaWorkload) -> SweepPoint:
-    return SweepPoint(sweep=sweep, setting=setting, value=value, workload=workload, n_threads=subject.n_threads)
+        yield str(n_threads), n_threads, {"scenario": "p128-g24"}
 
 
 #: The sweeps by name; docs/roofline.md says what each varies.
-SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[SweepPoint]]] = MappingProxyType(
+SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[_Place]]] = MappingProxyType(
     {
         "scenario": _scenarios,
         "length": _lengths,
@@ -141,12 +125,23 @@ SWEEPS: Mapping[str, Callable[[SweepSubject], Iterator[SweepPoint]]] = MappingPr
 def sweep_points(sweeps: tuple[str, ...], subject: SweepSubject) -> tuple[SweepPoint, ...]:
     """Return the workloads of some sweeps.
 
-    Raises
-    ------
-    PerfsuiteError
-        A sweep is unknown, or one of its workloads cannot be had from the catalogue.
+    Raises PerfsuiteError: a sweep is unknown, or one of its workloads cannot be had from the catalogue.
     """
     for name in sweeps:
         if name not in SWEEPS:
             raise PerfsuiteError(f"sweep {name!r} is unknown; accepted are {', '.join(SWEEPS)}")
-    return tuple(point for name in dict.fromkeys(sweeps) for point in SWEEPS[name](subject))
+    return tuple(_point(name, subject, *each) for name in dict.fromkeys(sweeps) for each in SWEEPS[name](subject))
+
+
+def _point(sweep: str, subject: SweepSubject, setting: str, value: float | None, asked: dict[str, Any]) -> SweepPoint:
+    """Return a point, or refuse one that needs flash attention of an architecture without."""
+    workload = subject.workload(**asked)
+    # The engine quantises the KV cache only with flash attention.
+    needs_flash = (sweep == "flash" and asked["flash_attn"]) or (sweep == "kv" and is_quantized(asked["type_kv"]))
+    if needs_flash and not workload.settings.flash_attn:
+        raise PerfsuiteError(
+            f"--model={subject.weights}: its architecture has no flash attention, which sweep {sweep!r} needs; "
+            "leave the sweep out, or name other weights"
+        )
+    n_threads = int(value) if sweep == "threads" and value else subject.n_threads
+    return SweepPoint(sweep=sweep, setting=setting, value=value, workload=workload, n_threads=n_threads)

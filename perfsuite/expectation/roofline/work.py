@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.survey import RoofRates
 from perfsuite.workload.ggml_types import is_quantized
+
+#: The fields of a part that add up.
+_AMOUNTS = ("flops", "stored_bytes", "least_stored_bytes", "most_stored_bytes", "activation_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,20 +148,12 @@ def _joined(parts: Iterable[WorkPart]) -> tuple[WorkPart, ...]:
     def key(part: WorkPart) -> tuple[str, int, int]:
         return part.type, part.stored_set_bytes, part.activation_set_bytes
 
-    return tuple(
-        WorkPart(
-            type=type_name,
-            flops=sum(part.flops for part in alike),
-            stored_bytes=sum(part.stored_bytes for part in alike),
-            least_stored_bytes=sum(part.least_stored_bytes for part in alike),
-            most_stored_bytes=sum(part.most_stored_bytes for part in alike),
-            stored_set_bytes=stored_set_bytes,
-            activation_bytes=sum(part.activation_bytes for part in alike),
-            activation_set_bytes=activation_set_bytes,
-        )
-        for (type_name, stored_set_bytes, activation_set_bytes), group in groupby(sorted(parts, key=key), key=key)
-        for alike in [tuple(group)]
-    )
+    groups = groupby(sorted(parts, key=key), key=key)
+    return tuple(_together(tuple(group)) for _, group in groups)
+
+
+def _together(alike: Sequence[WorkPart]) -> WorkPart:
+    return _with_amounts(alike[0], lambda name: sum(getattr(part, name) for part in alike))
 
 
 def _as_few_as_can_be(part: WorkPart) -> WorkPart:
@@ -169,13 +165,10 @@ def _as_few_as_can_be(part: WorkPart) -> WorkPart:
 
 
 def _times(part: WorkPart, times: int) -> WorkPart:
-    return WorkPart(
-        type=part.type,
-        flops=part.flops * times,
-        stored_bytes=part.stored_bytes * times,
-        least_stored_bytes=part.least_stored_bytes * times,
-        most_stored_bytes=part.most_stored_bytes * times,
-        stored_set_bytes=part.stored_set_bytes,
-        activation_bytes=part.activation_bytes * times,
-        activation_set_bytes=part.activation_set_bytes,
-    )
+    return _with_amounts(part, lambda name: getattr(part, name) * times)
+
+
+def _with_amounts(part: WorkPart, amount: Callable[[str], int]) -> WorkPart:
+    """Return work of the same type and working sets, with other FLOPs and bytes."""
+    amounts: dict[str, Any] = {name: amount(name) for name in _AMOUNTS}
+    return replace(part, **amounts)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfsuite.errors import ShapeError
-from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.expectation.ceilings import Ceilings, fastest_bytes_per_s
 from perfsuite.units import NS_PER_S
 from perfsuite.workload.shapes.operation_shape import OperationShape
 
@@ -54,13 +54,8 @@ class ShapeCeilings:
         return max(rate for kind, rate in self.flops_per_s.items() if kind in paths)
 
     def fastest_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
-        """Return the fastest bandwidth from the largest level within the working set upwards.
-
-        Part of a set between two levels may still lie in the faster one, as `Ceilings` has it.
-        """
-        within = [size for size, _ in self.bandwidths if size <= working_set_bytes]
-        least_bytes = within[-1] if within else 0
-        return max(rate for size, rate in self.bandwidths if size >= least_bytes)
+        """Return the fastest bandwidth from the largest level within the working set upwards."""
+        return fastest_bytes_per_s(self.bandwidths, working_set_bytes)
 
 
 def floor_ns(shape: OperationShape, ceilings: ShapeCeilings) -> float:

@@ -38,11 +38,3 @@ def padded_shape(case: ShapeCase) -> OperationShape:
     """Return the shape with each padded dimension rounded up to whole steps."""
     steps = dimension_steps(case)
     return case.shape.with_sizes(**{name: padded(case.shape.of(name), step) for name, step in steps.items()})
-
-
-def useful_ratio(case: ShapeCase) -> float:
-    """Share of the padded shape's FLOPs that are of use, between 0 and 1.
-
-    *Source*: LIFE, Fig. 8, for one dimension; the shares of several multiply.
-    """
-    return case.shape.flops / padded_shape(case).flops

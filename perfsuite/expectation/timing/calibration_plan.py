@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
-from perfsuite.expectation.timing.efficiency import shape_cost
+from perfsuite.expectation.op_rules import MEASURABLE, rule_of
 from perfsuite.expectation.timing.engine_times import phase_operators
-from perfsuite.expectation.timing.features import ELSE, STAND_INS, family
-from perfsuite.expectation.timing.grid import MEASURABLE, standard_shapes
+from perfsuite.expectation.timing.features import family, shape_cost
+from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import quick_weights, reference_weights
 from perfsuite.workload.ggml_types import GGML_TYPES
@@ -122,7 +122,7 @@ def _operators(workloads: Iterable[LlamaWorkload]) -> Iterator[OperatorShape]:
     for workload in workloads:
         for phase in workload.graph_phases():
             for shape in dict.fromkeys(phase_operators(workload, phase)):
-                op = shape.op if shape.op in MEASURABLE else STAND_INS.get(shape.op, ELSE)
+                op = shape.op if shape.op in MEASURABLE else rule_of(shape.op).stand_in
                 is_stored = op in ("GET_ROWS", "SET_ROWS")
                 if GGML_TYPES[shape.type.upper()].fits(shape.n_inner):  # a mean of two sizes of heads may not
                     yield replace(shape, op=op, n_outer=_STORED_ROWS if is_stored else shape.n_outer)

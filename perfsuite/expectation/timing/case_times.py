@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from perfsuite.expectation.cases import REST_ROLE, LlamaWorkload
-from perfsuite.expectation.graph import engine_graph
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
-from perfsuite.expectation.timing.operator_shape import OperatorShape, shape_of
+from perfsuite.expectation.timing.features import shape_of
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.records.events import Phase
 
 #: The role of the token table's gather, which is a phase of its own in a prefill.
@@ -45,10 +45,9 @@ def case_forecasts(workload: LlamaWorkload, times: EngineTimes) -> dict[str, Tim
 
 
 def _shapes_by_role(workload: LlamaWorkload, phase: Phase) -> Mapping[str, Counter[OperatorShape]]:
-    weights = workload.weights
     roles: dict[str, Counter[OperatorShape]] = defaultdict(Counter)
     for batch in workload.batches(phase):
-        for operator in engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings):
+        for operator in workload.operators(batch):
             if operator.output.n_elements:
                 roles[operator.role][shape_of(operator, batch)] += 1
     return roles

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.expectation.graph import engine_graph
 from perfsuite.expectation.timing.calibration import Calibration, Composition
-from perfsuite.expectation.timing.features import family
-from perfsuite.expectation.timing.operator_shape import OperatorShape, shape_of
+from perfsuite.expectation.timing.features import family, shape_of
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import Family, OperatorTimes
 from perfsuite.expectation.timing.phase_factor import PhaseFactor, factor_of, phase_factor
 from perfsuite.records.events import Phase
@@ -107,11 +106,10 @@ def phase_shapes(workload: LlamaWorkload, phase: Phase) -> Counter[OperatorShape
 
 def phase_operators(workload: LlamaWorkload, phase: Phase) -> tuple[OperatorShape, ...]:
     """List the shapes of these operators in the order in which the engine computes them."""
-    weights = workload.weights
     return tuple(
         shape_of(operator, batch)
         for batch in workload.batches(phase)
-        for operator in engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
+        for operator in workload.operators(batch)
         if operator.output.n_elements  # a micro-batch without logits has operators of no rows
     )
 

@@ -1,4 +1,4 @@
-"""Which operators a calibration measures: enough shapes to tell what a time grows with, chosen by size alone.
+"""Which operators a calibration measures: enough shapes to show what a time grows with, chosen by size alone.
 
 No model's list is among them, though models share some of their squares, such as 2048 x 2048.
 """
@@ -38,14 +38,6 @@ _ROW_SIZES = (256, 1024, 2048, 6144)
 _HEAD_SIZES, _HEAD_ROWS = (64, 128, 256, 1024), 4096
 _HEADS = ((64, 4), (64, 24), (128, 8), (128, 32))
 _ELEMENTWISE = ("ADD", "MUL", SCALED_ROWS, "CPY", "CONCAT", "SWIGLU")
-
-#: The operators that can be measured alone.
-MEASURABLE = frozenset(
-    (
-        *("MUL_MAT", "MUL_MAT_ID", "FLASH_ATTN_EXT", "SOFT_MAX", "RMS_NORM+MUL", "ROPE", "GET_ROWS", "SET_ROWS"),
-        *("GEGLU", *_ELEMENTWISE),
-    )
-)
 
 
 def standard_shapes(types: Sequence[str] = STANDARD_TYPES) -> tuple[OperatorShape, ...]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.op_rules import ELSE, rule_of
 from perfsuite.expectation.timing.calibration import CalibrationPoint
-from perfsuite.expectation.timing.features import ELSE, STAND_INS, family, features
+from perfsuite.expectation.timing.features import family, features
 from perfsuite.expectation.timing.least_squares import nonnegative_weights
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.workload.ggml_types import GGML_TYPES
@@ -84,7 +85,7 @@ class OperatorTimes:
     def _nearest(self, wanted: Family) -> Family:
         if wanted in self.fits:
             return wanted
-        for op in (wanted[0], STAND_INS.get(wanted[0], ELSE), ELSE):
+        for op in (wanted[0], rule_of(wanted[0]).stand_in, ELSE):
             types = [type_name for known, type_name in self.fits if known == op]
             if types:
                 return op, min(types, key=lambda type_name: _distance(type_name, wanted[1]))

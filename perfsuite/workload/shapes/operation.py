@@ -34,7 +34,7 @@ class Operation(str, Enum):
 
     @property
     def growing_dimension(self) -> str:
-        """The dimension that a sweep runs over unless told otherwise; that of the context, where there is one."""
+        """The dimension that a sweep runs over by default; that of the context, where there is one."""
         return "context" if self is Operation.ATTENTION else "n"
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, window_of
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.graphs.request import Batch, Settings
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_weights
 
 
 def place(name: str, settings: Settings, *, layer: int = 0, n_used: int = 6000) -> Place:
     """Return a layer of a catalogue entry at the end of 6000 positions of 8192."""
-    weights = resolve(f"{name}-f16", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(f"{name}-f16")
     return Place(
         architecture=weights.architecture,
         tensor_types=weights.tensor_types,

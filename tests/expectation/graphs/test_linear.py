@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
 from perfsuite.workload.tensors import tensor_specs
-from perfsuite.workload.weights import Weights, resolve
+from perfsuite.workload.weights import Weights
+
+from ...catalogue_workloads import catalogue_weights
 
 BATCH = Batch(n_tokens=3, n_outputs=3, n_used=3, n_ctx=256)
 RANK = 8
@@ -16,7 +16,7 @@ RANK = 8
 
 def weights_of(name: str) -> Weights:
     """Describe weights with two layers."""
-    return resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere"))
+    return catalogue_weights(f"{name}-l2-q4_0")
 
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "qwen2.5-0.5b", "pythia-70m", "phi-4-mini"])

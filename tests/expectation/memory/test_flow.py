@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Operator, engine_graph
 from perfsuite.expectation.graphs.operator import shape
 from perfsuite.expectation.memory.compute_buffer import worst_batch
@@ -16,8 +14,8 @@ from perfsuite.expectation.memory.flow import Flow, flow_of
 from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.workload.catalog import find
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_workload
 
 FAMILIES = {
     "llama": "smollm2-135m-l2-q8_0",
@@ -48,7 +46,7 @@ def test_every_known_graph_is_followed() -> None:
 @pytest.mark.parametrize("name", FAMILIES.values())
 def test_all_but_the_logits_and_the_unused_input_is_read(name: str, *, flash_attn: bool) -> None:
     """Nothing dangles: a tensor that nobody reads would never be freed."""
-    workload = llama_workload(resolve(name, cache_dir=Path("/nowhere")), find_scenario("siso"), flash_attn=flash_attn)
+    workload = catalogue_workload(name, "siso", flash_attn=flash_attn)
     graph = linked_graph(workload, worst_batch(workload))
     readers = Counter(source for tensor in graph for source in tensor.sources)
     unread = [at for at, tensor in enumerate(graph) if tensor.n_bytes is not None and not readers[at]]
@@ -58,7 +56,7 @@ def test_all_but_the_logits_and_the_unused_input_is_read(name: str, *, flash_att
 @pytest.mark.parametrize("name", FAMILIES.values())
 def test_every_operator_has_one_tensor(name: str) -> None:
     """The linked graph has the operators of the analytical one, and inputs beside them."""
-    workload = llama_workload(resolve(name, cache_dir=Path("/nowhere")), find_scenario("siso"))
+    workload = catalogue_workload(name, "siso")
     weights, batch = workload.weights, worst_batch(workload)
     operators = engine_graph(weights.architecture, weights.tensor_types, batch, workload.settings)
     assert sum(not tensor.is_leaf for tensor in linked_graph(workload, batch)) == len(operators)

@@ -10,7 +10,8 @@ import pytest
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.memory.kv_memory import kv_bytes
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_weights
 
 NOWHERE = Path("/nowhere")
 
@@ -31,14 +32,14 @@ NOWHERE = Path("/nowhere")
 )
 def test_cells_times_heads_times_sizes(name: str, scenario: str, type_name: str, expected: int) -> None:
     """Positions are padded to 256; latent attention absorbed keeps one head."""
-    weights = resolve(name, cache_dir=NOWHERE)
+    weights = catalogue_weights(name)
     workload = llama_workload(weights, find_scenario(scenario), type_k=type_name, type_v=type_name)
     assert kv_bytes(workload) == expected
 
 
 def test_a_sliding_window_has_fewer_cells() -> None:
     """Of Gemma 2's two layers one keeps the window, a batch and no more, unless all positions are asked for."""
-    weights = resolve("gemma-2-2b-l2-q4_0", cache_dir=NOWHERE)
+    weights = catalogue_weights("gemma-2-2b-l2-q4_0")
     full = llama_workload(weights, find_scenario("p8000-g100"))
     ring = replace(full, settings=replace(full.settings, swa_full=False))
     position = 2 * 4 * 256 * 2

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.allocator import GraphTensor
 from perfsuite.expectation.memory.compute_buffer import worst_batch
 from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_weights
 
 
 def workload_of(name: str, *, flash_attn: bool = True, type_name: str = "f16") -> LlamaWorkload:
     """A short workload of an architecture."""
-    weights = resolve(name, cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(name)
     return llama_workload(
         weights,
         find_scenario("siso"),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.need import MemoryNeed, memory_need
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_workload
 
 NEED = MemoryNeed(
     weights_file_bytes=100,
@@ -23,11 +21,6 @@ NEED = MemoryNeed(
     output_bytes=2,
     work_bytes=1,
 )
-
-
-def workload_of(name: str, scenario: str = "siso") -> LlamaWorkload:
-    """A workload with the engine's usual settings."""
-    return llama_workload(resolve(name, cache_dir=Path("/nowhere")), find_scenario(scenario))
 
 
 def test_the_total_is_what_is_reserved() -> None:
@@ -50,7 +43,9 @@ def test_the_peak_may_be_at_the_end_of_loading() -> None:
 
 def test_a_longer_scenario_needs_more_cache_and_activations() -> None:
     """Weights stay as they are."""
-    short, long = (memory_need(workload_of("smollm2-135m-q8_0", name), cpu_features=()) for name in ("siso", "lilo"))
+    short, long = (
+        memory_need(catalogue_workload("smollm2-135m-q8_0", name), cpu_features=()) for name in ("siso", "lilo")
+    )
     assert long.kv_bytes == 3 * short.kv_bytes
     assert long.compute_touched_bytes > 4 * short.compute_touched_bytes
     assert long.weights_bytes == short.weights_bytes
@@ -59,14 +54,15 @@ def test_a_longer_scenario_needs_more_cache_and_activations() -> None:
 def test_depth_is_computed_too() -> None:
     """Filling the cache before a one-token prompt touches what a prompt of that length does."""
     deep, shallow = (
-        memory_need(workload_of("smollm2-135m-l2-q8_0", name), cpu_features=()) for name in ("p1-g1-d200", "p1-g1")
+        memory_need(catalogue_workload("smollm2-135m-l2-q8_0", name), cpu_features=())
+        for name in ("p1-g1-d200", "p1-g1")
     )
     assert deep.compute_touched_bytes > 10 * shallow.compute_touched_bytes
 
 
 def test_an_adapter_is_refused() -> None:
     """Its memory is not predicted, and the message says which field asks for one."""
-    workload = workload_of("smollm2-135m-q8_0")
+    workload = catalogue_workload("smollm2-135m-q8_0")
     adapted = replace(workload, settings=replace(workload.settings, lora_rank=8))
     with pytest.raises(ArchitectureError, match="lora_rank is 8"):
         memory_need(adapted, cpu_features=())

@@ -11,7 +11,9 @@ from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.memory.weight_memory import tensor_bytes, weight_memory
 from perfsuite.workload.catalog import find
 from perfsuite.workload.tensors import TensorSpec, tensor_specs
-from perfsuite.workload.weights import Weights, materialize, resolve, synthetic_weights
+from perfsuite.workload.weights import Weights, materialize, synthetic_weights
+
+from ...catalogue_workloads import catalogue_weights
 
 NOWHERE = Path("/nowhere")
 
@@ -28,7 +30,7 @@ def test_what_is_not_copied_is_the_whole_of_the_file(tmp_path: Path) -> None:
 
 def test_tied_embeddings_are_copied_as_the_output_matrix() -> None:
     """In Q4_0 the embeddings stay mapped and lie interleaved in the second buffer as well."""
-    weights = resolve("smollm2-135m-q4_0", cache_dir=NOWHERE)
+    weights = catalogue_weights("smollm2-135m-q4_0")
     spec = tensor_specs(weights.architecture)[0]
     layers = [each for each in tensor_specs(weights.architecture) if each.name.startswith("blk.") and len(each.ne) > 1]
     expected = sum(tensor_bytes(each, "Q4_0") for each in (spec, *layers))
@@ -39,7 +41,7 @@ def test_tied_embeddings_are_copied_as_the_output_matrix() -> None:
 
 def test_a_copied_output_matrix_at_the_end_is_given_back() -> None:
     """Untied, the last tensor of the file is the output matrix, and the file stays mapped up to it only."""
-    weights = resolve("deepseek-v2-lite-l3-q4_0", cache_dir=NOWHERE)
+    weights = catalogue_weights("deepseek-v2-lite-l3-q4_0")
     memory = weight_memory(weights, ("avx2",))
     output = tensor_specs(weights.architecture)[-1]
     assert output.name == "output.weight"
@@ -48,12 +50,12 @@ def test_a_copied_output_matrix_at_the_end_is_given_back() -> None:
 
 def test_without_features_nothing_is_copied() -> None:
     """A processor that interleaves nothing keeps all weights mapped."""
-    assert weight_memory(resolve("smollm2-135m-q4_0", cache_dir=NOWHERE), ()).repacked_bytes == 0
+    assert weight_memory(catalogue_weights("smollm2-135m-q4_0"), ()).repacked_bytes == 0
 
 
 def test_a_tensor_of_no_architecture_is_refused() -> None:
     """Its size would be unknown; the message names it."""
-    known = resolve("smollm2-135m-q4_0", cache_dir=NOWHERE)
+    known = catalogue_weights("smollm2-135m-q4_0")
     strange = Weights(
         name="x",
         gguf_architecture=known.gguf_architecture,

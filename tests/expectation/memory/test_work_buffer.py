@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.memory.work_buffer import dot_type, work_bytes
 from perfsuite.records.events import Phase
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_weights, catalogue_workload
 
 
 @pytest.mark.parametrize(
@@ -24,18 +23,18 @@ def test_each_matrix_has_the_type_of_its_partner(matrix: str, expected: str) -> 
 
 def test_the_widest_product_decides() -> None:
     """The way down of the feed-forward reads 64 rows of 1536 values, 34 bytes for each 32 of them."""
-    workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere")), find_scenario("siso"))
+    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
     assert work_bytes(workload, workload.batches(Phase.PREFILL)) == 64 * 1536 * 34 // 32
 
 
 def test_scores_are_turned_to_f16_without_flash_attention() -> None:
     """Nine heads of 64 by 256 scores, at 2 bytes, outweigh every product with weights."""
-    weights = resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights("smollm2-135m-q8_0")
     workload = llama_workload(weights, find_scenario("siso"), flash_attn=False)
     assert work_bytes(workload, workload.batches(Phase.PREFILL)) == 9 * 64 * 256 * 2
 
 
 def test_no_evaluation_needs_no_scratch() -> None:
     """Nothing is computed, nothing is kept."""
-    workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere")), find_scenario("siso"))
+    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
     assert work_bytes(workload, ()) == 0

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.operators.chunks import chunk_bounds, chunked
+from perfsuite.expectation.operators.chunks import chunk_bounds
 
 
 @given(st.integers(1, 3000), st.integers(1, 3000), st.integers(0, 100))
@@ -20,11 +19,6 @@ def test_chunks_cover_the_prompt_in_order(n_prompt: int, chunk: int, n_past: int
     assert bounds[0][0] == n_past
     ends = [past + n_tokens for past, n_tokens in bounds]
     assert [past for past, _ in bounds[1:]] == ends[:-1]
-
-
-def test_dispatches_grow_by_the_number_of_chunks() -> None:
-    """A prompt of 4096 in chunks of 64 has 64 times the dispatches."""
-    assert chunked(lambda past, n_tokens: OpCost(flops=n_tokens), 4096, 64) == OpCost(flops=4096, n_dispatches=64)
 
 
 def test_a_chunk_has_tokens() -> None:

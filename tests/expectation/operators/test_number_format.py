@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import ArchitectureError, QuantizationError
+from perfsuite.errors import QuantizationError
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS, NumberFormat, find_format
 from perfsuite.workload.ggml_types import GGML_TYPES
 
@@ -80,11 +80,3 @@ def test_an_unknown_format_is_refused_with_what_is_accepted() -> None:
     """The error names the format and lists the known ones."""
     with pytest.raises(QuantizationError, match=r"number format 'int3' is unknown; accepted are .*bf16"):
         find_format("int3")
-
-
-def test_negative_counts_are_refused() -> None:
-    """No format stores fewer than no elements."""
-    with pytest.raises(ArchitectureError, match="n_elements is -1"):
-        find_format("bf16").stored_bytes(-1)
-    with pytest.raises(ArchitectureError, match="n is 0"):
-        find_format("int4").matrix_bytes(128, 0)

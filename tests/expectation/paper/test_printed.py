@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.paper.printed import TABLES, printed_cells
+from perfsuite.expectation.paper.printed import printed_cells
+from perfsuite.expectation.paper.reproduction import PAPER_TABLES
 
 
 def test_a_cell_is_read_with_its_window() -> None:
@@ -26,7 +27,7 @@ def test_a_window_includes_its_ends() -> None:
     assert [cell.accepts(value) for value in (29.2939, 29.294, 29.2942, 29.2943)] == [False, True, True, False]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", PAPER_TABLES)
 def test_what_cannot_be_reproduced_has_no_window(table: int) -> None:
     """A window and being reproducible go together, and a window holds the printed value."""
     for cell in printed_cells(table):

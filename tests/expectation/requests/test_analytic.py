@@ -10,18 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.paper import CostArrays
 from perfsuite.expectation.requests.analytic import (
     Bound,
     Conventions,
-    bandwidth_utilisation_ratio,
-    flops_utilisation_ratio,
     forecast_grid,
     pass_times,
     tpot_s,
     ttft_s,
 )
 from perfsuite.expectation.requests.rates import DeviceRates, Efficiency, rates_of
+from perfsuite.expectation.requests.step_costs import CostArrays
 
 GEMM = OpCost(flops=8_000_000, read_bytes=3000, written_bytes=1000, n_dispatches=2)
 SOFTMAX = OpCost(flops=1_000_000, read_bytes=5000, written_bytes=1000, n_dispatches=1)
@@ -137,10 +135,3 @@ def test_a_faster_device_is_never_slower(
         better = pass_times(cost, rates)
         assert ttft_s(better) <= ttft_s(base)
         assert tpot_s(better, Conventions.PAPER) <= tpot_s(base, Conventions.PAPER)
-
-
-def test_utilisation_is_of_the_peaks() -> None:
-    """5e8 bytes in 0.1 s of 10 GB/s are half; 2e11 operations in 0.1 s of 10 TOPS are a fifth, whatever is reached."""
-    rates = rates_of(tops=10, bandwidth_gb_per_s=10, compute_efficiency=0.5, memory_efficiency=0.9)
-    assert bandwidth_utilisation_ratio(500_000_000, 0.1, rates) == pytest.approx(0.5)
-    assert flops_utilisation_ratio(200_000_000_000, 0.1, rates) == pytest.approx(0.2)

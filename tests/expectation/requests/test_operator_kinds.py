@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
 from perfsuite.expectation.graph import Batch, Settings, engine_graph
 from perfsuite.expectation.requests.operator_kinds import operator_kind
 from perfsuite.workload.catalog import names
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_weights
 
 BATCH = Batch(n_tokens=3, n_outputs=1, n_used=40, n_ctx=256)
 
 
 def kinds(name: str, settings: Settings) -> dict[str, set[str]]:
     """The roles of each kind of operator in a graph."""
-    weights = resolve(name, cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(name)
     found = defaultdict(set)
     for operator in engine_graph(weights.architecture, weights.tensor_types, BATCH, settings):
         found[operator_kind(operator)].add(operator.role)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.requests.analytic import Conventions
@@ -69,3 +72,26 @@ def test_what_is_no_round_is_refused(changes: dict[str, Any], told: str) -> None
     """The message names the option, the value and what is accepted."""
     with pytest.raises(PerfsuiteError, match=told):
         Speculation(**changes)
+
+
+@given(st.floats(0.0, 0.999), st.integers(1, 12))
+def test_the_tokens_of_a_round_are_the_papers(acceptance_ratio: float, n_draft: int) -> None:
+    """A round yields (1 - a^(g + 1)) / (1 - a) tokens; with nothing accepted one, with everything g + 1."""
+    closed = (1 - acceptance_ratio ** (n_draft + 1)) / (1 - acceptance_ratio)
+    found = Speculation(n_draft=n_draft, acceptance_ratio=acceptance_ratio)
+    assert found.tokens_per_round == pytest.approx(closed)
+    assert Speculation(n_draft=n_draft, acceptance_ratio=1.0).tokens_per_round == n_draft + 1
+
+
+def test_the_tokens_of_a_round_are_those_of_a_drawn_one() -> None:
+    """Rounds that are drawn token by token yield as many on average."""
+    source = random.Random(7)
+
+    def one_round() -> int:
+        accepted = 0
+        while accepted < 4 and source.random() < 0.7:
+            accepted += 1
+        return accepted + 1
+
+    drawn = sum(one_round() for _ in range(40_000)) / 40_000
+    assert drawn == pytest.approx(Speculation(n_draft=4, acceptance_ratio=0.7).tokens_per_round, abs=0.03)

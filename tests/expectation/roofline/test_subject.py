@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.subject import attention_kind, subject_of
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
 
+from ...catalogue_workloads import catalogue_weights
 from ...synthetic_roofline import subject
 
 
@@ -33,7 +31,7 @@ def test_a_name_holds_what_is_not_usual(changes: dict[str, object], expected: st
 
 def test_a_subject_is_its_workload() -> None:
     """Lengths, settings and size are the workload's own."""
-    weights = resolve("smollm2-135m-l2-q4_k_m", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights("smollm2-135m-l2-q4_k_m")
     workload = llama_workload(weights, find_scenario("p5-g6-d7"), flash_attn=False, type_k="f32", type_v="q8_0")
     assert subject_of(workload, 3) == subject(
         weights="smollm2-135m-l2-q4_k_m",
@@ -54,7 +52,7 @@ def test_a_subject_is_its_workload() -> None:
 
 def test_flash_attention_is_told_as_it_runs() -> None:
     """Where an architecture has no flash attention the row does not claim it."""
-    weights = resolve("plm-1.8b-l2-q8_0", cache_dir=Path("/nowhere"))
+    weights = catalogue_weights("plm-1.8b-l2-q8_0")
     found = subject_of(llama_workload(weights, find_scenario("siso")), 2)
     assert (found.flash_attn, found.attention) == (False, "mla")
 

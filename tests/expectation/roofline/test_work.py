@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.cases import CaseCost, llama_workload, phase_cases
+from perfsuite.expectation.cases import CaseCost, phase_cases
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.roofline.survey import ProcessorCeilings
 from perfsuite.expectation.roofline.work import Work, WorkPart, fastest_flops_per_s, work_of
 from perfsuite.records.events import Phase
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
 
+from ...catalogue_workloads import catalogue_workload
 from ...synthetic_roofline import CACHE_BYTES, MEMORY_BYTES, part, survey, work
 
 #: 100 GB/s in the cache, 20 in memory; 400 GFLOP/s in floats, 1600 in integers.
@@ -63,7 +61,7 @@ def any_ceilings(draw: st.DrawFn) -> ProcessorCeilings:
 
 def decode_and_prefill(weights: str, scenario: str) -> tuple[Work, Work]:
     """Return the work of decode and prefill of a workload of the catalogue."""
-    workload = llama_workload(resolve(weights, cache_dir=Path("/nowhere")), find_scenario(scenario))
+    workload = catalogue_workload(weights, scenario)
     costs = {case.phase: case.costs for case in phase_cases(workload)}
     decode, prefill = (work_of(costs[phase], counts_activations=False) for phase in (Phase.DECODE, Phase.PREFILL))
     return decode, prefill
@@ -236,7 +234,7 @@ def test_a_prompt_reads_the_parameters_once_a_batch() -> None:
     """16 and 512 tokens read the same parameters, 1024 tokens twice as many; FLOPs grow with the tokens."""
 
     def parameters(scenario: str) -> tuple[int, int]:
-        workload = llama_workload(resolve("llama-2-7b-q8_0", cache_dir=Path("/nowhere")), find_scenario(scenario))
+        workload = catalogue_workload("llama-2-7b-q8_0", scenario)
         (costs,) = (case.costs for case in phase_cases(workload) if case.phase is Phase.PREFILL)
         stored = work_of(costs, counts_activations=False)
         return sum(each.cost.parameter_bytes for each in costs), stored.flops

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import fmean
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.expectation.shapes.padding import INNER_STEP, ROUND_SIZE, dimension_steps, padded_shape, useful_ratio
+from perfsuite.expectation.shapes.padding import INNER_STEP, ROUND_SIZE, dimension_steps, padded_shape
 from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
 from perfsuite.workload.shapes.operation_shape import block_values
 from perfsuite.workload.shapes.shape_case import TILES
@@ -47,12 +46,10 @@ def test_each_padded_dimension_is_rounded_up_and_the_others_stay() -> None:
 
 @given(st.integers(1, 500), st.integers(1, 500), st.integers(1, 500), st.sampled_from(TILES))
 def test_padding_a_padded_shape_changes_nothing(m: int, n: int, k: int, tile: int) -> None:
-    """A padded shape is its own padded shape, all of which is of use."""
+    """A padded shape is its own padded shape."""
     case = tiled(f"gemm/m{m}-n{n}-k{k}/f32", tile=tile, vector=1)
     padded = replace(case, shape=padded_shape(case))
     assert padded_shape(padded) == padded.shape
-    assert useful_ratio(padded) == 1.0
-    assert 0.0 < useful_ratio(case) <= 1.0
 
 
 @pytest.mark.parametrize("type", STORED_TYPES)
@@ -60,15 +57,3 @@ def test_padding_keeps_rows_in_whole_blocks(type: str) -> None:
     """An inner dimension in whole blocks of its type is so after padding."""
     k = 3 * block_values(type)
     assert padded_shape(ggml(f"gemv/n1-k{k}/{type}")).of("k") % block_values(type) == 0
-
-
-def test_the_share_of_use_is_the_sawtooth_of_one_dimension() -> None:
-    """Along a BMM's growing context it is L / (ceil(L / 64) 64), 0.964 on average up to 4096."""
-    shares = [useful_ratio(tiled(f"bmm/b1-m1-n{n}-k128/f32")) for n in range(1, 4097)]
-    assert shares[63:66] == [1.0, 65 / 128, 66 / 128]
-    assert fmean(shares) == pytest.approx(0.964, abs=5e-4)
-
-
-def test_the_shares_of_several_dimensions_multiply() -> None:
-    """Half of each of two dimensions leaves a quarter."""
-    assert useful_ratio(tiled("gemm/m32-n32-k32/f32")) == pytest.approx(0.25)

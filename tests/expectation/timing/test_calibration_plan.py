@@ -7,24 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.expectation.op_rules import MEASURABLE
 from perfsuite.expectation.timing.calibration_plan import quick_plan, standard_plan
-from perfsuite.expectation.timing.efficiency import shape_cost
 from perfsuite.expectation.timing.engine_times import phase_operators
-from perfsuite.expectation.timing.features import family
-from perfsuite.expectation.timing.grid import MEASURABLE, standard_shapes
+from perfsuite.expectation.timing.features import family, shape_cost
+from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.workload.catalog import names
 from perfsuite.workload.ggml_types import GGML_TYPES
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_workload
 
 NOWHERE = Path("/nowhere")
 
 
 def workload_of(model: str = "smollm2-135m-q8_0", scenario: str = "siso", *, flash_attn: bool = True) -> LlamaWorkload:
     """Return a workload of the catalogue."""
-    weights = resolve(model, cache_dir=NOWHERE)
-    return llama_workload(weights, find_scenario(scenario), flash_attn=flash_attn)
+    return catalogue_workload(model, scenario, flash_attn=flash_attn)
 
 
 @pytest.mark.parametrize("scenario", ["siso", "liso", "p600-g5-d300", "p0-g8"])

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.expectation.graph import Batch, Settings, engine_graph
-from perfsuite.expectation.timing.efficiency import efficiency, shape_cost
+from perfsuite.expectation.timing.efficiency import efficiency
+from perfsuite.expectation.timing.features import shape_cost, shape_of
 from perfsuite.expectation.timing.grid import standard_shapes
-from perfsuite.expectation.timing.operator_shape import OperatorShape, shape_of
+from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import OperatorTimes
-from perfsuite.workload.weights import resolve
 
+from ...catalogue_workloads import catalogue_weights
 from ...synthetic_calibration import N_THREADS, points_of
 
 #: A cache of 400 GB/s and memory of 50 GB/s; 0.4 TFLOP/s.
@@ -89,7 +89,7 @@ def test_a_concatenation_moves_its_rows_once(n_inner: int) -> None:
 @pytest.mark.parametrize("model", ["smollm2-135m-l2-q8_0", "qwen3-0.6b-l2-q4_0", "deepseek-v2-lite-l3-q4_0"])
 def test_an_operator_alone_costs_what_it_costs_in_the_graph(model: str) -> None:
     """The arithmetic of products, norms, RoPE and activations is that of the operator whose shape it is."""
-    weights = resolve(model, cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(model)
     batch = Batch(n_tokens=32, n_outputs=32, n_used=32, n_ctx=256)
     kinds = ("MUL_MAT", "MUL_MAT_ID", "RMS_NORM+MUL", "ROPE", "SWIGLU", "ADD", "MUL", "CONCAT")
     graph = engine_graph(weights.architecture, weights.tensor_types, batch, Settings())

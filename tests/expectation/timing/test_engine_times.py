@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from statistics import stdev
 
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from perfsuite.errors import MeasurementError
-from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.calibration import CalibrationPoint, Composition
 from perfsuite.expectation.timing.engine_times import (
     LEAST_SPREAD_RATIO,
@@ -29,9 +27,8 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import LEAST_SPREAD_RATIO as LEAST_FIT_SPREAD_RATIO
 from perfsuite.expectation.timing.phase_factor import UNKNOWN_SPREAD_RATIO
 from perfsuite.records.events import Phase
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
 
+from ...catalogue_workloads import catalogue_workload
 from ...synthetic_calibration import calibration, composition, lawful_ns, points_of, token_phase
 
 PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536)
@@ -305,7 +302,7 @@ def test_a_calibration_without_operators_is_an_error() -> None:
 @pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])
 def test_the_shapes_of_a_phase_are_those_of_its_graph(phase: Phase) -> None:
     """Every operator of a phase is counted once, that of 30 layers thirty times."""
-    workload = llama_workload(resolve("smollm2-135m-q8_0", cache_dir=Path("/nowhere")), find_scenario("p64-g8"))
+    workload = catalogue_workload("smollm2-135m-q8_0", "p64-g8")
     found = phase_shapes(workload, phase)
     assert isinstance(found, Counter)
     assert found.total() == len(workload.graph(phase))
@@ -316,7 +313,7 @@ def test_the_shapes_of_a_phase_are_those_of_its_graph(phase: Phase) -> None:
 
 def test_operators_of_no_rows_are_left_out() -> None:
     """A micro-batch that gives no logits has a head of no rows, which takes no time."""
-    workload = llama_workload(resolve("smollm2-135m-l2-q8_0", cache_dir=Path("/nowhere")), find_scenario("p600-g1"))
+    workload = catalogue_workload("smollm2-135m-l2-q8_0", "p600-g1")
     found = phase_shapes(workload, Phase.PREFILL)
     assert found.total() < len(workload.graph(Phase.PREFILL))
     heads = [shape for shape in found.elements() if shape.n_outer == 49152]
@@ -325,7 +322,7 @@ def test_operators_of_no_rows_are_left_out() -> None:
 
 def test_operators_come_in_the_order_of_the_graph() -> None:
     """A prompt starts at the gather of its embeddings and ends at the head, and each micro-batch does so."""
-    workload = llama_workload(resolve("smollm2-135m-l2-q8_0", cache_dir=Path("/nowhere")), find_scenario("p600-g1"))
+    workload = catalogue_workload("smollm2-135m-l2-q8_0", "p600-g1")
     found = phase_operators(workload, Phase.PREFILL)
     assert Counter(found) == phase_shapes(workload, Phase.PREFILL)
     gathers = [at for at, shape in enumerate(found) if shape.op == "GET_ROWS" and shape.n_tokens in (512, 88)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,11 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ggml_cost import TensorShape
 from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
 from perfsuite.expectation.op_cost import NO_COST
-from perfsuite.expectation.timing.efficiency import shape_cost
-from perfsuite.expectation.timing.features import features
-from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape, shape_of
+from perfsuite.expectation.timing.features import features, shape_cost, shape_of
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
 from perfsuite.workload.catalog import names
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_weights
 
 PREFILL = Batch(n_tokens=48, n_outputs=1, n_used=80, n_ctx=512)
 DECODE = Batch(n_tokens=1, n_outputs=1, n_used=300, n_ctx=512)
@@ -31,7 +30,7 @@ SCALED_ROLES = ("ffn_moe_weighted", "ffn_shexp_out")
 
 def graph(model: str, batch: Batch, settings: Settings | None = None) -> tuple[Operator, ...]:
     """List the operators of a model of the catalogue."""
-    weights = resolve(model, cache_dir=Path("/nowhere"))
+    weights = catalogue_weights(model)
     return engine_graph(weights.architecture, weights.tensor_types, batch, settings or Settings())
 
 
@@ -43,7 +42,7 @@ def shape_by_role(model: str, role: str, batch: Batch, settings: Settings | None
 
 def graphs_of(name: str) -> Iterator[tuple[Batch, tuple[Operator, ...]]]:
     """Prefill and decode of an architecture, with flash attention where it has it, and without."""
-    family = resolve(f"{name}-l2-q4_0", cache_dir=Path("/nowhere")).architecture.family
+    family = catalogue_weights(f"{name}-l2-q4_0").architecture.family
     for flash_attn in {family.flash_attention, False}:
         for batch in (PREFILL, DECODE):
             yield batch, graph(f"{name}-l2-q4_0", batch, Settings(flash_attn=flash_attn))

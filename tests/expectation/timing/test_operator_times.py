@@ -12,8 +12,9 @@ from statistics import median
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.op_rules import ELSE
 from perfsuite.expectation.timing.calibration import CalibrationPoint
-from perfsuite.expectation.timing.features import ELSE, family
+from perfsuite.expectation.timing.features import family
 from perfsuite.expectation.timing.grid import TOKEN_LEVELS, standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.operator_times import LEAST_SPREAD_RATIO, STAND_IN_SPREAD_RATIO, OperatorTimes

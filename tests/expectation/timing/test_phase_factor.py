@@ -21,14 +21,14 @@ from perfsuite.expectation.timing.phase_factor import (
 
 from ...synthetic_calibration import N_THREADS, points_of
 
-PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=512, n_outer=256)
+SMALL_PRODUCT = OperatorShape(op="MUL_MAT", type="q8_0", n_inner=512, n_outer=256)
 HEAD = OperatorShape(op="MUL_MAT", type="f16", n_inner=512, n_outer=256)
 SCORES = OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=256, n_heads=8, n_kv_heads=2)
-NORM = OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=512)
+SMALL_NORM = OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=512)
 ADDITION = OperatorShape(op="ADD", type="f32", n_inner=512)
 
 #: What each operator takes alone, ns.
-ALONE_NS = {PRODUCT: 1000.0, HEAD: 4000.0, SCORES: 500.0, NORM: 100.0, ADDITION: 50.0}
+ALONE_NS = {SMALL_PRODUCT: 1000.0, HEAD: 4000.0, SCORES: 500.0, SMALL_NORM: 100.0, ADDITION: 50.0}
 TIMES = OperatorTimes(points_of(ALONE_NS, ALONE_NS.__getitem__), n_threads=N_THREADS)
 
 
@@ -50,8 +50,8 @@ def composed(
 
 
 #: Products of 1.1 and norms of 2 times their time alone; of 1.3 and 4.
-ONE = composed({PRODUCT: (10, 11_000.0), NORM: (20, 4_000.0)})
-OTHER = composed({PRODUCT: (4, 5_200.0), NORM: (30, 12_000.0)})
+ONE = composed({SMALL_PRODUCT: (10, 11_000.0), SMALL_NORM: (20, 4_000.0)})
+OTHER = composed({SMALL_PRODUCT: (4, 5_200.0), SMALL_NORM: (30, 12_000.0)})
 
 
 def test_the_factor_of_a_kind_is_a_geometric_mean() -> None:
@@ -68,7 +68,7 @@ def test_the_factor_of_a_kind_is_a_geometric_mean() -> None:
 
 def test_the_operators_of_a_kind_are_summed_before_they_are_compared() -> None:
     """Products of two types are one kind, in which the longer counts for more; those of attention are another."""
-    mixed = composed({PRODUCT: (10, 20_000.0), HEAD: (5, 22_000.0), SCORES: (2, 3_000.0)})
+    mixed = composed({SMALL_PRODUCT: (10, 20_000.0), HEAD: (5, 22_000.0), SCORES: (2, 3_000.0)})
     found = phase_factor([mixed], TIMES)
     assert {kind: factor.ratio for kind, factor in found.kinds.items()} == {
         "MUL_MAT": pytest.approx(42_000 / (10 * 1000 + 5 * 4000)),
@@ -79,8 +79,8 @@ def test_the_operators_of_a_kind_are_summed_before_they_are_compared() -> None:
 def test_a_kind_that_an_architecture_lacks_is_of_the_others() -> None:
     """An addition that two of three architectures have is their mean, and one that a single one has its ratio."""
     with_additions = [
-        composed({PRODUCT: (1, 1_000.0), ADDITION: (10, 1_000.0)}),
-        composed({PRODUCT: (1, 1_000.0), ADDITION: (2, 450.0)}),
+        composed({SMALL_PRODUCT: (1, 1_000.0), ADDITION: (10, 1_000.0)}),
+        composed({SMALL_PRODUCT: (1, 1_000.0), ADDITION: (2, 450.0)}),
     ]
     found = phase_factor([ONE, *with_additions], TIMES)
     assert found.kind("ADD").ratio == pytest.approx(3.0)
@@ -101,7 +101,7 @@ def test_a_kind_that_no_architecture_has_is_taken_as_all_together() -> None:
 def test_factors_of_kinds_explain_what_architectures_differ_in() -> None:
     """Two mixes of the same kinds differ as a whole, and by nothing once each kind has its factor."""
     mixes = [
-        composed({PRODUCT: (n_products, 1_100.0 * n_products), NORM: (n_norms, 300.0 * n_norms)})
+        composed({SMALL_PRODUCT: (n_products, 1_100.0 * n_products), SMALL_NORM: (n_norms, 300.0 * n_norms)})
         for n_products, n_norms in ((10, 1), (1, 100))
     ]
     found = phase_factor(mixes, TIMES)
@@ -118,14 +118,14 @@ def test_the_spread_of_a_phase_is_of_what_is_left() -> None:
 
 def test_the_median_of_the_processes_counts() -> None:
     """A process in which everything took ten times as long changes no factor."""
-    spoilt = composed({PRODUCT: (10, 11_000.0), NORM: (20, 4_000.0)}, processes=(1.0, 10.0, 1.0))
+    spoilt = composed({SMALL_PRODUCT: (10, 11_000.0), SMALL_NORM: (20, 4_000.0)}, processes=(1.0, 10.0, 1.0))
     assert phase_factor([spoilt], TIMES).kinds == phase_factor([ONE], TIMES).kinds
 
 
 def test_the_spread_of_processes_is_pooled() -> None:
     """Three processes 10 % apart and two that agree have 2 ln(1.1)^2 over 2 + 1 degrees of freedom."""
-    apart = composed({PRODUCT: (10, 11_000.0)}, processes=(1.0, 1.1, 1.21))
-    level = composed({PRODUCT: (10, 99_000.0)}, processes=(1.0, 1.0))
+    apart = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0, 1.1, 1.21))
+    level = composed({SMALL_PRODUCT: (10, 99_000.0)}, processes=(1.0, 1.0))
     found = phase_factor([apart, level], TIMES)
     assert found.process_spread_ratio == pytest.approx(math.log(1.1) * math.sqrt(2 / 3))
 
@@ -135,7 +135,7 @@ def test_processes_are_compared_as_a_whole() -> None:
     turns = Composition(
         name="own",
         phase="decode",
-        shapes=(PRODUCT, NORM),
+        shapes=(SMALL_PRODUCT, SMALL_NORM),
         counts=(1, 1),
         shapes_ns=((1_000.0, 1_500.0), (900.0, 400.0)),
         rest_ns=(0.0, 0.0),
@@ -145,13 +145,13 @@ def test_processes_are_compared_as_a_whole() -> None:
 
 def test_one_process_each_knows_no_spread() -> None:
     """Where no architecture ran twice, nothing is known of processes, and nothing is added."""
-    single = composed({PRODUCT: (10, 11_000.0)}, processes=(1.0,))
+    single = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0,))
     assert phase_factor([single, single], TIMES).process_spread_ratio == 0.0
 
 
 def resting(*rests: tuple[int, float]) -> tuple[float, float]:
     """Return what is fitted to so many operators with so much beside them: for an evaluation, for an operator."""
-    found = phase_factor([composed({PRODUCT: (n, 1_000.0 * n)}, rest_ns=(rest,) * 3) for n, rest in rests], TIMES)
+    found = phase_factor([composed({SMALL_PRODUCT: (n, 1_000.0 * n)}, rest_ns=(rest,) * 3) for n, rest in rests], TIMES)
     return found.rest_ns, found.rest_ns_per_operator
 
 
@@ -176,7 +176,8 @@ def test_the_rest_of_each_architecture_is_that_of_its_median_process() -> None:
     """A process that spent far more beside its operators, and one that spent nothing, change no fit."""
     steady, spoilt = (
         phase_factor(
-            [composed({PRODUCT: (n, 1_000.0 * n)}, rest_ns=(low, 500.0 + 20.0 * n, high)) for n in (10, 30)], TIMES
+            [composed({SMALL_PRODUCT: (n, 1_000.0 * n)}, rest_ns=(low, 500.0 + 20.0 * n, high)) for n in (10, 30)],
+            TIMES,
         )
         for low, high in ((700.0, 1_100.0), (0.0, 1e6))
     )
@@ -186,7 +187,7 @@ def test_the_rest_of_each_architecture_is_that_of_its_median_process() -> None:
 
 def test_one_architecture_alone_says_nothing_of_the_next() -> None:
     """Its own ratios are the factors, its own rest is met, and every spread is that of what is unknown."""
-    alone = composed({PRODUCT: (10, 11_000.0), NORM: (20, 4_000.0)}, rest_ns=(900.0, 900.0, 900.0))
+    alone = composed({SMALL_PRODUCT: (10, 11_000.0), SMALL_NORM: (20, 4_000.0)}, rest_ns=(900.0, 900.0, 900.0))
     found = phase_factor([alone], TIMES)
     assert dict(found.kinds) == {
         "MUL_MAT": Factor(ratio=pytest.approx(1.1), spread_ratio=UNKNOWN_SPREAD_RATIO),

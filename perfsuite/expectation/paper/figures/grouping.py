@@ -1,4 +1,4 @@
-"""Variants that a picture cannot tell apart, under one label."""
+"""Variants that look alike in a picture, under one label."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.operators.matmul import lora_linear, quantized_linear
+from perfsuite.expectation.operators.matmul import dequantize_weights, linear, lora_update
 from perfsuite.expectation.operators.number_format import find_format
 from perfsuite.expectation.paper.figures.wording import percent
 from perfsuite.expectation.paper.lora_table import RANKS
@@ -25,8 +25,8 @@ def figure_9() -> LineChart:
 
     An inline adapter costs (2r + 2)kn operations a call, whatever m; merged, none. *Source*: LIFE, Fig. 9 and Table 12.
     """
-    bare = tuple(quantized_linear(m, _WIDTH, _WIDTH, weights=_WEIGHTS) for m in _TOKENS)
-    adapted = {f"rank {rank}": _inline(rank) for rank in RANKS}
+    bare = tuple(linear(m, _WIDTH, _WIDTH, weights=_WEIGHTS) + dequantize_weights(_WIDTH, _WIDTH) for m in _TOKENS)
+    adapted = {f"rank {rank}": tuple(cost + lora_update(_WIDTH, _WIDTH, rank) for cost in bare) for rank in RANKS}
     ratios = _against(bare, adapted, lambda cost: cost.flops)
     return LineChart(
         title=(
@@ -49,10 +49,6 @@ def figure_9() -> LineChart:
             _ratio_panel("bytes against merged", _against(bare, adapted, lambda cost: cost.moved_bytes), Scale.LINEAR),
         ),
     )
-
-
-def _inline(rank: int) -> tuple[OpCost, ...]:
-    return tuple(lora_linear(m, _WIDTH, _WIDTH, rank, weights=_WEIGHTS) for m in _TOKENS)
 
 
 def _against(

@@ -13,7 +13,7 @@ from perfsuite.records.chart import Axis, BarLayer, BarPanel, Numbers, StackedBa
 from perfsuite.workload.variant import Variant, variant_names
 
 _OTHER = "all other"
-#: A kind of operator that has no greater part in any bar is told with the others.
+#: A kind of operator that has no greater part in any bar is shown with the others.
 _LEAST_SHARE_RATIO = 0.005
 
 #: Operations of a kind of operator, over the prompts.

@@ -1,0 +1,211 @@
+"""The sizes of each ggml operator: read from a graph, made into tensors again, and what its time grows with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from perfsuite.expectation.graphs.operator import Operator
+from perfsuite.expectation.graphs.operator import shape as tensor
+from perfsuite.expectation.graphs.request import KV_PADDING, Batch
+from perfsuite.expectation.tensor_shape import TensorShape
+from perfsuite.expectation.thread_rules import SPLIT_POSITIONS, split_positions
+from perfsuite.expectation.timing.operator_shape import SCALED_ROWS, OperatorShape
+
+#: The sizes of an operator of a graph, from it and its batch.
+AxesRule = Callable[[Operator, Batch], OperatorShape]
+#: The output and the sources of an operator that stands alone.
+AloneRule = Callable[[OperatorShape], tuple[TensorShape, Sequence[TensorShape]]]
+#: The terms of its time beside the dispatch, from its sizes, the rows of activations and the threads.
+FeatureRule = Callable[[OperatorShape, int, int], tuple[float, ...]]
+
+
+def token_rows(operator: Operator, batch: Batch) -> OperatorShape:
+    """Take an operator as work on the elements of a token."""
+    output, sources = operator.output, operator.sources
+    is_scaled = operator.op == "MUL" and len(sources) > 1 and sources[1].ne[0] == 1 < output.ne[0]
+    n_rows = max(1, min(batch.n_tokens, prod(output.ne[1:])))  # fewer than tokens where only some give logits
+    op = SCALED_ROWS if is_scaled else operator.op
+    return OperatorShape(op=op, type="f32", n_inner=output.n_elements // n_rows or 1, n_tokens=n_rows)
+
+
+def every_row(operator: Operator, batch: Batch) -> OperatorShape:
+    """Take each row for itself; what a norm does between the rows of a tensor is all the same."""
+    ne = operator.output.ne
+    return OperatorShape(op=operator.op, type="f32", n_inner=ne[0], n_tokens=prod(ne[1:]))
+
+
+def rows_of_heads(*, heads: int, tokens: int) -> AxesRule:
+    """Return the rule of an operator whose heads and tokens are these dimensions of its output."""
+
+    def rule(operator: Operator, batch: Batch) -> OperatorShape:
+        ne = operator.output.ne
+        return OperatorShape(op=operator.op, type="f32", n_inner=ne[0], n_tokens=ne[tokens], n_heads=ne[heads])
+
+    return rule
+
+
+def gathered_rows(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the rows that a gather takes out of its table."""
+    return _moved_rows(operator, operator.sources[0].type, operator.output)
+
+
+def stored_rows(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the rows that are put into the cache."""
+    return _moved_rows(operator, operator.output.type, operator.sources[0])
+
+
+def _moved_rows(operator: Operator, type_name: str, rows: TensorShape) -> OperatorShape:
+    n_tokens = prod(rows.ne[1:])
+    return OperatorShape(op=operator.op, type=type_name, n_inner=rows.ne[0], n_outer=1, n_tokens=n_tokens)
+
+
+def product_sides(operator: Operator, batch: Batch) -> OperatorShape:
+    """Keep a product with parameters apart from one of attention, which has heads."""
+    weights, x = operator.sources[:2]
+    k, m = weights.ne[:2]
+    if operator.cost.parameter_bytes:  # a matrix for each head, as in latent attention, is one with as many rows
+        n_outer, n_tokens = m * prod(weights.ne[2:]), prod(x.ne[1:]) // prod(weights.ne[2:])
+        return OperatorShape(op="MUL_MAT", type=weights.type, n_inner=k, n_outer=n_outer, n_tokens=n_tokens)
+    return OperatorShape(
+        op="MUL_MAT",
+        type=weights.type,
+        n_inner=k,
+        n_outer=m,
+        n_tokens=x.ne[1],
+        n_heads=prod(x.ne[2:]),
+        n_kv_heads=prod(weights.ne[2:]),
+    )
+
+
+def expert_sides(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the experts, and those of a token."""
+    matrices, (_, n_used, n_tokens, _) = operator.sources[0], operator.output.ne
+    k, m, n_experts = matrices.ne[:3]
+    return OperatorShape(
+        op=operator.op,
+        type=matrices.type,
+        n_inner=k,
+        n_outer=m,
+        n_tokens=n_tokens,
+        n_experts=n_experts,
+        n_used=n_used,
+    )
+
+
+def attention_sides(operator: Operator, batch: Batch) -> OperatorShape:
+    """Count the positions that are in use: the engine skips masked ones, and a sliding window holds no more."""
+    query, key, value = operator.sources[:3]
+    n_tokens, n_kv = query.ne[1], key.ne[1]
+    return OperatorShape(
+        op=operator.op,
+        type=key.type,
+        n_inner=(key.ne[0] + value.ne[0]) // 2,
+        n_tokens=n_tokens,
+        n_heads=query.ne[2],
+        n_kv_heads=key.ne[2],
+        n_past=max(0, min(batch.n_used, n_kv) - n_tokens),
+    )
+
+
+def product_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return a matrix, or one for each head of the cache, times the rows of all heads."""
+    k, m, n, heads = of.n_inner, of.n_outer, of.n_tokens, max(1, of.n_heads)
+    weights = tensor(of.type, k, m, max(1, of.n_kv_heads))
+    return tensor("f32", m, n, heads), (weights, tensor("f32", k, n, heads))
+
+
+def experts_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return all experts, one row for each token, and the choices."""
+    k, m, n = of.n_inner, of.n_outer, of.n_tokens
+    experts, chosen = tensor(of.type, k, m, of.n_experts), tensor("i32", of.n_used, n)
+    return tensor("f32", m, of.n_used, n), (experts, tensor("f32", k, 1, n), chosen)
+
+
+def attention_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return queries, keys, values as wide as they, and the mask."""
+    k, n, heads, n_kv = of.n_inner, of.n_tokens, max(1, of.n_heads), of.n_past + of.n_tokens
+    cache = tensor(of.type, k, n_kv, of.n_kv_heads)
+    return tensor("f32", k, heads, n), (tensor("f32", k, n, heads), cache, cache, tensor("f16", n_kv, n))
+
+
+def gather_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return a table and the indices of its rows."""
+    return tensor("f32", of.n_inner, of.n_tokens), (_stored(of), tensor("i32", of.n_tokens))
+
+
+def scatter_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return rows and the indices that they are put at."""
+    return _stored(of), (tensor("f32", of.n_inner, of.n_tokens), tensor("i32", of.n_tokens))
+
+
+def _stored(of: OperatorShape) -> TensorShape:
+    return tensor(of.type, of.n_inner, max(1, of.n_outer))
+
+
+def rows_with(second: Callable[[OperatorShape], Sequence[TensorShape]] | None = None) -> AloneRule:
+    """Return the rule of work on rows, beside which stand further operands: rows alike unless others are given."""
+
+    def rule(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+        row = tensor("f32", of.n_inner, max(1, of.n_heads), of.n_tokens)
+        return row, (row, *((row,) if second is None else second(of)))
+
+    return rule
+
+
+def halves_alone(of: OperatorShape) -> tuple[TensorShape, Sequence[TensorShape]]:
+    """Return rows and the two halves that they are joined from."""
+    k, heads = of.n_inner, max(1, of.n_heads)
+    row, first, rest = (tensor("f32", width, heads, of.n_tokens) for width in (k, k // 2, k - k // 2))
+    return row, (first, rest)
+
+
+def product_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """k m (weights streamed and multiplied), k (activations quantised), m (output); heads x k x m, heads x m."""
+    k, m = float(of.n_inner), float(of.n_outer)
+    return (of.n_heads * k * m, of.n_heads * m) if of.n_heads else (k * m, k, m)
+
+
+def distinct_experts(n_experts: int, n_used: int, n_tokens: int) -> float:
+    """Return how many experts a batch touches if each token draws its own at random: E (1 - (1 - u/E)^n)."""
+    return n_experts * (1.0 - (1.0 - n_used / n_experts) ** n_tokens)
+
+
+def expert_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """k m for each distinct expert that is read, and for each expert of a token."""
+    area = float(of.n_inner * of.n_outer)
+    return (area * distinct_experts(of.n_experts, of.n_used, n_tokens), area * of.n_used)
+
+
+def attention_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """Heads, heads x positions, heads x positions x size of a head, and heads of the cache x positions x size."""
+    positions = _positions(of, n_tokens, n_threads)
+    heads = float(of.n_heads)
+    width = positions * of.n_inner
+    return (heads, heads * positions, heads * width, of.n_kv_heads * width)
+
+
+def _positions(of: OperatorShape, n_tokens: int, n_threads: int) -> float:
+    """Return the positions that a query sees on average, those that idle threads could have seen included."""
+    if n_tokens > 1:
+        return of.n_past + (n_tokens + 1) / 2
+    n_visible = of.n_past + 1
+    n_kv = -(-n_visible // KV_PADDING) * KV_PADDING
+    if n_kv < SPLIT_POSITIONS or of.type not in ("f16", "f32"):
+        return float(n_visible)
+    return float(split_positions(n_visible, n_kv, n_threads))
+
+
+def head_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """The elements over all heads."""
+    return (float(of.n_heads * of.n_inner),)
+
+
+def angle_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """The angles of a row, and its elements over all heads."""
+    return (float(of.n_inner), float(of.n_heads * of.n_inner))
+
+
+def row_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:
+    """The elements of a row, and their power of 1.5, by which rows of many bytes leave the caches."""
+    return (float(of.n_inner), float(of.n_inner) ** 1.5)
