@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
 from perfsuite.records.call_trace import CallTrace, TracedCall, TracedFunction
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.call_spans import CallPattern
-from perfsuite.verdict.fidelity import FidelityKind, FidelityRow
 
 #: What the stored record of tests/data was told to run.
 STORED_PATTERN = CallPattern(n_prompt=64, n_gen=24, n_batch=512, n_repetitions=1, with_warm_up=False)

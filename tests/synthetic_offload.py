@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from perfsuite.experiments.offload.splits import OffloadPoint, OffloadSweep, Speed
 from perfsuite.records.events import Phase
-from perfsuite.trace.offload import OffloadPoint, OffloadSweep, Speed
 from perfsuite.trace.placement import Placement, placement
 
 from .synthetic_splits import CARD, GATHER, PROCESSOR, layer, node, split_record

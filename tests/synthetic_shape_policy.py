@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from perfsuite.records.shape_policy import (
+from perfsuite.experiments.shapes.policy_question import BACKENDS, PolicyQuestion, tilings
+from perfsuite.experiments.shapes.policy_record import (
     NO_GAIN,
     Choice,
     Decision,
@@ -18,7 +19,6 @@ from perfsuite.records.shape_policy import (
     ShapePolicy,
 )
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.verdict.shapes.policy_question import BACKENDS, PolicyQuestion, tilings
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject

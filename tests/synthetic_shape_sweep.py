@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.records.shape_sweep import ShapeSweep
+from perfsuite.experiments.shapes.sweep import measure_sweep
+from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
+from perfsuite.experiments.shapes.sweep_expected import SweepSetting
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.verdict.shapes.sweep import measure_sweep
-from perfsuite.verdict.shapes.sweep_analysis import analysed_sweep
-from perfsuite.verdict.shapes.sweep_expected import SweepSetting
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling

@@ -6,11 +6,11 @@ import random
 from typing import Any
 
 from perfsuite.expectation.shapes.padding import padded_shape
+from perfsuite.experiments.shapes.basis import Basis
+from perfsuite.experiments.shapes.judge import MARGIN_RATIO
+from perfsuite.experiments.shapes.measurements import Measurements
+from perfsuite.experiments.shapes.shape_design import DEFAULT
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.verdict.shapes.basis import Basis
-from perfsuite.verdict.shapes.judge import MARGIN_RATIO
-from perfsuite.verdict.shapes.measurements import Measurements
-from perfsuite.verdict.shapes.shape_design import DEFAULT
 from perfsuite.workload.shapes.operation import Operation
 from perfsuite.workload.shapes.operation_shape import OperationShape
 from perfsuite.workload.shapes.shape_case import TILES, ShapeCase, Subject, Tiling

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.experiments.kernels.traced_view import TracedView
 from perfsuite.records.events import Phase
 from perfsuite.trace.forecast_errors import HorizonErrors
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
@@ -12,7 +13,6 @@ from perfsuite.trace.opencl.device_idle import IdleWindow
 from perfsuite.trace.opencl.engine_view import EngineView, PhaseView
 from perfsuite.trace.opencl.kernel_growth import KernelGrowth
 from perfsuite.trace.opencl.kernel_statistics import KernelStatistics, Spread
-from perfsuite.verdict.traced_view import TracedView
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 

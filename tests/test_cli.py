@@ -108,7 +108,7 @@ def test_the_help_loads_no_subcommand() -> None:
         done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
         loaded[words] = set(done.stdout.splitlines()[-1].split())
     assert not loaded["--help",] & {"numpy", "rich", "perfsuite.cli.architectures", "perfsuite.expectation"}
-    assert loaded["architectures",] & {"perfsuite.cli.architectures", "perfsuite.cli.trace"} == {
+    assert loaded["architectures",] & {"perfsuite.cli.architectures", "perfsuite.experiments.tracing.command"} == {
         "perfsuite.cli.architectures"
     }
 

@@ -22,6 +22,14 @@ from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.installed import last_answer, read_installed
 from perfsuite.device.stability.kept_changes import read_kept
 from perfsuite.expectation.roofline.published_file import read_published
+from perfsuite.experiments.certificate.trial import read_trials
+from perfsuite.experiments.fidelity.published import published_fidelity
+from perfsuite.experiments.roofline.stored_run import read_roofline
+from perfsuite.experiments.shapes.examples_file import read_examples
+from perfsuite.experiments.shapes.policy_file import read_policy
+from perfsuite.experiments.shapes.sweep_record import read_sweep
+from perfsuite.experiments.study.harness_scores import read_harness_score
+from perfsuite.experiments.study.plan_file import read_plan as read_study_plan
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.ceiling_store import stored_ceilings
 from perfsuite.measure.device_file import device_file
@@ -32,23 +40,15 @@ from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.codec import unpack
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord
-from perfsuite.records.harness_scores import read_harness_score
 from perfsuite.records.live import from_line
 from perfsuite.records.memory_timeline import MemoryTimeline
 from perfsuite.records.observation_file import read_observation
-from perfsuite.records.shape_examples import read_examples
-from perfsuite.records.shape_policy_file import read_policy
-from perfsuite.records.shape_sweep import read_sweep
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace
 from perfsuite.report.measured_phases import read_measured_phases
 from perfsuite.report.run_reader import read_run_file
 from perfsuite.verdict.baseline import read_baselines
-from perfsuite.verdict.published_fidelity import published_fidelity
 from perfsuite.verdict.recorded_run import read_run
-from perfsuite.verdict.roofline.stored_run import read_roofline
-from perfsuite.verdict.study.plan_file import read_plan as read_study_plan
-from perfsuite.verdict.trial import read_trials
 
 FORMATS = Path(__file__).parent / "data" / "formats"
 

@@ -34,10 +34,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.drift import sentinel_of
 from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
-from perfsuite.verdict.peers import PEERS, PeerSamples
 from perfsuite.verdict.sentinel_weights import fitted_weights
 from perfsuite.verdict.sequential import Pairs, compare_sequentially
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from perfsuite.experiments.tracing.costs import traced_cost
 from perfsuite.records.trace_file import read_trace, write_trace
 from perfsuite.report.graph.picture import write_graph_picture
 from perfsuite.report.graph.view import graph_view
@@ -19,7 +20,6 @@ from perfsuite.report.timeline.perfetto import write_perfetto
 from perfsuite.report.timeline.summary import timeline_summary
 from perfsuite.testing.large_trace import large_trace
 from perfsuite.trace.statistics.statistics_view import trace_statistics
-from perfsuite.verdict.trace_costs import traced_cost
 
 T = TypeVar("T")
 

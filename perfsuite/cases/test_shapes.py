@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.experiments.shapes.profiles import hunt_settings
 from perfsuite.plugin.fixtures import Perf
-from perfsuite.plugin.shapes.profiles import hunt_settings
 
 
 def test_kept(shape_kept: str, perf: Perf) -> None:

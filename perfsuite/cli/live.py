@@ -17,13 +17,13 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.overhead.live_cost import LiveCostRun, measure_live_cost
+from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.live import Delivery, deliveries, run_live
 from perfsuite.records.live import LiveEnd, LiveLoss, LiveToken, to_line
 from perfsuite.trace.live_watch import LiveWatch
 from perfsuite.units import format_count
-from perfsuite.verdict.live_cost import LiveCostRun, measure_live_cost
-from perfsuite.verdict.overhead import LEAST_PAIRS
 
 _DEFAULT_PAIRS = 20
 

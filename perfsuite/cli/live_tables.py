@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, figure, percent
+from perfsuite.experiments.overhead.live_cost import LiveCostRun
 from perfsuite.records.live import LiveForecast, LiveLoss, LiveToken
 from perfsuite.trace.live_watch import LiveWatch
 from perfsuite.units import format_count, format_ns
-from perfsuite.verdict.live_cost import LiveCostRun
 
 
 def token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:

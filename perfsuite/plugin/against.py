@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.engine_replicates import llama_fingerprint
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.stored import open_baselines
 from perfsuite.measure.engine_store import engine_folder
 from perfsuite.measure.opencl_backend import of_engine
-from perfsuite.plugin.llama_group import llama_fingerprint
 from perfsuite.plugin.option_table import AGAINST_ARGUMENTS
-from perfsuite.plugin.options import RunConfig
-from perfsuite.plugin.stored import open_baselines
 from perfsuite.workload.ggml_types import GGML_TYPES
 from perfsuite.workload.weights import resolve
 

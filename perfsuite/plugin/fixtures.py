@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from perfsuite.expectation.forecast import Expectation
+from perfsuite.experiments.session import PerfSession
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.replay import ReplayClock
-from perfsuite.plugin.session import PerfSession
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.samples import CaseSamples

@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import LinkError, PerfsuiteError
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.session import PerfSession, open_session
+from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.measure.board.naming import board_name
 from perfsuite.measure.board.protocol import Board
 from perfsuite.plugin.against import with_old_side, with_stored_side
 from perfsuite.plugin.board_options import is_to_measure
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.plugin.options import RunConfig, resolve_config
+from perfsuite.plugin.options import resolve_config
 from perfsuite.plugin.parameters import CASE_KINDS, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
-from perfsuite.plugin.session import PerfSession, open_session
-from perfsuite.plugin.shapes.hunt_options import HuntRequest
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -134,7 +135,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         return (yield)
     from hypothesis.errors import Unsatisfiable  # loaded by the test
 
-    from perfsuite.plugin.shapes.hunt import ShapeFailure
+    from perfsuite.experiments.shapes.hunt import ShapeFailure
 
     with suppress(ShapeFailure, Unsatisfiable):
         yield
@@ -194,7 +195,7 @@ def _measure(perf: PerfSession, session: pytest.Session) -> None:
 
 def _prepare_hunts(request: HuntRequest) -> None:
     """Let the hunts have the profile's settings; they are imported later, when they are collected."""
-    from perfsuite.plugin.shapes.profiles import register_profile  # brings Hypothesis
+    from perfsuite.experiments.shapes.profiles import register_profile  # brings Hypothesis
 
     register_profile(request.budget)
 

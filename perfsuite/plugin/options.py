@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
@@ -13,22 +12,20 @@ import pytest
 
 from perfsuite.device.profile import Profile, find_profile, own_folders
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.roofline.sweeps import SWEEPS
-from perfsuite.measure.board.protocol import Board
+from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.plugin.board_options import asked_board, is_to_measure
 from perfsuite.plugin.durations import asked_names, asked_seconds
 from perfsuite.plugin.farm_options import on_farm_board
-from perfsuite.plugin.margins import Margins, asked_margins, asked_ratio
+from perfsuite.plugin.hunt_options import asked_hunts
+from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
-from perfsuite.plugin.output_options import OutputRequest, asked_outputs
-from perfsuite.plugin.shapes.hunt_options import HuntRequest, asked_hunts
+from perfsuite.plugin.output_options import asked_outputs
 from perfsuite.records.events import Phase
-from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
-from perfsuite.verdict.entry import StoredSession
 from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
 from perfsuite.verdict.step_share import DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
@@ -36,97 +33,6 @@ from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import resolve
 
 _INJECTABLE_PHASES = (Phase.PREFILL.value, Phase.DECODE.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
-    """Everything that a run was asked for, resolved and checked."""
-
-    profile: Profile
-    #: What is measured; plans are made for it, and are run by it.
-    board: Board
-    workload: LlamaWorkload
-    #: None leaves it to the board.
-    asked_threads: int | None
-    backend: str
-    baseline_mode: str
-    baseline_dir: Path
-    #: Where a checkout keeps a reference of its own, which is never committed.
-    local_baseline_dir: Path
-    run_dir: Path
-    cache_dir: Path
-    n_replicates: int
-    margins: Margins
-    session_spread_ratio: float
-    #: The coarsest resolution that a PASS may have.
-    most_resolution_ratio: float
-    #: Share of its step that a case may change by; 0 leaves it to the margin alone.
-    step_share_ratio: float
-    strict: bool
-    opencl_platform: str | None
-    #: Slowdowns on purpose: of an operator, or of a phase.
-    inject_op: str | None
-    inject_phases: tuple[str, ...]
-    inject_ratio: float
-    #: Time for the pairs of a paired comparison, s.
-    budget_s: float
-    #: The model as it was asked for, and the sweeps around it.
-    model: str
-    sweeps: tuple[str, ...]
-    long_sweeps: bool
-    #: Whether a quick calibration forecasts, and is made, where no whole one is stored.
-    quick_calibration: bool = False
-    #: Another llama.cpp than the board's own.
-    other_engine: Engine | None = None
-    #: Whether the suite's own timings are held against ground truths.
-    fidelity: bool = False
-    #: Whether what following a run costs is measured.
-    overhead: bool = False
-    #: Whether a run is traced, and judged by what the trace shows.
-    trace: bool = False
-    #: What hunts for shapes were asked for; None without any.
-    shapes: HuntRequest | None = None
-    #: The engine's OpenCL backend on its device; None with another backend.
-    opencl: OpenClBackend | None = None
-    #: Lengths of the prompts that each process runs; () runs the scenario's.
-    prompt_lengths: tuple[int, ...] = ()
-    #: How long quiet is waited for on a machine that is busy, s; 0 measures all the same.
-    wait_quiet_s: float = 0.0
-    #: Whether a run that judged nothing ends with 0.
-    allows_undecided: bool = False
-    #: What pairs compare with; None compares with stored baselines.
-    old: RunConfig | None = None
-    #: The same as it was asked for.
-    old_text: str = ""
-    #: The session of the baseline whose engine the pairs measure again; None of an old side that an option names.
-    old_session: StoredSession | None = None
-    #: How the machine that made it differed from this one.
-    old_differences: tuple[str, ...] = ()
-    #: Where the run comes from, and what it writes.
-    origin: RunOrigin = NO_ORIGIN
-    outputs: OutputRequest = field(default_factory=OutputRequest)
-    #: When it began, by `time.monotonic`.
-    began_s: float = field(default_factory=time.monotonic)
-
-    @property
-    def is_against(self) -> bool:
-        """Whether an option names an old side, so that stored baselines do not count."""
-        return self.old is not None and self.old_session is None
-
-    @property
-    def engine(self) -> Engine:
-        """The llama.cpp that is measured."""
-        return self.other_engine or self.board.facts().engine
-
-    @property
-    def n_threads(self) -> int:
-        """Threads of the engine."""
-        return self.asked_threads or self.board.facts().default_threads
-
-    @property
-    def log_dir(self) -> Path:
-        """Where workers keep logs: beside the run's files, or in the board's own cache."""
-        return self.run_dir if self.board.is_local else self.board.facts().cache_dir / "logs"
 
 
 def _is_paired(option: argparse.Namespace) -> bool:

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from perfsuite.experiments.output_request import OutputRequest
 
 _OFF = "off"
 
 #: What begins the address of something that is no folder.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputRequest:
-    """What was asked for."""
-
-    writes_report: bool = True
-    #: The folder to which the run is appended; None where it is not.
-    history_dir: Path | None = None
 
 
 def asked_outputs(config: pytest.Config) -> OutputRequest:

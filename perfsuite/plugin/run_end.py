@@ -15,8 +15,8 @@ from perfsuite.report.terminal import next_step, summary_text
 from perfsuite.report.terminal_text import terminal_text
 
 if TYPE_CHECKING:
-    from perfsuite.plugin.run_outputs import WrittenRun
-    from perfsuite.plugin.session import PerfSession
+    from perfsuite.experiments.run_outputs import WrittenRun
+    from perfsuite.experiments.session import PerfSession
 
 _MARGIN_KINDS = f"there are {', '.join(CASE_KINDS.values())}, and the first parts of own ids"
 
@@ -40,7 +40,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _finish(perf: PerfSession, session: pytest.Session) -> None:
-    from perfsuite.plugin.run_outputs import write_outputs  # brings what only a finished run needs
+    from perfsuite.experiments.run_outputs import write_outputs  # brings what only a finished run needs
 
     perf.let_go()
     try:

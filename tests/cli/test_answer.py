@@ -10,8 +10,7 @@ import pytest
 from rich.table import Table
 
 from perfsuite.cli.answer import show, tell_picture
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 
 def table(name: str = "decode") -> Table:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from perfsuite.cli import main
 from perfsuite.workload.catalog import names
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 
 def test_the_catalogue_is_listed(capsys: Streams) -> None:

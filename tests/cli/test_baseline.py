@@ -13,8 +13,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.verdict.baseline import BaselineFile, read_baselines, write_baselines
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 DECODE, PREFILL = "phase/a-q8_0/siso/decode", "phase/a-q8_0/siso/prefill"
 KERNEL = "kernel/add/n8/f32"

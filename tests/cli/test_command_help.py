@@ -15,8 +15,7 @@ from perfsuite.cli import command_help
 from perfsuite.cli.command_help import ParagraphFormatter
 from perfsuite.cli.registry import COMMANDS, Purpose, summary_of
 from perfsuite.cli.whole_parser import parser_of, whole_parser
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 _ROOT = Path(__file__).resolve().parents[2]
 

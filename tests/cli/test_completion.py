@@ -14,8 +14,7 @@ from perfsuite.cli.completion import completion_script
 from perfsuite.cli.registry import COMMANDS
 from perfsuite.device.profile import profile_names
 from perfsuite.workload.scenario import scenario_names
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 #: Completes a command line as bash does when a key is pressed: by the function that was registered for the command.
 _PRESS = """

@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.cli.devices import ACTIONS
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 
 def told(arguments: list[str], capsys: Streams) -> str:

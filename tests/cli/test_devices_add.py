@@ -9,8 +9,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from tests.command_streams import Refused, Streams
 
 from ..board_namespaces import NamespaceBoard
 from ..sys_trees import plant
-from .conftest import Refused, Streams
 from .test_devices_setup import write_profile
 
 

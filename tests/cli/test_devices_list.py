@@ -9,8 +9,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.profile.search import shipped_names
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 
 @pytest.fixture

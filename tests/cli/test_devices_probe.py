@@ -9,9 +9,9 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
+from tests.command_streams import Refused, Streams
 
 from ..board_loopback import LoopbackBoard
-from .conftest import Refused, Streams
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.device.reach import Reach
+from tests.command_streams import Refused, Streams
 
 from ..board_loopback import LoopbackBoard
-from .conftest import Refused, Streams
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 
 @pytest.fixture(autouse=True)

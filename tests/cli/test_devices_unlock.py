@@ -22,10 +22,10 @@ from perfsuite.device.reach import Reach
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
+from tests.command_streams import Streams
 
 from ..board_clock import clock_library
 from ..board_namespaces import NamespaceBoard
-from .conftest import Streams
 
 OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
 STATE = LockState(path="/x", owner=OWNER, account="pi", holder=Holder.GONE, beat_age_s=300.0, held_s=720.0)

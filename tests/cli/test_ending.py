@@ -8,8 +8,7 @@ import signal
 import pytest
 
 from perfsuite.cli.ending import ended, fail_in_the_end
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 LONG = "x" * 300
 

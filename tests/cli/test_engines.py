@@ -10,8 +10,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.engine_store import EngineStore, open_store
-
-from .conftest import Refused
+from tests.command_streams import Refused
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 #: By format: how its text begins.
 BEGINNINGS = {

@@ -12,8 +12,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.workload.catalog import find
 from perfsuite.workload.synthetic import write_synthetic
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 DEVICE = ["--tops", "50", "--bandwidth", "256", "--compute-efficiency", "0.5", "--memory-efficiency", "0.5"]
 REQUEST = ["--prompt", "2048", "--new-tokens", "2000"]

@@ -15,9 +15,9 @@ from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.measure.launch import environment_engine
+from tests.command_streams import Streams
 
 from ..synthetic_calibration import calibration
-from .conftest import Streams
 
 FORECAST = [
     "forecast",

@@ -13,8 +13,7 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.threads import default_threads
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.measure.ceiling_store import best_ceilings
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 ARGUMENTS = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64", "--new-tokens", "8"]
 

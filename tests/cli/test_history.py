@@ -18,8 +18,7 @@ from perfsuite.records.run_origin import NO_ORIGIN, BoardName
 from perfsuite.report.history import append_run
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 DECODE = "phase/smollm2-135m-q8_0/siso/decode"
 BEGAN_AT = datetime(2026, 3, 1, 2, tzinfo=timezone.utc)

@@ -16,8 +16,7 @@ from perfsuite.cli.history_commits import CommitsBetween
 from perfsuite.records.outcome import Outcome
 from perfsuite.records.run_origin import BoardName, Commit
 from perfsuite.records.trend_point import TrendPoint
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 OPTIONS = argparse.Namespace(json=False, repo=Path())
 OLD, NEW = Commit(sha="a" * 40), Commit(sha="b" * 40, is_dirty=True)

@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.experiments.overhead.live_cost import LiveCostRun
+from perfsuite.experiments.overhead.measurement import Overhead
 from perfsuite.measure.live import Delivery
 from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
 from perfsuite.records.live import LiveEnd, LiveLoss, LiveRecord, LiveToken, to_line
-from perfsuite.verdict.live_cost import LiveCostRun
-from perfsuite.verdict.overhead import Overhead
 from perfsuite.verdict.paired import PairedRatio
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 N_TOKENS = 12
 

@@ -9,8 +9,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.records.llama_bench_file import BENCH_FORMS, read_llama_bench
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 DATA = Path(__file__).parent.parent / "data"
 

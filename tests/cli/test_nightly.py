@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from perfsuite.cli import main
+from tests.command_streams import Refused
 
 from ..farm_daemons import awaited, running_farm
-from .conftest import Refused
 
 COMMAND = Path(__file__).resolve().parents[1] / "nightly_command.py"
 LIMIT_S = 90

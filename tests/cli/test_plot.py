@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.cli.pictures import PICTURES
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli.progress import progress, remarks
-
-from .conftest import Streams
+from tests.command_streams import Streams
 
 _SUITE = Path(__file__).resolve().parents[2] / "perfsuite"
 

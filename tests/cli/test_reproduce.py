@@ -10,8 +10,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.expectation.paper.prefill_tables import table_5
 from perfsuite.expectation.paper.reproduction import PAPER_TABLES
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 
 def reproduced(capsys: Streams, *arguments: str) -> list[dict[str, Any]]:

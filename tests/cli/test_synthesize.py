@@ -8,8 +8,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.workload.gguf_metadata import read_gguf
-
-from .conftest import Refused, Streams
+from tests.command_streams import Refused, Streams
 
 
 def test_a_synthetic_file_is_written(tmp_path: Path, capsys: Streams) -> None:

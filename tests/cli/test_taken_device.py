@@ -24,10 +24,10 @@ from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.launch import RUN_ID_NAME
 from perfsuite.workload.shapes.operation import Operation
+from tests.command_streams import Refused, Streams
 
 from ..device.lock.lock_processes import held_by, owner_called
 from ..sys_trees import put
-from .conftest import Refused, Streams
 
 STUDY = Path(__file__).parents[2] / "docs" / "examples" / "study" / "plan.toml"
 
@@ -144,7 +144,7 @@ def test_a_device_that_somebody_has_is_not_measured(
 ) -> None:
     """Each command that measures says in one line who has the device, with the exit code 2, and leaves it alone."""
     monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: cache_dir / "none.gguf")
-    monkeypatch.setattr("perfsuite.cli.trace_program.find_helper", lambda _: Path("helper"))
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
     with held_by(locks, "anna"):
         told = refused(arguments)
         state = lock_state(locks)
@@ -159,7 +159,7 @@ def test_a_mistake_is_said_before_the_device_is_asked_for(
     arguments: list[str], told: str, locks: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever waits for a device that somebody else has would else hear of it only then."""
-    monkeypatch.setattr("perfsuite.cli.trace_program.find_helper", lambda _: Path("helper"))
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_program.find_helper", lambda _: Path("helper"))
     Path("kept").mkdir()
     Path("kept", "trace.pstrace").touch()
     Path("kept", "opencl-1.log").touch()
@@ -198,7 +198,7 @@ def test_the_device_is_had_while_it_is_measured(locks: Path, monkeypatch: pytest
         seen.append(state.owner.purpose)
         return []
 
-    monkeypatch.setattr("perfsuite.cli.overhead.overhead_rows", measured)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command.overhead_rows", measured)
     assert main(["overhead", "--recorder=preload", "--json"]) == 0
     assert seen == ["perfsuite overhead --device=host"]
     assert lock_state(locks) is None
@@ -210,7 +210,7 @@ def test_a_failure_gives_the_device_back(locks: Path, monkeypatch: pytest.Monkey
     def failed(*_: object) -> None:
         raise DeviceError("no more")
 
-    monkeypatch.setattr("perfsuite.cli.overhead.overhead_rows", failed)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command.overhead_rows", failed)
     assert refused(["overhead"]) == "perfsuite: error: no more\n"
     assert lock_state(locks) is None
 
@@ -221,7 +221,8 @@ def test_it_has_the_processors_of_its_profile(mine: Callable[[str], Profile], mo
     mine(f"processors = [{first}]")
     seen: list[tuple[set[int], int]] = []
     monkeypatch.setattr(
-        "perfsuite.cli.overhead.overhead_rows", lambda *_: seen.append((os.sched_getaffinity(0), default_threads()))
+        "perfsuite.experiments.overhead.command.overhead_rows",
+        lambda *_: seen.append((os.sched_getaffinity(0), default_threads())),
     )
     with pytest.raises(TypeError):  # nothing was measured, so that there is nothing to tell
         main(["overhead", "--device=mine", "--recorder=preload"])
@@ -278,7 +279,7 @@ def test_a_lock_that_was_broken_is_a_failure(locks: Path, monkeypatch: pytest.Mo
         print("the answer")
         return 0
 
-    monkeypatch.setattr("perfsuite.cli.overhead._overhead", measured)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command._overhead", measured)
     assert main(["overhead"]) == 2
     out, err = capsys.readouterr()
     assert out == "the answer\n"
@@ -319,7 +320,7 @@ def test_a_device_that_is_not_restored_is_a_failure(
         return asked
 
     monkeypatch.setattr(LocalBoard, "close", failing)
-    monkeypatch.setattr("perfsuite.cli.overhead._overhead", measured)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command._overhead", measured)
     assert main(["overhead"]) == ended
     assert capsys.readouterr() == ("the answer\n", "overhead: error: board: the link was lost\n")
     monkeypatch.undo()
@@ -345,7 +346,9 @@ def test_a_followed_program_may_measure(locks: Path, monkeypatch: pytest.MonkeyP
     """A program under the OpenCL layer, which takes the device itself, is not refused by the one that follows it."""
     script = "import sys; from perfsuite.cli import main, overhead; overhead.overhead_rows = lambda *_: []; "
     program = [sys.executable, "-c", f"{script}sys.exit(main(['overhead', '--json', '--recorder=preload']))"]
-    monkeypatch.setattr("perfsuite.cli.trace_opencl.find_opencl_layers", lambda _: SimpleNamespace(tracing="layer.so"))
+    monkeypatch.setattr(
+        "perfsuite.experiments.tracing.command_opencl.find_opencl_layers", lambda _: SimpleNamespace(tracing="layer.so")
+    )
     assert main(["trace", "--opencl", "--", *program]) == 0
     assert lock_state(locks) is None
 

@@ -14,8 +14,7 @@ from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
-
-from .conftest import FakeDevice, HostRuns, stretched
+from tests.fake_device import FakeDevice, HostRuns, stretched
 
 MODEL = "smollm2-135m-l2-q8_0"
 

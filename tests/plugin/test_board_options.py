@@ -25,9 +25,9 @@ from perfsuite.measure.launch import RUN_ID_NAME
 from perfsuite.measure.plan import LlamaPlan, Plan, ProbePlan, TurnsPlan
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.run_reader import read_run_file
+from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL
-from .conftest import FakeDevice
 
 if TYPE_CHECKING:
     from ..board_namespaces import NamespaceBoard

@@ -10,8 +10,7 @@ import pytest
 
 from perfsuite.report.exports.case_properties import case_properties
 from perfsuite.report.run_reader import read_run_file
-
-from .conftest import FakeDevice
+from tests.fake_device import FakeDevice
 
 Report = Callable[..., ElementTree.Element]
 

@@ -12,8 +12,7 @@ from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.board import local_board
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
-
-from .conftest import HostRuns
+from tests.fake_device import HostRuns
 
 #: What each run has besides.
 USUAL = ("-o", "perf_session_spread=0.01")
@@ -227,7 +226,7 @@ def test_what_no_case_claims_is_invalid(runs: HostRuns, monkeypatch: pytest.Monk
 
     known = module.operator_cases
     monkeypatch.setattr(
-        "perfsuite.plugin.enumeration.operator_cases",
+        "perfsuite.experiments.enumeration.operator_cases",
         lambda workload: (case for case in known(workload) if case.role != "ffn_up"),
     )
     runs()

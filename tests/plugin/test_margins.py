@@ -8,9 +8,9 @@ from types import MappingProxyType
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.plugin.margins import DEFAULT_MARGIN_RATIO, KindMargins, Margins, parse_margins
-
-from .conftest import HostRuns
+from perfsuite.experiments.margins import KindMargins, Margins
+from perfsuite.plugin.margins import DEFAULT_MARGIN_RATIO, parse_margins
+from tests.fake_device import HostRuns
 
 #: What each run has besides.
 USUAL = ("-o", "perf_session_spread=0.001", "--perf-step-share=0")

@@ -10,8 +10,8 @@ import pytest
 
 from perfsuite.device.waits import DEFAULT_FARM_WAIT
 from perfsuite.expectation.roofline.sweeps import SWEEPS
+from perfsuite.experiments.shapes.budget import HUNT_BUDGETS
 from perfsuite.plugin import option_table
-from perfsuite.plugin.shapes.budget import HUNT_BUDGETS
 from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
 from perfsuite.verdict.step_share import DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.scenario import scenario_names

@@ -9,10 +9,10 @@ import pytest
 from perfsuite.errors import OpenClError
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.workload.prompts import prompts_scenario
+from tests.fake_device import HostRuns
+from tests.fake_opencl import SCENARIO, FakeOpenCl
 
 from ..conftest import STORED_MODEL
-from .conftest import HostRuns
-from .fake_opencl import SCENARIO, FakeOpenCl
 
 #: What each run has besides.
 USUAL = ("-k", "test_phase", "--perf-replicates=5")

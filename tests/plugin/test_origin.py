@@ -13,8 +13,7 @@ import pytest
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.plugin.origin import chosen_cases, new_run_id, rerun_arguments
-
-from .conftest import FakeDevice
+from tests.fake_device import FakeDevice
 
 MODEL = "--model=smollm2-135m-l2-q8_0"
 

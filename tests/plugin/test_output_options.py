@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from perfsuite.experiments.output_request import OutputRequest
 from perfsuite.plugin.options import resolve_config
-from perfsuite.plugin.output_options import OutputRequest
-
-from .conftest import FakeDevice
+from tests.fake_device import FakeDevice
 
 MODEL = "--model=smollm2-135m-l2-q8_0"
 

@@ -6,14 +6,13 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT, Outcome
-
-from .conftest import HostRuns
+from tests.fake_device import HostRuns
 
 #: What each run has besides.
 USUAL = ("-k", "test_phase")
 
 MODEL = "--model=smollm2-135m-l2-q8_0"
-OUTPUTS = "perfsuite.plugin.run_outputs"
+OUTPUTS = "perfsuite.experiments.run_outputs"
 
 
 def test_what_needs_the_run_is_not_advised_without_it(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +47,7 @@ def test_names_in_complaints_and_errors_steer_no_terminal(runs: HostRuns, monkey
 
 def test_names_in_notes_steer_no_terminal(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the stored baselines show is told in the same way."""
-    monkeypatch.setattr("perfsuite.plugin.session.PerfSession.baseline_notes", lambda _: ("c\x1b[2Jd",))
+    monkeypatch.setattr("perfsuite.experiments.session.PerfSession.baseline_notes", lambda _: ("c\x1b[2Jd",))
     result = runs()
     assert "\x1b[2J" not in result.stdout.str()
     result.stdout.fnmatch_lines([r"  c\x1b?2Jd"])

@@ -18,9 +18,9 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan, Plan
 from perfsuite.plugin.run_signals import RunSignals
 from perfsuite.report.run_reader import read_run_file
+from tests.fake_device import FakeDevice
 
 from ..conftest import STORED_MODEL
-from .conftest import FakeDevice
 
 _CHOOSE = "perfsuite.plugin.board_options.choose_board"
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)

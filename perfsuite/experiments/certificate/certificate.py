@@ -1,0 +1,212 @@
+"""Certifies a device: trials with a known right answer, and what they say of the verdicts and of the peers' rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import mean, median
+from typing import Any
+
+from perfsuite.experiments.certificate.trial import CaseAnswer, Trial
+from perfsuite.records.outcome import Outcome
+
+#: The phases whose verdicts stand for a slowdown of the engine.
+INJECTED_PHASES = ("prefill", "decode")
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """`k` of `n`, with one-sided Clopper-Pearson bounds at 95 %."""
+
+    n: int
+    k: int
+    ratio: float | None
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """How often a slowdown of one size was found."""
+
+    #: Phases pooled.
+    all: Rate
+    by_phase: Mapping[str, Rate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerRates:
+    """The same rates for another tool's rule, on the same samples; for the phases prefill and decode."""
+
+    name: str
+    false_alarms: Rate
+    power: Mapping[str, Power]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRates:
+    """What A/A trials say of one case."""
+
+    false_alarms: Rate
+    passes: Rate
+    #: The median of the smallest slowdown that a trial could have shown; None where none had enough pairs.
+    smallest_effect_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """What a device's verdicts are worth."""
+
+    #: Comparisons of single cases in A/A trials that were REGRESSED, and whole trials with any such case.
+    false_alarms: Rate
+    false_improvements: Rate
+    suite_false_alarms: Rate
+    #: The same for prefill and decode alone: what the peers are compared with.
+    phase_false_alarms: Rate
+    #: Share of comparisons in A/A trials that were decided as PASS.
+    passes: Rate
+    #: By share of the slowdown, such as ``0.05``.
+    power: Mapping[str, Power]
+    #: Trials in which the injected operator was named as the carrier, of those with one.
+    attributions: Rate
+    #: Comparisons REGRESSED in A/A trials with a background load.
+    loaded_false_alarms: Rate
+    #: Trials that competition spoilt as a whole.
+    n_invalid: int
+    mean_pairs: float | None
+    mean_duration_s: float | None
+    longest_duration_s: float | None
+    #: By phase: the median of the smallest slowdown that an A/A trial could have shown.
+    smallest_effect_ratio: Mapping[str, float]
+    #: A/A trials by case id.
+    by_case: Mapping[str, CaseRates]
+    peers: tuple[PeerRates, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return JSON-able values; the power of a share has the counts of both phases, and `by_phase` below them."""
+        plain = asdict(self)
+        for each in (plain, *plain["peers"]):
+            each["power"] = {
+                share: {**power["all"], "by_phase": power["by_phase"]} for share, power in each["power"].items()
+            }
+        return plain
+
+
+def certificate(trials: Sequence[Trial]) -> Certificate:
+    """Tally trials; A/A trials under a background load count for themselves only.
+
+    A comparison that was INVALID is no comparison: it is counted in no rate but that of the load, for which it is a
+    right answer.
+    """
+    n_invalid = sum(not _was_judged(trial) for trial in trials if not trial.truth.is_loaded)
+    trials = [trial for trial in trials if _was_judged(trial) or trial.truth.is_loaded]
+    same = [trial for trial in trials if trial.truth.is_same and not trial.truth.is_loaded]
+    by_operator = [trial for trial in trials if trial.truth.operator]
+    loaded = [trial for trial in trials if trial.truth.is_loaded]
+    return Certificate(
+        false_alarms=_outcome_rate(same, Outcome.REGRESSED),
+        false_improvements=_outcome_rate(same, Outcome.IMPROVED),
+        suite_false_alarms=_rate(
+            any(answer.outcome is Outcome.REGRESSED for answer in trial.answers.values()) for trial in same
+        ),
+        phase_false_alarms=_power(same, _is_found).all,
+        passes=_outcome_rate(same, Outcome.PASS),
+        power=_powers(trials, _is_found),
+        attributions=_rate(trial.carrier == trial.truth.operator for trial in by_operator),
+        loaded_false_alarms=_outcome_rate(loaded, Outcome.REGRESSED),
+        n_invalid=n_invalid,
+        mean_pairs=mean(trial.n_pairs for trial in same) if same else None,
+        mean_duration_s=mean(trial.duration_s for trial in same) if same else None,
+        longest_duration_s=max((trial.duration_s for trial in trials if not trial.truth.is_loaded), default=None),
+        smallest_effect_ratio=_smallest_effects(same),
+        by_case={
+            case_id: _case_rates(same, case_id)
+            for case_id in dict.fromkeys(case_id for trial in same for case_id in trial.answers)
+        },
+        peers=tuple(
+            _peer(name, trials, same) for name in dict.fromkeys(name for trial in trials for name in trial.peer_alarms)
+        ),
+    )
+
+
+def clopper_pearson(k: int, n: int, confidence: float = _CONFIDENCE) -> tuple[float, float]:
+    """Return the one-sided lower and upper bounds of a rate, each at `confidence`; 0 and 1 without any trial."""
+    if n == 0:
+        return 0.0, 1.0
+    from scipy.stats import binomtest  # late, for its import takes longer than most commands
+
+    interval = binomtest(k, n).proportion_ci(confidence_level=2 * confidence - 1, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def _rate(hits: Iterable[bool]) -> Rate:
+    found = list(hits)
+    n, k = len(found), sum(found)
+    lower, upper = clopper_pearson(k, n)
+    return Rate(n=n, k=k, ratio=k / n if n else None, lower=lower, upper=upper)
+
+
+def _was_judged(trial: Trial) -> bool:
+    return any(answer.outcome is not Outcome.INVALID for answer in trial.answers.values())
+
+
+def _outcome_rate(trials: Sequence[Trial], outcome: Outcome) -> Rate:
+    return _rate(answer.outcome is outcome for trial in trials for answer in trial.answers.values())
+
+
+_NO_ANSWER = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
+
+
+def _answer(trial: Trial, phase: str) -> CaseAnswer:
+    ends = ("phase/", f"/{phase}")
+    found = (
+        each for case_id, each in trial.answers.items() if case_id.startswith(ends[0]) and case_id.endswith(ends[1])
+    )
+    return next(found, _NO_ANSWER)
+
+
+def _is_found(trial: Trial, phase: str) -> bool:
+    return _answer(trial, phase).outcome is Outcome.REGRESSED
+
+
+def _powers(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> dict[str, Power]:
+    shares = sorted({trial.truth.phase_ratio for trial in trials} - {0.0})
+    return {f"{share:g}": _power([t for t in trials if t.truth.phase_ratio == share], found) for share in shares}
+
+
+def _power(trials: Sequence[Trial], found: Callable[[Trial, str], bool]) -> Power:
+    return Power(
+        all=_rate(found(trial, phase) for trial in trials for phase in INJECTED_PHASES),
+        by_phase={phase: _rate(found(trial, phase) for trial in trials) for phase in INJECTED_PHASES},
+    )
+
+
+def _case_rates(same: Sequence[Trial], case_id: str) -> CaseRates:
+    answers = [trial.answers[case_id] for trial in same if case_id in trial.answers]
+    effects = [each.smallest_effect_ratio for each in answers if each.smallest_effect_ratio is not None]
+    return CaseRates(
+        false_alarms=_rate(each.outcome is Outcome.REGRESSED for each in answers),
+        passes=_rate(each.outcome is Outcome.PASS for each in answers),
+        smallest_effect_ratio=median(effects) if effects else None,
+    )
+
+
+def _smallest_effects(same: Sequence[Trial]) -> dict[str, float]:
+    effects = {
+        phase: [effect for trial in same if (effect := _answer(trial, phase).smallest_effect_ratio) is not None]
+        for phase in INJECTED_PHASES
+    }
+    return {phase: median(found) for phase, found in effects.items() if found}
+
+
+def _peer(name: str, trials: Sequence[Trial], same: Sequence[Trial]) -> PeerRates:
+    def alarms(trial: Trial, phase: str) -> bool:
+        return trial.peer_alarms.get(name, {}).get(phase, False)
+
+    return PeerRates(
+        name=name,
+        false_alarms=_power(same, alarms).all,
+        power=_powers(trials, alarms),
+    )

@@ -1,0 +1,167 @@
+"""``perfsuite certify``: what the verdicts on this device are worth, beside the rules of other tools."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from perfsuite import __version__
+from perfsuite.cli.answer import Answer, Part, Sheet, give, percent
+from perfsuite.cli.command_help import Commands
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import engine_run
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import check_least
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
+from perfsuite.errors import MeasurementError, PerfsuiteError
+from perfsuite.expectation.cases import operator_cases, phase_cases
+from perfsuite.experiments.certificate.certificate import Certificate, Rate, certificate
+from perfsuite.experiments.certificate.command_options import add_options
+from perfsuite.experiments.certificate.trial import Trial, Truth, append_trial, read_trials
+from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
+from perfsuite.records.json_file import write_json
+
+_DEFAULT_BUDGET_S = 90.0
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    add_options(commands).set_defaults(run=_certify)
+
+
+def _certify(options: argparse.Namespace) -> int:
+    setup = _setup(options)
+    state = options.state or _state_path(options, setup.plan.engine_build_id)
+    trials = list(read_trials(state))
+    missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
+    if missing:
+        with taken_device(setup.profile, "certify", options):
+            _measure(missing, state, trials, options)
+    found = certificate(trials)
+    plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
+    write_json(state.with_suffix(".json"), plain, MeasurementError)
+    give(Answer(parts=lambda: _parts(found), plain=lambda: plain), options)
+    return 0
+
+
+def _measure(missing: Sequence[Truth], state: Path, trials: list[Trial], options: argparse.Namespace) -> None:
+    """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
+    setup = _setup(options)
+    with progress("certify", options) as told:
+        for at, truth in enumerate(missing):
+            told.step("runs", at, len(missing))
+            trial = run_trial(setup, truth)
+            append_trial(state, trial)
+            trials.append(trial)
+            told.remark(f"{len(trials)} runs, {_told(trial)}")
+
+
+def _setup(options: argparse.Namespace) -> TrialSetup:
+    profile = find_local_profile(options.device)
+    check_least(options, "runs")
+    run = engine_run(options)
+    cases = (*phase_cases(run.workload), *operator_cases(run.workload))
+    return TrialSetup(
+        plan=run.plan,
+        profile=profile,
+        cases=cases,
+        margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
+        budget_s=_DEFAULT_BUDGET_S,
+    )
+
+
+def _state_path(options: argparse.Namespace, build_id: str) -> Path:
+    """Return where the runs of this device, workload, engine and suite are kept."""
+    name = f"{options.device}-{_workload_name(options).replace('/', '-')}-{build_id[:8]}-{__version__}.jsonl"
+    return user_cache() / "certify" / name
+
+
+def _workload_name(options: argparse.Namespace) -> str:
+    return f"{Path(options.model).stem if options.model.endswith('.gguf') else options.model}/{options.scenario}"
+
+
+def _wanted(options: argparse.Namespace) -> list[Truth]:
+    """Interleave the kinds of runs, so that none of them has a quiet hour for itself."""
+    kinds = [] if options.no_same else [Truth()]
+    kinds += [Truth(phase_ratio=_ratio("--inject", str(ratio))) for ratio in options.inject]
+    kinds += [_operator_truth(text) for text in options.inject_operator]
+    kinds += [Truth(is_loaded=True)] if options.load else []
+    return kinds * int(options.runs)
+
+
+def _operator_truth(text: str) -> Truth:
+    operator, _, ratio = text.rpartition("=")
+    if not operator:
+        raise PerfsuiteError(f"--inject-operator={text}: expected ROLE=RATIO, such as ffn_up=0.2")
+    return Truth(operator=operator, operator_ratio=_ratio("--inject-operator", ratio))
+
+
+def _ratio(name: str, text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0.0 < ratio <= 10.0:
+        raise PerfsuiteError(f"{name}={text}: expected a share such as 0.05")
+    return ratio
+
+
+def _missing(wanted: Sequence[Truth], trials: Sequence[Trial]) -> Iterator[Truth]:
+    """Yield what is wanted and not there yet."""
+    there = [trial.truth for trial in trials]
+    for truth in wanted:
+        if truth in there:
+            there.remove(truth)
+        else:
+            yield truth
+
+
+def _told(trial: Trial) -> str:
+    regressed = [case_id for case_id, each in trial.answers.items() if each.outcome.value == "regressed"]
+    truth = trial.truth
+    done = f"phases {truth.phase_ratio:+.0%}" if truth.phase_ratio else "nothing slowed"
+    done = f"{truth.operator} {truth.operator_ratio:+.0%}" if truth.operator else done
+    load = ", loaded half way" if truth.is_loaded else ""
+    return (
+        f"{done}{load}: {len(regressed)} regressed of {len(trial.answers)}, carrier {trial.carrier}, "
+        f"{trial.n_pairs} pairs in {trial.duration_s:.0f} s"
+    )
+
+
+def _parts(found: Certificate) -> Iterator[Part]:
+    yield Sheet(
+        ("", "k of n", "rate", "95 % bounds"),
+        [
+            (
+                title,
+                f"{rate.k} of {rate.n}",
+                percent(rate.ratio, 2),
+                f"{rate.lower * 100:.2f} to {percent(rate.upper, 2)}",
+            )
+            for title, rate in _rows(found)
+        ],
+    )
+    if found.mean_pairs is not None:
+        yield f"pairs a run without change: {found.mean_pairs:.1f} in {found.mean_duration_s:.0f} s on average"
+    for phase, ratio in found.smallest_effect_ratio.items():
+        yield f"smallest effect that such a run could have shown, {phase}: {(ratio - 1) * 100:+.1f} %"
+
+
+def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:
+    yield "false alarms, all cases", found.false_alarms
+    yield "false alarms, whole runs", found.suite_false_alarms
+    yield "false improvements", found.false_improvements
+    yield "decided as PASS without change", found.passes
+    yield "false alarms, prefill and decode", found.phase_false_alarms
+    for share, power in found.power.items():
+        for phase, rate in power.by_phase.items():
+            yield f"found {float(share):+.0%} in {phase}", rate
+    yield "operator named", found.attributions
+    yield "false alarms under load", found.loaded_false_alarms
+    for peer in found.peers:
+        yield f"{peer.name}: false alarms", peer.false_alarms
+        for share, power in peer.power.items():
+            for phase, rate in power.by_phase.items():
+                yield f"{peer.name}: found {float(share):+.0%} in {phase}", rate

@@ -1,0 +1,135 @@
+"""Measures the engine on its OpenCL backend once for all phase, operator and kernel cases of a run."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from statistics import median
+from typing import Any
+
+from perfsuite.expectation.cases import ENGINE_KERNEL, Case
+from perfsuite.experiments.engine_replicates import (
+    REPETITIONS,
+    found_operators,
+    llama_fingerprint,
+    operator_shares,
+    run_plan,
+    unclaimed_operators,
+)
+from perfsuite.experiments.learnt_mapping import learnt_mapping
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.replicates import GroupSamples, collect_replicates
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.traced_run import TracedRun, traced_run
+from perfsuite.measure.board.watching import watched
+from perfsuite.measure.complaint import others_complaint
+from perfsuite.measure.llama_plan import with_drawn_layout
+from perfsuite.records.events import Phase
+from perfsuite.records.observation import Observation
+from perfsuite.records.samples import CaseSamples
+from perfsuite.trace.opencl.device_clock import align
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
+from perfsuite.trace.opencl.kernel_samples import MappedRun, map_run
+from perfsuite.trace.samples import ReplicateSamples, reduce_phases
+from perfsuite.trace.token_latencies import step_latencies, token_latencies
+from perfsuite.verdict.case_sample import sample_of
+
+#: Where a payload keeps what its trace was reduced to: a trace is too large to keep one of each process.
+_REDUCED = "reduced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replicate:
+    """What one process says."""
+
+    engine_version: str
+    samples: ReplicateSamples
+    #: By phase and kernel, ns an occurrence.
+    kernel_ns: Mapping[tuple[Phase, str], int]
+    #: By tokens in the context, ns a decode step.
+    steps_ns: Mapping[int, int]
+    problems: tuple[str, ...]
+
+
+def open_mapping(config: RunConfig) -> KernelMapping:
+    """Return which kernel computes which operator of the run's workload, learning it where that was never done.
+
+    Raises MeasurementError: a run failed, or its kernels cannot be told apart.
+    """
+    assert config.opencl is not None
+    return learnt_mapping(run_plan(config), config.opencl, cache_dir=config.cache_dir, announce=_announce)
+
+
+def measure_opencl(
+    config: RunConfig, cases: Sequence[Case], mapping: KernelMapping, progress: ProgressLine
+) -> GroupSamples:
+    """Run the engine under the tracing layer in `n_replicates` fresh processes."""
+    assert config.opencl is not None
+    opencl = config.opencl
+    plan = run_plan(config, REPETITIONS if config.workload.scenario.n_ctx <= 256 else 1)
+    order = random.Random()
+
+    def run() -> dict[str, Any]:
+        with watched(config.profile.conditions) as told:
+            traced = traced_run(with_drawn_layout(plan, order), opencl)
+        return {**traced.payload, **told(), _REDUCED: _reduced(traced, mapping)}
+
+    replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
+    figures: list[_Replicate] = [payload[_REDUCED] for payload in replicates.shown_payloads]
+    reduced = figures[: len(replicates.payloads)]
+    problems = (*replicates.problems, *dict.fromkeys(each for one in reduced for each in one.problems))
+    version = figures[0].engine_version if figures else "unknown"
+    samples = [each.samples for each in reduced]
+    found = found_operators(config, cases, samples)
+    return replace(
+        replicates.group,
+        samples={case.case_id: _case_samples(case, figures, problems) for case in (*cases, *found)},
+        fingerprint=llama_fingerprint(config, version),
+        unclaimed=unclaimed_operators(config, cases, samples),
+        found=found,
+        operator_share_ratio=operator_shares(samples),
+        description=f"{version}, build {config.engine.build_id}, on {opencl.device}",
+        observation=Observation(tokens=token_latencies([each.steps_ns for each in reduced]), states=replicates.states),
+    )
+
+
+def _reduced(traced: TracedRun, mapping: KernelMapping) -> _Replicate:
+    record = traced.run.record
+    mapped = map_run(record, align(traced.run.trace), mapping)
+    phases = {phase: tuple(each.traced for each in found) for phase, found in mapped.phases.items()}
+    return _Replicate(
+        engine_version=record.engine_version,
+        samples=reduce_phases(record, phases),
+        kernel_ns=dict(_kernel_times(mapped)),
+        steps_ns=step_latencies(record),
+        problems=mapped.problems,
+    )
+
+
+def _kernel_times(mapped: MappedRun) -> Iterator[tuple[tuple[Phase, str], int]]:
+    for phase, occurrences in mapped.phases.items():
+        found: dict[str, list[int]] = defaultdict(list)
+        for kernel, spent_ns in chain.from_iterable(each.kernel_ns.items() for each in occurrences):
+            found[kernel].append(spent_ns)
+        yield from (((phase, kernel), round(median(times))) for kernel, times in found.items())
+
+
+def _case_samples(case: Case, reduced: Sequence[_Replicate], problems: tuple[str, ...]) -> CaseSamples:
+    values = [_sample(case, each) for each in reduced]
+    measured = tuple(value for value in values if value is not None)
+    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
+
+
+def _sample(case: Case, replicate: _Replicate) -> int | None:
+    if case.kind == ENGINE_KERNEL:
+        assert case.phase is not None
+        return replicate.kernel_ns.get((case.phase, case.role or ""))
+    return sample_of(case, replicate.samples)
+
+
+def _announce(text: str) -> None:
+    """Say it on standard output: pytest has not begun to report when cases are enumerated."""
+    print(f"perfsuite: {text}", flush=True)

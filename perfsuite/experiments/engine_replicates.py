@@ -1,0 +1,202 @@
+"""Measures the engine once for all phase and operator cases of a run."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from perfsuite.expectation.cases import REST_ROLE, Case, recorded_operator_cases
+from perfsuite.experiments.energy import joules_by_phase
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.replicates import GroupSamples, Replicates, collect_replicates
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.complaint import waiting_complaint
+from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.observation import Observation
+from perfsuite.records.samples import CaseSamples
+from perfsuite.trace.observation import EngineObserver
+from perfsuite.trace.operators import timed_operators
+from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
+from perfsuite.verdict.case_sample import sample_of
+from perfsuite.verdict.graph_agreement import graph_differences
+
+#: Why no sample can be trusted, by phase and role.
+GraphProblems = dict[tuple[Phase | None, str | None], tuple[str, ...]]
+
+#: A single short prefill is a poor sample, so short scenarios are repeated within a process.
+REPETITIONS = 3
+
+
+def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+    """Run the engine in `n_replicates` fresh processes; those that had competition are repeated up to once each."""
+    workload = config.workload
+    plan = run_plan(config, REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
+    order = random.Random()
+    replicates = collect_replicates(
+        config,
+        lambda: config.board.run(with_drawn_layout(plan, order)),
+        waiting_complaint,
+        "llama.cpp",
+        progress,
+        group="llama",
+    )
+    shown = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.shown_payloads]
+    records = shown[: len(replicates.payloads)]
+    version = shown[0].engine_version if shown else "unknown"
+    reduced = [replicate_samples(record) for record in records]
+    figures = [replicate_samples(record) for record in shown]
+    wrong = graph_problems(config, records)
+    found = found_operators(config, cases, reduced)
+    return replace(
+        replicates.group,
+        samples={
+            case.case_id: _case_samples(case, figures, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
+            for case in (*cases, *found)
+        },
+        fingerprint=llama_fingerprint(config, version),
+        unclaimed=unclaimed_operators(config, cases, reduced),
+        found=found,
+        operator_share_ratio=operator_shares(reduced),
+        joules_per_token=joules_by_phase(replicates.payloads, records),
+        description=f"{version}, build {config.engine.build_id}",
+        engine_version=version,
+        observation=_observation(config, records, replicates),
+    )
+
+
+def _observation(config: RunConfig, records: Sequence[EngineRecord], replicates: Replicates) -> Observation:
+    observer = EngineObserver(n_prompt=config.workload.scenario.n_prompt)
+    for record in records:
+        observer.add(record)
+    return replace(observer.observation(), states=replicates.states)
+
+
+def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
+    """Return what a run of the engine is known by: what was asked for, what the machine is, and the engine's version.
+
+    `perfsuite.device.fingerprint` says which field is which, and what each means for a baseline.
+    """
+    return {
+        **config.board.facts().fingerprint,
+        "engine": " ".join(engine_version.split()[:4]),
+        "threads": str(config.n_threads),
+        **graph_settings(config),
+        **(config.opencl.fingerprint if config.opencl else {}),
+    }
+
+
+def graph_settings(config: RunConfig) -> dict[str, str]:
+    """Return the part of the fingerprint that is known before anything runs and decides which operators there are."""
+    settings = config.workload.settings
+    return {
+        "model": config.workload.weights.identity,
+        "backend": config.backend,
+        "flash_attn": "on" if settings.flash_attn else "off",
+        "kv_types": f"{settings.type_k}/{settings.type_v}",
+    }
+
+
+def run_plan(config: RunConfig, n_repetitions: int = 1) -> LlamaPlan:
+    """Return the plan of one process of a run; its model's file is there afterwards."""
+    plan = llama_plan(
+        config.workload,
+        config.engine,
+        gguf_path=config.board.place_weights(config.workload.weights),
+        cache_dir=config.board.facts().cache_dir,
+        n_threads=config.n_threads,
+        opencl=config.opencl,
+        n_repetitions=1 if config.prompt_lengths else n_repetitions,
+        prompt_lengths=config.prompt_lengths,
+    )
+    return replace(
+        plan,
+        inject_op=config.inject_op,
+        inject_ratio=config.inject_ratio,
+        inject_phases=config.inject_phases,
+        inject_phase_ratio=config.inject_ratio,
+    )
+
+
+def graph_problems(config: RunConfig, records: Sequence[EngineRecord]) -> GraphProblems:
+    """Find operators whose recorded graph is not the analytical one, or whose recording cannot be trusted."""
+    problems: GraphProblems = {}
+    if not records or config.backend != "cpu":
+        return problems
+    bad = sum(misaligned_evaluations(record) for record in records)
+    dropped = sum(record.n_dropped for record in records)
+    if bad or dropped:
+        reason = f"the recorder lost events ({bad} evaluations incomplete, {dropped} events dropped)"
+        return {(phase, role): (reason,) for phase in Phase for role in _all_roles(records)}
+    for phase in config.workload.graph_phases() if config.workload.has_known_graph else ():
+        recorded = _recorded_graph(records[0], phase, config.workload.scenario.n_prompt)
+        for each in graph_differences(config.workload.graph(phase), recorded):
+            problems.setdefault((phase, each.role), (f"the graph is not as expected: {each.text}",))
+    return problems
+
+
+def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[Any]:
+    """Return the timed operators of the first prefill of the scenario's length, or of the decode step in its middle."""
+    prefills = [span for span in record.spans if span.phase is Phase.PREFILL and span.n_tokens == n_prompt]
+    repetition = prefills[0].repetition if prefills else 0
+    spans = [span for span in record.spans if span.phase is phase and span.repetition == repetition]
+    span = spans[0] if phase is Phase.PREFILL else spans[(len(spans) - 1) // 2]
+    evaluations = evaluations_of(record)
+    graphs = [record.graphs[evaluations.graph[each]] for each in evaluations.within(span.start_ns, span.end_ns)]
+    return [operator for graph in graphs for operator in timed_operators(graph)]
+
+
+def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
+    roles = {operator.role for record in records for graph in record.graphs for operator in timed_operators(graph)}
+    return roles | {REST_ROLE}
+
+
+def _case_samples(case: Case, reduced: Sequence[ReplicateSamples], problems: tuple[str, ...]) -> CaseSamples:
+    values = [sample_of(case, replicate) for replicate in reduced]
+    measured = tuple(value for value in values if value is not None)
+    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
+
+
+def unclaimed_operators(
+    config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]
+) -> dict[str, str]:
+    """Name what was recorded and no operator case claims, for workloads whose operators are enumerated."""
+    if not config.workload.has_known_graph:
+        return {}
+    reason = "recorded, and no case claims it: the expectation does not know this operator"
+    return dict.fromkeys(_without_case(config, cases, reduced), reason)
+
+
+def found_operators(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[Case, ...]:
+    """Return cases of what was recorded of a graph that is not known, as the engine names it."""
+    if config.workload.has_known_graph:
+        return ()
+    return tuple(recorded_operator_cases(config.workload, _without_case(config, cases, reduced)))
+
+
+def _without_case(config: RunConfig, cases: Sequence[Case], reduced: Sequence[ReplicateSamples]) -> tuple[str, ...]:
+    """Return the ids of the recorded operators, and of the rest of each phase, that no case has."""
+    claimed = {case.case_id for case in cases}
+    recorded = (
+        f"operator/{config.workload.prefix}/{phase.value}/{role}"
+        for replicate in reduced
+        for phase, roles in replicate.operator_ns.items()
+        for role in (*roles, REST_ROLE)
+    )
+    return tuple(dict.fromkeys(case_id for case_id in recorded if case_id not in claimed))
+
+
+def operator_shares(reduced: Sequence[ReplicateSamples]) -> dict[str, float]:
+    """Return, by phase, the share of it that its operators account for."""
+    shares: dict[str, list[float]] = defaultdict(list)
+    for replicate in reduced:
+        for phase, roles in replicate.operator_ns.items():
+            operators_ns = sum(roles.values())
+            shares[phase.value].append(operators_ns / max(1, operators_ns + replicate.rest_ns[phase]))
+    return {phase: median(found) for phase, found in shares.items()}

@@ -1,0 +1,119 @@
+"""What a run can measure: its cases, sweeps and examinations, enumerated before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from perfsuite.expectation.cases import (
+    GRAPH_PHASES,
+    Case,
+    engine_kernel_cases,
+    kernel_cases,
+    operator_cases,
+    phase_cases,
+    recorded_operator_cases,
+)
+from perfsuite.experiments.fidelity.experiment import FidelityExamination
+from perfsuite.experiments.forecasts import Forecasts
+from perfsuite.experiments.overhead.experiment import OverheadExamination
+from perfsuite.experiments.protocol import Examination
+from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.shapes.hunts import ShapeHunts
+from perfsuite.experiments.shapes.judges import ShapeJudges
+from perfsuite.experiments.shapes.kept_group import open_kept
+from perfsuite.experiments.tracing.experiment import TraceExamination
+from perfsuite.records.events import Phase
+from perfsuite.trace.samples import EMBEDDING_ROLE
+
+if TYPE_CHECKING:
+    from perfsuite.trace.opencl.kernel_mapping import KernelMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enumeration:
+    """Everything that a run can measure and judge."""
+
+    cases: Mapping[str, Case]
+    sweeps: Sweeps = field(default_factory=Sweeps)
+    #: Which kernel computes which operator, on the OpenCL backend.
+    mapping: KernelMapping | None = None
+    #: What options ask to be examined beside the groups.
+    examinations: tuple[Examination, ...] = ()
+    #: The hunts for shapes, which are among the examinations; None without any.
+    hunts: ShapeHunts | None = None
+
+
+def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[str] = ()) -> Enumeration:
+    """Enumerate what the options ask for; operators of a graph that is not known are those of the `recorded` ids.
+
+    Raises PerfsuiteError: the kernels of the OpenCL backend cannot be told apart, or what was kept of shapes cannot be
+    read.
+    """
+    mapping = _open_mapping(config)
+    cases = list(_engine_cases(config, mapping, recorded))
+    if not config.is_against:  # the two sides of --against have the same kernels
+        cases += kernel_cases()
+    hunts = _hunts(config, forecasts)
+    examinations = _examinations(config, forecasts, hunts)
+    cases += (case for examination in examinations for case in examination.cases())
+    sweeps = open_sweeps(config) if config.sweeps else Sweeps()
+    cases += sweeps.cases()
+    return Enumeration(
+        cases={case.case_id: case for case in cases},
+        sweeps=sweeps,
+        mapping=mapping,
+        examinations=examinations,
+        hunts=hunts,
+    )
+
+
+def _hunts(config: RunConfig, forecasts: Forecasts) -> ShapeHunts | None:
+    if config.shapes is None:
+        return None
+    judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)
+    return ShapeHunts(config=config, request=config.shapes, judges=judges)
+
+
+def _examinations(config: RunConfig, forecasts: Forecasts, hunts: ShapeHunts | None) -> tuple[Examination, ...]:
+    """Return what the options ask to be examined."""
+    found: list[Examination] = []
+    if config.fidelity:
+        found.append(FidelityExamination(config=config))
+    if config.overhead:
+        found.append(OverheadExamination(config=config))
+    if config.trace:
+        found.append(TraceExamination(config=config, ceilings=lambda: forecasts.ceilings))
+    if hunts is not None:
+        found += [open_kept(config, hunts.request, hunts.judges), hunts]
+    return tuple(found)
+
+
+def _open_mapping(config: RunConfig) -> KernelMapping | None:
+    """Return which kernel computes which operator on the OpenCL backend; pairs have no trace of what a device does."""
+    if config.opencl is None or config.old is not None:
+        return None
+    from perfsuite.experiments.engine_opencl import open_mapping  # brings NumPy, which other runs do not need here
+
+    return open_mapping(config)
+
+
+def _engine_cases(config: RunConfig, mapping: KernelMapping | None, recorded: Sequence[str]) -> Iterator[Case]:
+    if config.opencl is None:
+        yield from phase_cases(config.workload)
+        yield from _operator_cases(config, recorded)
+        return
+    # The gather of the embeddings is done by the processor, and stays in the prefill.
+    yield from (case for case in phase_cases(config.workload) if case.phase is not Phase.EMBEDDING)
+    if mapping is not None:
+        yield from (case for case in _operator_cases(config, recorded) if case.role != EMBEDDING_ROLE)
+        roles = {phase: mapping.kernel_roles(phase) for phase in GRAPH_PHASES}
+        yield from engine_kernel_cases(config.workload, roles)
+
+
+def _operator_cases(config: RunConfig, recorded: Sequence[str]) -> Iterator[Case]:
+    if config.workload.has_known_graph:
+        return operator_cases(config.workload)
+    return recorded_operator_cases(config.workload, recorded)

@@ -1,0 +1,158 @@
+"""``perfsuite fidelity``: how far the suite's own timings can be trusted, against ground truths of their own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perfsuite.cli.answer import Answer, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.profile import Profile, find_local_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.experiments.fidelity.command_published import run_published
+from perfsuite.experiments.fidelity.command_tables import fidelity_parts
+from perfsuite.experiments.fidelity.limits import statements
+from perfsuite.experiments.fidelity.recording import record_fidelity
+from perfsuite.experiments.fidelity.request import KERNEL_BUDGET_NS, N_PROCESSES, N_ROUNDS, FidelityRequest
+from perfsuite.experiments.fidelity.scored_run import FidelityKind
+from perfsuite.measure.launch import environment_engine, environment_opencl_vendors, run_worker
+from perfsuite.measure.plan import DevicesPlan
+from perfsuite.units import NS_PER_S
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+from perfsuite.workload.scenario import find_scenario
+
+_LOGS = Path(".perfsuite") / "fidelity"
+_MOST_BUDGET_S = 86_400
+
+
+_ABOUT = """
+The suite's own timings are held against ground truths that do not depend on them: phases against an independent tracer,
+sums of operators against phases, and OpenCL kernels against kernel duplication (a kernel that is launched N times takes
+N times as long).
+
+It takes about three minutes; let nothing else run. With --published nothing is measured: what the paper of lm-Meter
+prints is computed again from its latencies.
+"""
+
+_EXAMPLES = {
+    "perfsuite fidelity": "phases, operators and kernels of this machine",
+    "perfsuite fidelity --phases-only --processes=10 --json": "one part, with more processes",
+    "perfsuite fidelity --published": "the published figures",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "fidelity",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="logs of what it starts, into .perfsuite/fidelity",
+        exits={1: "a limit is not met, or a part could not be measured"},
+        see=("docs/fidelity.md",),
+    )
+    add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
+    _add_parts(parser.add_argument_group("which parts"))
+    _add_effort(effort_group(parser))
+    answer = add_answer(parser)
+    answer.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
+    parser.set_defaults(run=_fidelity)
+
+
+def _add_parts(group: argparse._ArgumentGroup) -> None:
+    only = group.add_mutually_exclusive_group()
+    only.add_argument("--phases-only", action="store_true", help="leave out operators and kernels")
+    only.add_argument("--operators-only", action="store_true", help="leave out phases and kernels")
+    only.add_argument("--kernels-only", action="store_true", help="leave out phases and operators")
+    group.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
+    group.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
+
+
+def _add_effort(group: argparse._ArgumentGroup) -> None:
+    text = f"fresh ones of each tracer (default {N_PROCESSES})"
+    group.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
+    group.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})")
+    default_s = KERNEL_BUDGET_NS / NS_PER_S
+    text = f"time for the rounds of one kernel, s (default {default_s:g})"
+    group.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
+
+
+def _fidelity(options: argparse.Namespace) -> int:
+    if options.published:
+        return run_published(options)
+    profile = find_local_profile(options.device)
+    _check(options)
+    with taken_device(profile, "fidelity", options), progress("fidelity", options) as told:
+        run = record_fidelity(_request(options, profile), told.step)
+    give(Answer(parts=lambda: fidelity_parts(run), plain=run.to_plain), options)
+    return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
+
+
+def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
+    weights, scenario = named_weights(options), find_scenario(options.scenario)
+    case_ids, platform = _case_ids(options.kernel or ()), options.opencl_platform or profile.opencl_platform
+    opencl = opencl_backend_of(options)
+    if opencl is None and options.opencl_platform is not None:
+        _check_platform(platform)
+    return FidelityRequest(
+        profile=profile,
+        engine=environment_engine(),
+        workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
+        cache_dir=user_cache(),
+        log_dir=_LOGS,
+        n_threads=options.threads or default_threads(),
+        opencl_platform=platform,
+        opencl=opencl,
+        kinds=_kinds(options),
+        with_uprobes=not options.no_uprobes,
+        case_ids=case_ids,
+        n_processes=options.processes,
+        n_rounds=options.rounds,
+        kernel_budget_ns=round(options.kernel_budget * NS_PER_S),
+    )
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse numbers that measure nothing, and options that nothing would be done with."""
+    check_least(options, "threads", "processes", "rounds")
+    if not 0 < options.kernel_budget <= _MOST_BUDGET_S:
+        told = f"--kernel-budget={options.kernel_budget:g}"
+        raise PerfsuiteError(f"{told}: expected seconds above 0, {_MOST_BUDGET_S} at most")
+    _case_ids(options.kernel or ())
+    if FidelityKind.KERNELS in _kinds(options):
+        return
+    if options.kernel:
+        raise PerfsuiteError(f"--kernel={options.kernel[0]}: no kernels are measured; expected --kernels-only, or none")
+    if options.opencl_platform is not None and options.backend != "opencl":
+        raise PerfsuiteError(
+            f"--opencl-platform={options.opencl_platform}: nothing runs on OpenCL; expected kernels or --backend opencl"
+        )
+
+
+def _check_platform(platform: str | None) -> None:
+    """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
+    from perfsuite.measure.kernel_runtime import opencl_environment
+
+    settings = opencl_environment(user_cache(), inherited=environment_opencl_vendors())
+    run_worker(DevicesPlan(platform=platform), extra_environment=settings)
+
+
+def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:
+    chosen = {kind for kind in FidelityKind if getattr(options, f"{kind.value}_only")}
+    return frozenset(chosen or FidelityKind)
+
+
+def _case_ids(texts: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+    known = tuple(case.case_id for case in STANDARD_KERNELS)
+    for text in texts:
+        if not any(text in case_id for case_id in known):
+            raise PerfsuiteError(f"--kernel={text}: no kernel's case id holds this; `{known[0]}` is one")
+    return tuple(case_id for case_id in known if not texts or any(text in case_id for text in texts))

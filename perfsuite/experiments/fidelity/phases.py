@@ -1,0 +1,156 @@
+"""Phases and sums of operators against an independent tracer's times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
+from perfsuite.records.call_trace import CallTrace
+from perfsuite.records.engine_columns import evaluations_of
+from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, graph_ns
+from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
+
+#: The phases of which there are rows, in their order; `Phase.LOAD` calls nothing that is traced.
+COMPARED = (
+    Phase.END_TO_END,
+    Phase.PREFILL,
+    Phase.DECODE,
+    Phase.EMBEDDING,
+    Phase.COPY,
+    Phase.SOFTMAX,
+    Phase.SAMPLING,
+)
+
+#: The tracer whose rows have the phases' bare names.
+INTERPOSED = "interposed"
+
+_EVALUATED = (Phase.PREFILL, Phase.DECODE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRun:
+    """What the suite and the tracer recorded of one process."""
+
+    record: EngineRecord
+    trace: CallTrace
+    pattern: CallPattern
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """One occurrence of a phase on both clocks."""
+
+    phase: Phase
+    measured_ns: int
+    truth_ns: int
+
+
+def phase_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
+    """Return a row for each phase that occurred: medians over the occurrences of all runs, matched one by one.
+
+    Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
+    """
+    pairs = [pair for run in runs for pair in (*_span_pairs(run), *_embedding_pairs(run))]
+    tracer = runs[0].trace.tracer
+    found = {phase: [pair for pair in pairs if pair.phase is phase] for phase in COMPARED}
+    return tuple(_row(phase, occurrences, tracer) for phase, occurrences in found.items() if occurrences)
+
+
+def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
+    """Return, for prefill and decode, what the suite tells of operators against ground truths of the same phase.
+
+    - ``prefill``: the medians by role and of the rest, summed up as the suite's tables have them, against the phase;
+    - ``prefill/graph``: all operators of an occurrence, without the rest, against the time in the graph's computation.
+
+    The rest is time of the phase outside its operators, and stands beside the first.
+
+    Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
+    """
+    return tuple(
+        row for phase in _EVALUATED for row in (_told_row(runs, phase), _graph_row(runs, phase)) if row is not None
+    )
+
+
+def _told_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
+    samples = [replicate_samples(run.record) for run in runs]
+    told = [each for each in samples if each.operator_ns.get(phase)]
+    truths = [pair.truth_ns for run in runs for pair in _span_pairs(run) if pair.phase is phase]
+    if not told or not truths:
+        return None
+    measured = median(sum(each.operator_ns[phase].values()) + each.rest_ns[phase] for each in told)
+    return FidelityRow(
+        name=phase.value,
+        kind=FidelityKind.OPERATORS,
+        measured_ns=measured,
+        ground_truth_ns=median(truths),
+        error_ns=measured - median(truths),
+        n=len(truths),
+        ground_truth=runs[0].trace.tracer,
+        beside_ns={"rest_ns": median(each.rest_ns[phase] for each in told)},
+    )
+
+
+def _graph_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
+    pairs = [
+        _Pair(phase=phase, measured_ns=mine.operators_ns, truth_ns=truth_ns)
+        for run in runs
+        for mine, truth in _occurrences(run, phase)
+        if (truth_ns := graph_ns(run.trace, truth)) is not None
+    ]
+    if not pairs:
+        return None
+    return replace(_row(phase, pairs, runs[0].trace.tracer), name=f"{phase.value}/graph", kind=FidelityKind.OPERATORS)
+
+
+def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, Span]]:
+    """Yield each occurrence of a phase with its operators, and as the tracer saw it; none without operators."""
+    if not evaluations_of(run.record):
+        return
+    own = tuple(traced_phases(run.record, phase))
+    traced = [span for span in call_spans(run.trace, run.pattern) if span.phase is phase]
+    if [_place(each.span) for each in own] != [_place(span) for span in traced]:
+        raise MeasurementError(
+            f"operators were recorded in {len(own)} occurrences of {phase.value}, and the {run.trace.tracer} tracer "
+            f"saw {len(traced)}, or in another order"
+        )
+    yield from zip(own, traced, strict=True)
+
+
+def _row(phase: Phase, pairs: Sequence[_Pair], tracer: str) -> FidelityRow:
+    return FidelityRow(
+        name=phase.value if tracer == INTERPOSED else f"{phase.value}/{tracer}",
+        kind=FidelityKind.PHASES,
+        measured_ns=median(pair.measured_ns for pair in pairs),
+        ground_truth_ns=median(pair.truth_ns for pair in pairs),
+        error_ns=median(pair.measured_ns - pair.truth_ns for pair in pairs),
+        n=len(pairs),
+        ground_truth=tracer,
+    )
+
+
+def _span_pairs(run: ComparedRun) -> Iterator[_Pair]:
+    own = [span for span in run.record.spans if span.phase is not Phase.LOAD]
+    traced = call_spans(run.trace, run.pattern)
+    if [_place(span) for span in own] != [_place(span) for span in traced]:
+        raise MeasurementError(
+            f"the driver recorded {len(own)} phases and the {run.trace.tracer} tracer saw {len(traced)}, or in another "
+            "order"
+        )
+    for mine, truth in zip(own, traced, strict=True):
+        yield _Pair(phase=mine.phase, measured_ns=mine.duration_ns, truth_ns=truth.duration_ns)
+
+
+def _place(span: Span) -> tuple[Phase, int, int, int]:
+    return span.phase, span.repetition, span.token, span.n_tokens
+
+
+def _embedding_pairs(run: ComparedRun) -> Iterator[_Pair]:
+    """Yield the gather of each prefill, which is a phase of its own where operators are recorded."""
+    for mine, truth in _occurrences(run, Phase.PREFILL):
+        truth_ns, measured_ns = embedding_ns(run.trace, truth), mine.role_ns.get(EMBEDDING_ROLE)
+        if truth_ns and measured_ns:
+            yield _Pair(phase=Phase.EMBEDDING, measured_ns=measured_ns, truth_ns=truth_ns)

@@ -1,0 +1,129 @@
+"""``perfsuite held-out``: how wrong the forecast is on workloads that its calibration never ran."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from perfsuite.cli.answer import Answer, Sheet, give
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer, add_subject, check_least
+from perfsuite.cli.taken_device import taken_device
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.profile import Profile, find_local_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.timing.engine_times import COVERAGE_RATIO, EngineTimes
+from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow, HeldOutSummary, measure_held_out, summarize
+from perfsuite.measure.calibration_store import find_calibration
+from perfsuite.measure.launch import environment_engine
+from perfsuite.units import format_change, format_ns
+from perfsuite.workload.weights import resolve
+
+_ABOUT = """
+The time to first token (TTFT, the evaluation of the prompt) and per output token (TPOT) of workloads that no
+calibration ran are forecast, then measured, and the errors are told, with the share of measurements that lies inside
+the interval of its forecast.
+
+It needs the calibration of 'perfsuite calibrate', and does not change it. It takes about five minutes; let nothing
+else run.
+"""
+
+_EXAMPLES = {
+    "perfsuite held-out": "the standard list of workloads",
+    "perfsuite held-out --workload=llama-3.2-1b-q4_0:128 --workload=smollm2-135m-q8_0:64 --json": "two of one's own",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "held-out",
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        see=("docs/forecasting.md", "perfsuite calibrate --help"),
+    )
+    subject = add_subject(parser, "device", "threads")
+    text = "weights and tokens of the prompt, such as llama-3.2-1b-q4_0:128; may be repeated (default: a list)"
+    subject.add_argument("--workload", action="append", metavar="NAME:PROMPT", help=text)
+    add_answer(parser)
+    parser.set_defaults(run=_held_out)
+
+
+def _held_out(options: argparse.Namespace) -> int:
+    profile = find_local_profile(options.device)
+    check_least(options, "threads")
+    workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
+    for name, _ in workloads:
+        resolve(name, cache_dir=user_cache() / "models")
+    with taken_device(profile, "held-out", options):
+        rows = _measured(options, profile, workloads)
+    give(_answer(rows), options)
+    return 0
+
+
+def _measured(
+    options: argparse.Namespace, profile: Profile, workloads: Sequence[tuple[str, int]]
+) -> tuple[HeldOutRow, ...]:
+    """Compare with the calibration of the device as it is now: with its governor."""
+    engine = environment_engine()
+    cache_dir = user_cache()
+    n_threads = options.threads or default_threads()
+    calibration = find_calibration(host_fingerprint(), engine.build_id, n_threads, cache_dir)
+    if calibration is None:
+        raise PerfsuiteError(
+            f"--device={options.device}: no calibration with {n_threads} threads is stored; run 'perfsuite calibrate'"
+        )
+    with progress("held-out", options) as told:
+        return measure_held_out(
+            EngineTimes(calibration),
+            workloads,
+            engine=engine,
+            profile=profile,
+            n_threads=n_threads,
+            cache_dir=cache_dir,
+            progress=told.step,
+        )
+
+
+def _workload(text: str) -> tuple[str, int]:
+    name, _, length = text.rpartition(":")
+    if not name or not length.isdecimal() or int(length) < 1:
+        raise PerfsuiteError(f"--workload={text}: expected NAME:PROMPT, such as llama-3.2-1b-q4_0:128")
+    return name, int(length)
+
+
+def _answer(rows: Sequence[HeldOutRow]) -> Answer:
+    summaries = summarize(rows)
+    figures = [{**asdict(row), "error_ratio": row.error_ratio, "is_inside": row.is_inside} for row in rows]
+    return Answer(
+        parts=lambda: (_sheet(rows), *map(_sentence, summaries)),
+        plain=lambda: {"rows": figures, "summaries": [asdict(each) for each in summaries]},
+    )
+
+
+def _sheet(rows: Sequence[HeldOutRow]) -> Sheet:
+    return Sheet(
+        ("weights", "prompt", "latency", "forecast", "interval", "measured", "error", "inside"),
+        [
+            (
+                *(row.weights, row.n_prompt, row.latency.upper(), format_ns(row.expected_ns)),
+                *(f"{format_ns(row.lower_ns)} to {format_ns(row.upper_ns)}", format_ns(row.measured_ns)),
+                *(format_change(1.0 + row.error_ratio), "yes" if row.is_inside else "no"),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _sentence(summary: HeldOutSummary) -> str:
+    return (
+        f"{summary.latency.upper()}: mean absolute error {summary.mean_absolute_error_ratio:.1%} over "
+        f"{summary.n_rows} workloads (bias {format_change(1.0 + summary.bias_ratio)}, worst "
+        f"{format_change(1.0 + summary.worst_error_ratio)}); {summary.inside_ratio:.0%} inside the interval that is "
+        f"meant to hold {COVERAGE_RATIO:.0%}"
+    )

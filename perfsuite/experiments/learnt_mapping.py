@@ -1,0 +1,95 @@
+"""Learns which kernels compute which operator of a workload, once for a build and a device, and keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from perfsuite import __version__
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.traced_run import grouped_plan, traced_run
+from perfsuite.measure.engine import library_build_id
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import Phase
+from perfsuite.records.json_file import write_json
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, group_ends, learn_mapping
+
+
+def learnt_mapping(
+    plan: LlamaPlan, backend: OpenClBackend, *, cache_dir: Path, announce: Callable[[str], None]
+) -> KernelMapping:
+    """Return the mapping of a workload: the stored one, or what three runs teach, which is then stored.
+
+    Raises
+    ------
+    MeasurementError
+        A run failed, or the kernels that a group takes by itself are not those of full speed.
+    """
+    path = cache_dir / "mappings" / f"{_key(plan, backend)}.json"
+    stored = _stored(path)
+    if stored is not None:
+        return stored
+    announce("learning which kernels compute which operator: three runs, once for this build and device")
+    single = replace(plan, n_repetitions=1)
+    full_speed = traced_run(single, backend).run
+    by_node = traced_run(grouped_plan(single), backend).run
+    ends = group_ends(by_node, full_speed)
+    mapping = learn_mapping(traced_run(grouped_plan(single, ends), backend).run, full_speed)
+    write_json(path, _to_plain(mapping), MeasurementError)
+    return mapping
+
+
+def _key(plan: LlamaPlan, backend: OpenClBackend) -> str:
+    """Digest everything that may change the sequence of kernels."""
+    workload = {
+        name: value
+        for name, value in asdict(plan).items()
+        if name not in ("cache_dir", "layout_seed", "n_repetitions", "gguf_path", "library_dir")
+    }
+    identity = {
+        **workload,
+        **backend.fingerprint,
+        "suite": __version__,
+        "model": Path(plan.gguf_path).name,
+        "model_bytes": Path(plan.gguf_path).stat().st_size,
+        "backend": library_build_id(backend.library) if backend.library else "",
+        "layer": library_build_id(backend.compatibility_layer) if backend.compatibility_layer else "",
+        "switches": {name: value for name, value in backend.settings.items() if name.startswith("GGML_OPENCL_MM")},
+    }
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _stored(path: Path) -> KernelMapping | None:
+    """Read a mapping; what cannot be read is learnt anew."""
+    try:
+        return _from_plain(json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _to_plain(mapping: KernelMapping) -> dict[str, Any]:
+    return {
+        "sequences": [
+            {"phase": each.phase.value, "kernels": list(each.kernels), "roles": list(each.roles)}
+            for each in mapping.sequences
+        ]
+    }
+
+
+def _from_plain(plain: Mapping[str, Any]) -> KernelMapping:
+    sequences = tuple(_sequence(each) for each in plain["sequences"])
+    if not sequences:
+        raise ValueError("a mapping without sequences")
+    return KernelMapping(sequences=sequences)
+
+
+def _sequence(plain: Mapping[str, Any]) -> KernelSequence:
+    kernels, roles = tuple(plain["kernels"]), tuple(plain["roles"])
+    if len(kernels) != len(roles) or not all(isinstance(each, str) for each in (*kernels, *roles)):
+        raise ValueError("kernels and roles are not one name for each other")
+    return KernelSequence(phase=Phase(plain["phase"]), kernels=kernels, roles=roles)

@@ -1,0 +1,256 @@
+"""Measures each group of the selected cases once, and keeps what came of it, an interruption included."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import pytest
+
+from perfsuite.errors import LinkError, MeasurementError, OpenClError, PerfsuiteError
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.experiments.engine_pairs import measure_pairs
+from perfsuite.experiments.engine_replicates import measure_llama
+from perfsuite.experiments.enumeration import Enumeration
+from perfsuite.experiments.forecasts import Forecasts
+from perfsuite.experiments.kept_speed import ceiling_time_ns, with_speed_problems
+from perfsuite.experiments.kernel_pairs import measure_kernels_beside
+from perfsuite.experiments.kernel_replicates import measure_kernels, opencl_device
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Examination
+from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.roofline.experiment import Sweeps, measure_roofline, n_steps
+from perfsuite.experiments.roofline.stored_run import write_roofline
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.stored import StoredBaselines
+from perfsuite.measure.board.holding import NOTHING_HELD, Held
+from perfsuite.records.case_groups import GROUP_OF_KIND
+from perfsuite.records.judgement import Judgement
+from perfsuite.verdict.judge_pairs import NO_EXPECTATION
+
+#: The kind of the sweeps' cases, and the name of their group.
+ROOFLINE = "roofline"
+
+#: Where both are measured in pairs, looking for changes takes these shares of the budget at most: in the engine, and in
+#: the engine and the kernels together.
+_ENGINE_SCREEN_RATIO, _WHOLE_SCREEN_RATIO = 0.7, 1.2
+
+
+@dataclass(kw_only=True)
+class Measuring:
+    """What a run has measured so far."""
+
+    config: RunConfig
+    enumerated: Enumeration
+    forecasts: Forecasts
+    #: What is compared with, and may be measured again.
+    stored: StoredBaselines
+    #: By id, of the selected cases and statements: the margin that their test's marker sets.
+    marker_margins: Mapping[str, float | None] = field(default_factory=dict)
+    groups: dict[str, GroupSamples] = field(default_factory=dict)
+    #: What the sweeps have measured.
+    roofline: RooflineRun | None = None
+    #: What pairs said, by case id, whether a test has asked for it or not.
+    paired: dict[str, Judgement] = field(default_factory=dict)
+    #: The kinds of examinations that came to their end.
+    examined: set[str] = field(default_factory=set)
+    #: Why a group could not be measured, by group.
+    errors: dict[str, str] = field(default_factory=dict)
+    #: The same, where it is no fault of the user: the device lacks something.
+    absences: dict[str, str] = field(default_factory=dict)
+    durations_s: dict[str, float] = field(default_factory=dict)
+    #: What having the device has come to.
+    held: Held = NOTHING_HELD
+    #: What the compute sentinel would take at the ceilings before the first and after the last group.
+    _ceiling_times_ns: list[int] = field(default_factory=list)
+
+    def measure(self, marker_margins: Mapping[str, float | None], reporter: pytest.TerminalReporter | None) -> None:
+        """Measure the groups of the selected cases, given by id with the margin that their test's marker sets.
+
+        Statements about sweeps are among them, by their names. What was measured when somebody interrupts, or when the
+        link is lost, is kept; both are raised.
+        """
+        self.marker_margins = marker_margins
+        cases = self.enumerated.cases
+        selected = [cases[case_id] for case_id in marker_margins if case_id in cases]
+        sweeps = self.enumerated.sweeps.only(tuple(marker_margins))
+        if not selected and not sweeps.points:
+            return
+        if self.config.is_against:
+            self._measure_pairs(selected, reporter)
+            return
+        try:
+            self._measure_groups(selected, sweeps, reporter)
+        finally:
+            self._judge_speed()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the device, and of how each group was measured on it."""
+        of_groups = (f"{name}: {note}" for name, group in self.groups.items() for note in group.notes)
+        return (*self.held.notes, *self.forecasts.notes, *of_groups)
+
+    def _measure_pairs(self, selected: Sequence[Case], reporter: pytest.TerminalReporter | None) -> None:
+        """Measure against the side that an option names; nothing is expected of the times."""
+        progress = ProgressLine(reporter, 0)
+        self._group("llama", lambda: self._paired(selected, progress))
+        progress.finish()
+
+    def _paired(
+        self,
+        cases: Sequence[Case],
+        progress: ProgressLine,
+        expect: Callable[[Case], Expectation] = lambda case: NO_EXPECTATION,
+        screen_ratio: float = 1.0,
+    ) -> GroupSamples:
+        margins = self._margins(cases)
+        paired = measure_pairs(self.config, cases, margins, progress, expect, screen_ratio=screen_ratio)
+        self.paired.update(paired.judgements)
+        return paired.group
+
+    def _measure_groups(
+        self, selected: Sequence[Case], sweeps: Sweeps, reporter: pytest.TerminalReporter | None
+    ) -> None:
+        """Measure against forecasts and stored baselines, ceilings before and after."""
+        wanted = {GROUP_OF_KIND[case.kind] for case in selected}
+        examined = [
+            (each, [case.case_id for case in selected if case.kind == each.kind])
+            for each in self.enumerated.examinations
+        ]
+        n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
+        n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates
+        n_sweeps = n_steps(self.config, sweeps) if sweeps.points else 0
+        n_calibrating = self.forecasts.n_steps if "llama" in wanted else 0
+        progress = ProgressLine(reporter, n_calibrating + n_replicates + n_sweeps + n_examined + 2)
+        if n_calibrating:
+            started_s = time.monotonic()
+            self.forecasts.calibrate(progress.step)
+            self._add_time("calibration", started_s)
+        self._probe(progress)
+        if "llama" in wanted:
+            engine_cases = [case for case in selected if GROUP_OF_KIND[case.kind] == "llama"]
+            screen_ratio = _ENGINE_SCREEN_RATIO if "kernels" in wanted else 1.0
+            self._group("llama", lambda: self._measure_engine(engine_cases, progress, screen_ratio))
+        if "kernels" in wanted:
+            kernels = [case for case in selected if case.kind == "kernel"]
+            self._group("kernels", lambda: self._measure_kernels(kernels, progress))
+        if sweeps.points:
+            self._group(ROOFLINE, lambda: self._measure_sweeps(sweeps, progress))
+        for examination, case_ids in examined:
+            if case_ids:
+                self._examine(examination, case_ids, progress)
+        self._probe_again(progress)
+        progress.finish()
+
+    def _measure_engine(self, selected: Sequence[Case], progress: ProgressLine, screen_ratio: float) -> GroupSamples:
+        """Measure the engine beside the one that made the baseline, or by itself where that is not at hand."""
+        notes: tuple[str, ...] = ()
+        if self.config.old is not None:
+            try:
+                return self._paired(selected, progress, self.forecasts.expectation, screen_ratio)
+            except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
+                notes = (f"the build of the baseline does not run here, so its stored times judge: {error}",)
+        cases = [case for case in self.enumerated.cases.values() if GROUP_OF_KIND[case.kind] == "llama"]
+        if self.enumerated.mapping is None:
+            group = measure_llama(self.config, cases, progress)
+            return replace(group, notes=(*group.notes, *notes))
+        from perfsuite.experiments.engine_opencl import measure_opencl  # as in `enumeration`
+
+        return measure_opencl(self.config, cases, self.enumerated.mapping, progress)
+
+    def _measure_kernels(self, kernels: Sequence[Case], progress: ProgressLine) -> GroupSamples:
+        """Measure the suite's kernels beside the sources that made their baseline, or by themselves."""
+        notes: tuple[str, ...] = ()
+        device = opencl_device(self.config)
+        if self.config.baseline_mode == "compare":
+            try:
+                paired = measure_kernels_beside(
+                    self.config,
+                    kernels,
+                    device,
+                    self._margins(kernels),
+                    partial(self.stored.at_hand, "kernels"),
+                    progress,
+                    self.forecasts.expectation,
+                    screen_s=_WHOLE_SCREEN_RATIO * self.config.budget_s - self.durations_s.get("llama", 0.0),
+                )
+            except MeasurementError as error:
+                paired, notes = None, (f"the kernels of the baseline do not run here, so its times judge: {error}",)
+            if paired is not None:
+                self.paired.update(paired.judgements)
+                return paired.group
+        group = measure_kernels(self.config, kernels, device, progress)
+        return replace(group, notes=(*group.notes, *notes))
+
+    def _margins(self, cases: Sequence[Case]) -> dict[str, float]:
+        margins = self.config.margins
+        return {case.case_id: margins.margin_ratio(case.kind, self.marker_margins[case.case_id]) for case in cases}
+
+    def _measure_sweeps(self, sweeps: Sweeps, progress: ProgressLine) -> GroupSamples:
+        """Measure the sweeps, and keep what they have measured beside the run's file."""
+        group, self.roofline = measure_roofline(self.config, sweeps, progress)
+        write_roofline(self.roofline, self.config.run_dir / "roofline.json")
+        return group
+
+    def _examine(self, examination: Examination, case_ids: Sequence[str], progress: ProgressLine) -> None:
+        """Let an examination measure its cases; it is no group, for it has no baselines."""
+        started_s = time.monotonic()
+        try:
+            examination.measure(case_ids, progress)
+            self.examined.add(examination.kind)
+        except PerfsuiteError as error:
+            self.errors[examination.kind] = str(error)
+        finally:
+            self._add_time(examination.kind, started_s)
+
+    def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
+        started_s = time.monotonic()
+        try:
+            self.groups[name] = measure()
+        except LinkError:  # no other group has one
+            raise
+        except OpenClError as error:
+            self.absences[name] = str(error)
+        except PerfsuiteError as error:
+            self.errors[name] = str(error)
+        finally:
+            self._add_time(name, started_s)
+        self._go_on(name)
+
+    def _add_time(self, name: str, started_s: float) -> None:
+        self.durations_s[name] = round(self.durations_s.get(name, 0.0) + time.monotonic() - started_s, 3)
+
+    def _go_on(self, name: str) -> None:
+        """Raise what ends a whole run, and note what ended a group."""
+        broken_off_by = self.groups[name].broken_off_by if name in self.groups else None
+        if isinstance(broken_off_by, MeasurementError):
+            self.errors[name] = str(broken_off_by)
+        elif broken_off_by is not None:
+            raise broken_off_by
+        self.held = self.config.board.held()
+
+    def _probe_again(self, progress: ProgressLine) -> None:
+        """Measure the ceilings once more; where that fails, those of the beginning stand, and nothing is lost."""
+        try:
+            self._probe(progress)
+        except LinkError:
+            raise
+        except PerfsuiteError as error:
+            self.errors["ceilings"] = str(error)
+
+    def _judge_speed(self) -> None:
+        """Hold each group's sentinels against those at its beginning, and the ceilings before and after all groups."""
+        times_ns = self._ceiling_times_ns
+        ends_ns = (times_ns[0], times_ns[1]) if len(times_ns) > 1 else None
+        self.groups = {name: with_speed_problems(group, ends_ns) for name, group in self.groups.items()}
+
+    def _probe(self, progress: ProgressLine) -> None:
+        progress.step("ceilings")
+        started_s = time.monotonic()
+        self._ceiling_times_ns.append(ceiling_time_ns(self.forecasts.probe().fp32_flops_per_s))
+        self.held = self.config.board.held()
+        self._add_time("ceilings", started_s)

@@ -1,0 +1,132 @@
+"""What must hold of every roofline: of each point by itself, and of some series."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from perfsuite.expectation.memory.comparison import MemoryRecord
+from perfsuite.expectation.roofline.roof import Regime
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.experiments.roofline.bounds import bound_checks
+from perfsuite.experiments.roofline.series import first_and_last, order_of, rows_of
+from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_flops_per_s
+from perfsuite.verdict.statement import Statement
+
+#: From so many tokens on, arithmetic limits a prompt.
+COMPUTE_PROMPT_TOKENS = 128
+
+#: What a process may take beyond or below the prediction: the engine's own records are in none.
+MEMORY_TOLERANCE_RATIO = 0.05
+#: The same where that is more: the engine's own records hardly depend on the weights.
+MEMORY_TOLERANCE_BYTES = 10 * 1024 * 1024
+
+_NOT_MEASURED = "the sweep '{}' was not measured"
+
+#: The sweep that each check of a series is about.
+SERIES_CHECKS = {"precision-order": "precision", "depth-rises": "depth"}
+
+
+def ceiling_check(run: RooflineRun, row: Row) -> Statement:
+    """No point lies above its roof by more than the ceilings' spread, at the highest intensity that routing allows."""
+    point, spread = run.point(row), run.spread_ratio(row)
+    return Statement(
+        name=f"{row.case}/ceiling",
+        claim="no point lies above its ceiling",
+        holds=point.ceiling_ratio <= 1.0 + spread,
+        evidence=(
+            f"{format_flops_per_s(point.flops_per_s)} at {point.most_intensity:.3g} FLOP/byte is "
+            f"{point.ceiling_ratio:.0%} of the {format_flops_per_s(point.roof.peak_flops_per_s)} and "
+            f"{format_bytes_per_s(point.roof.bandwidth_bytes_per_s)} that its types and working sets allow "
+            f"(spread of the ceilings {spread:.0%})"
+        ),
+    )
+
+
+def floor_ns(run: RooflineRun, row: Row) -> float:
+    """Return the time below which `ceiling_check` fails a row: the least that its roof allows / (1 + spread), ns."""
+    return run.point(row).least_time_ns / (1.0 + run.spread_ratio(row))
+
+
+def series_checks_of(sweeps: Collection[str]) -> tuple[str, ...]:
+    """Return the checks that some sweeps can answer."""
+    return tuple(name for name, sweep in SERIES_CHECKS.items() if sweep in sweeps)
+
+
+def expected_regime(kind: RowKind, n_prompt: int, *, is_routed: bool) -> Regime | None:
+    """Return the regime that a row of one request must be in; None where either is possible.
+
+    A step reads all weights for one token. A prompt of `COMPUTE_PROMPT_TOKENS` uses each of them so many times, but
+    where a router spreads its tokens over experts.
+    """
+    if kind is RowKind.DECODE:
+        return Regime.MEMORY
+    is_long = n_prompt >= COMPUTE_PROMPT_TOKENS
+    return Regime.COMPUTE if kind is RowKind.PREFILL and is_long and not is_routed else None
+
+
+def regime_check(run: RooflineRun, row: Row) -> Statement:
+    """Memory limits decode; arithmetic limits the prompt of 128 tokens and more of a dense architecture."""
+    is_routed = any(part.least_stored_bytes != part.most_stored_bytes for part in row.work.parts)
+    point, expected = run.point(row), expected_regime(row.kind, row.subject.n_prompt, is_routed=is_routed)
+    claim = "either regime" if expected is None else f"{row.kind.value} is in the {expected.value} regime"
+    return Statement(
+        name=f"{row.case}/regime",
+        claim=claim,
+        holds=None if expected is None else point.regime is expected,
+        evidence=f"{point.operational_intensity:.3g} FLOP/byte, ridge at {point.roof.ridge_point:.3g}",
+    )
+
+
+def memory_check(record: MemoryRecord) -> Statement:
+    """The peak is what was predicted: base, weights, KV cache and buffers explain all but a small rest."""
+    peak = record.peak
+    rest = peak.unexplained_bytes / max(1, peak.predicted_bytes)
+    accepted_bytes = max(MEMORY_TOLERANCE_BYTES, MEMORY_TOLERANCE_RATIO * peak.predicted_bytes)
+    return Statement(
+        name=f"memory/{record.weights}/{record.scenario}",
+        claim=f"the peak of the memory is as predicted, within {format_bytes(accepted_bytes)}",
+        holds=abs(peak.unexplained_bytes) <= accepted_bytes,
+        evidence=(
+            f"{format_bytes(peak.measured_bytes)} at the peak, {format_bytes(peak.predicted_bytes)} predicted "
+            f"({format_change(1.0 + rest)})"
+        ),
+    )
+
+
+def all_checks(run: RooflineRun) -> tuple[Statement, ...]:
+    """Return every check: of each point, then of the series that the run has."""
+    points = (check(run, row) for row in run.rows for check in (ceiling_check, regime_check))
+    series = (series_check(run, name) for name in series_checks_of({row.sweep for row in run.rows}))
+    memory = (memory_check(record) for record in run.memory)
+    return (*(each for each in points if each.holds is not None), *series, *memory, *bound_checks(run))
+
+
+def series_check(run: RooflineRun, name: str) -> Statement:
+    """Check one of `SERIES_CHECKS`."""
+    return {"precision-order": precision_order, "depth-rises": depth_rises}[name](run)
+
+
+def precision_order(run: RooflineRun) -> Statement:
+    """In SILO, fewer bits lie further to the right: decode with Q4_K_M has a higher intensity than with F16."""
+    rows = {row.setting: row for row in rows_of(run, "precision", RowKind.DECODE)}
+    claim = "Q4_K_M lies to the right of F16 in SILO"
+    if not {"f16", "q4_k_m"} <= rows.keys():
+        return Statement(name="precision-order", claim=claim, holds=None, evidence=_NOT_MEASURED.format("precision"))
+    intensity = {setting: run.point(row).operational_intensity for setting, row in rows.items()}
+    return Statement(
+        name="precision-order",
+        claim=claim,
+        holds=intensity["q4_k_m"] > intensity["f16"],
+        evidence=", ".join(f"{setting} {value:.3g} FLOP/byte" for setting, value in intensity.items()),
+    )
+
+
+def depth_rises(run: RooflineRun) -> Statement:
+    """P rises with depth: a whole run attains more FLOP/s with the most layers than with the fewest."""
+    rows = rows_of(run, "depth", RowKind.WHOLE_RUN)
+    claim = "P of whole runs rises with depth"
+    if len(rows) < 2:
+        return Statement(name="depth-rises", claim=claim, holds=None, evidence=_NOT_MEASURED.format("depth"))
+    ratio, spread = first_and_last(run, rows)
+    holds = None if abs(ratio - 1.0) <= spread else ratio > 1.0
+    return Statement(name="depth-rises", claim=claim, holds=holds, evidence=order_of(run, rows))

@@ -1,0 +1,155 @@
+"""Measures the sweeps of a run once for all roofline cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind
+from perfsuite.expectation.roofline.subject import subject_of
+from perfsuite.expectation.roofline.sweep_subject import SweepSubject
+from perfsuite.expectation.roofline.sweeps import SweepPoint, sweep_points
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.roofline.bounds import BOUNDED, bound_check
+from perfsuite.experiments.roofline.checks import expected_regime, floor_ns, series_checks_of
+from perfsuite.experiments.roofline.recording import RooflineRequest, has_memory, record_roofline
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench
+from perfsuite.measure.ceiling_survey import thread_counts
+from perfsuite.measure.device_survey import SurveyRequest
+from perfsuite.records.samples import CaseSamples
+from perfsuite.verdict.statement import Statement
+
+#: The end of the id of a statement about one case.
+_REGIME = "/regime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweeps:
+    """The sweeps that a run was asked for, enumerated and not measured."""
+
+    points: tuple[SweepPoint, ...] = ()
+    #: Whether the ceilings are held against other programs.
+    with_bounds: bool = True
+
+    def cases(self) -> Iterator[Case]:
+        """Enumerate a case for each phase and whole run of each workload."""
+        for point in self.points:
+            yield from (Case(case_id=case_id, kind="roofline") for case_id in _case_ids(point))
+
+    def statements(self) -> tuple[str, ...]:
+        """Name what is checked beside each case by itself: its regime, and the order within sweeps."""
+        regimes = [f"{case_id}{_REGIME}" for point in self.points for case_id in _case_ids(point, _has_regime)]
+        series = series_checks_of({point.sweep for point in self.points})
+        memory = [_memory_name(point) for point in self.points if has_memory(point)]
+        return (*regimes, *series, *memory, *(BOUNDED if self.points else ()))
+
+    def only(self, names: Sequence[str]) -> Sweeps:
+        """Leave out the workloads of which no case and no statement is wanted; bounds alone leave the first."""
+        wanted = set(names)
+        points = tuple(point for point in self.points if not wanted.isdisjoint(_names(point)))
+        with_bounds = not wanted.isdisjoint(BOUNDED)
+        return Sweeps(points=points or self.points[:with_bounds], with_bounds=with_bounds)
+
+
+def open_sweeps(config: RunConfig) -> Sweeps:
+    """Enumerate the sweeps that the run was asked for.
+
+    Raises PerfsuiteError: a sweep is unknown, or the weights are a file, which has one depth and one precision.
+    """
+    subject = SweepSubject(
+        weights=config.model,
+        n_threads=config.n_threads,
+        thread_counts=thread_counts(config.board.facts().usable_threads),
+        is_long=config.long_sweeps,
+        cache_dir=config.cache_dir / "models",
+    )
+    return Sweeps(points=sweep_points(config.sweeps, subject))
+
+
+def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) -> tuple[GroupSamples, RooflineRun]:
+    """Measure the ceilings and every workload of the sweeps; return the samples by case, and the run."""
+    request = RooflineRequest(
+        survey=SurveyRequest(
+            profile=config.profile,
+            n_threads=config.n_threads,
+            thread_counts=thread_counts(config.board.facts().usable_threads),
+            cache_dir=config.cache_dir,
+            log_dir=config.run_dir,
+            opencl_platform=config.opencl_platform,
+        ),
+        base=(),
+        sweeps=sweeps.points,
+        with_bounds=sweeps.with_bounds,
+        bench=Bench(
+            engine=config.engine,
+            profile=config.profile,
+            cache_dir=config.cache_dir,
+            n_processes=min(config.n_replicates, N_PROCESSES),
+        ),
+    )
+    progress.extend_to(n_steps(config, sweeps))
+    run = record_roofline(request, lambda text: progress.step(f"sweeps, {text}"))
+    samples = {row.case: CaseSamples(case_id=row.case, samples_ns=row.samples_ns) for row in run.rows}
+    for case in sweeps.cases():
+        samples.setdefault(case.case_id, CaseSamples(case_id=case.case_id, samples_ns=()))
+    fingerprint = {
+        **config.board.facts().fingerprint,
+        "engine": " ".join(run.engine.split()[:4]),
+        "backend": config.backend,
+    }
+    return GroupSamples(samples=samples, fingerprint=fingerprint, description=run.engine), run
+
+
+def n_steps(config: RunConfig, sweeps: Sweeps) -> int:
+    """Return how many steps the sweeps are: every process, and two of the ceilings before and after."""
+    return 4 + len(sweeps.points) * min(config.n_replicates, N_PROCESSES)
+
+
+def roofline_expectation(run: RooflineRun, case_id: str) -> Expectation:
+    """Return the least time that the ceilings allow a case."""
+    row = next((row for row in run.rows if row.case == case_id), None)
+    return Expectation() if row is None else Expectation(floor_ns=round(floor_ns(run, row)))
+
+
+def unmeasured_statement(run: RooflineRun, name: str) -> Statement:
+    """Say of a statement that the run cannot tell why not."""
+    if name in BOUNDED:
+        return bound_check(run, name)
+    return Statement(name=name, claim="the case is measured", holds=None, evidence="no process has measured it")
+
+
+def _has_regime(point: SweepPoint, kind: RowKind) -> bool:
+    """Whether a row of this kind must be in one of the regimes, whatever it measures."""
+    scenario, moe = point.workload.scenario, point.workload.weights.architecture.moe
+    is_routed = moe is not None and moe.n_dense_layers < point.workload.weights.architecture.n_layers
+    return expected_regime(kind, scenario.n_prompt, is_routed=is_routed) is not None
+
+
+def _names(point: SweepPoint) -> Iterator[str]:
+    """Yield the cases and statements for which a workload must be measured."""
+    for case_id in _case_ids(point):
+        yield case_id
+        yield f"{case_id}{_REGIME}"
+    yield from series_checks_of({point.sweep})
+    if has_memory(point):
+        yield _memory_name(point)
+
+
+def _memory_name(point: SweepPoint) -> str:
+    return f"memory/{point.workload.prefix}"
+
+
+def _case_ids(
+    point: SweepPoint, is_wanted: Callable[[SweepPoint, RowKind], bool] = lambda _point, _kind: True
+) -> Iterator[str]:
+    scenario = point.workload.scenario
+    has = {RowKind.PREFILL: scenario.n_prompt > 0, RowKind.DECODE: scenario.n_gen > 0}
+    has[RowKind.WHOLE_RUN] = all(has.values())
+    name = subject_of(point.workload, point.n_threads).name
+    for kind, is_there in has.items():
+        if is_there and is_wanted(point, kind):
+            yield f"roofline/{point.sweep}/{name}/{kind.value}"

@@ -1,0 +1,109 @@
+"""Everything that a run was asked for, resolved and checked."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfsuite.device.profile import Profile
+from perfsuite.expectation.cases import LlamaWorkload
+from perfsuite.experiments.margins import Margins
+from perfsuite.experiments.output_request import OutputRequest
+from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+from perfsuite.verdict.entry import StoredSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Everything that a run was asked for, resolved and checked."""
+
+    profile: Profile
+    #: What is measured; plans are made for it, and are run by it.
+    board: Board
+    workload: LlamaWorkload
+    #: None leaves it to the board.
+    asked_threads: int | None
+    backend: str
+    baseline_mode: str
+    baseline_dir: Path
+    #: Where a checkout keeps a reference of its own, which is never committed.
+    local_baseline_dir: Path
+    run_dir: Path
+    cache_dir: Path
+    n_replicates: int
+    margins: Margins
+    session_spread_ratio: float
+    #: The coarsest resolution that a PASS may have.
+    most_resolution_ratio: float
+    #: Share of its step that a case may change by; 0 leaves it to the margin alone.
+    step_share_ratio: float
+    strict: bool
+    opencl_platform: str | None
+    #: Slowdowns on purpose: of an operator, or of a phase.
+    inject_op: str | None
+    inject_phases: tuple[str, ...]
+    inject_ratio: float
+    #: Time for the pairs of a paired comparison, s.
+    budget_s: float
+    #: The model as it was asked for, and the sweeps around it.
+    model: str
+    sweeps: tuple[str, ...]
+    long_sweeps: bool
+    #: Whether a quick calibration forecasts, and is made, where no whole one is stored.
+    quick_calibration: bool = False
+    #: Another llama.cpp than the board's own.
+    other_engine: Engine | None = None
+    #: Whether the suite's own timings are held against ground truths.
+    fidelity: bool = False
+    #: Whether what following a run costs is measured.
+    overhead: bool = False
+    #: Whether a run is traced, and judged by what the trace shows.
+    trace: bool = False
+    #: What hunts for shapes were asked for; None without any.
+    shapes: HuntRequest | None = None
+    #: The engine's OpenCL backend on its device; None with another backend.
+    opencl: OpenClBackend | None = None
+    #: Lengths of the prompts that each process runs; () runs the scenario's.
+    prompt_lengths: tuple[int, ...] = ()
+    #: How long quiet is waited for on a machine that is busy, s; 0 measures all the same.
+    wait_quiet_s: float = 0.0
+    #: Whether a run that judged nothing ends with 0.
+    allows_undecided: bool = False
+    #: What pairs compare with; None compares with stored baselines.
+    old: RunConfig | None = None
+    #: The same as it was asked for.
+    old_text: str = ""
+    #: The session of the baseline whose engine the pairs measure again; None of an old side that an option names.
+    old_session: StoredSession | None = None
+    #: How the machine that made it differed from this one.
+    old_differences: tuple[str, ...] = ()
+    #: Where the run comes from, and what it writes.
+    origin: RunOrigin = NO_ORIGIN
+    outputs: OutputRequest = field(default_factory=OutputRequest)
+    #: When it began, by `time.monotonic`.
+    began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_against(self) -> bool:
+        """Whether an option names an old side, so that stored baselines do not count."""
+        return self.old is not None and self.old_session is None
+
+    @property
+    def engine(self) -> Engine:
+        """The llama.cpp that is measured."""
+        return self.other_engine or self.board.facts().engine
+
+    @property
+    def n_threads(self) -> int:
+        """Threads of the engine."""
+        return self.asked_threads or self.board.facts().default_threads
+
+    @property
+    def log_dir(self) -> Path:
+        """Where workers keep logs: beside the run's files, or in the board's own cache."""
+        return self.run_dir if self.board.is_local else self.board.facts().cache_dir / "logs"

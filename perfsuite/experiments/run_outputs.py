@@ -1,0 +1,106 @@
+"""Writes what a run leaves behind: ``run.json`` first, then what can be made again from it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfsuite.experiments.output_request import OutputRequest
+from perfsuite.experiments.run_record import observation, run_file
+from perfsuite.experiments.session import PerfSession
+from perfsuite.records.observation import Observation
+from perfsuite.records.observation_file import OBSERVATION_NAME, write_observation
+from perfsuite.report.run_file import RunFile, write_run
+
+#: What the report is called in the run's folder.
+REPORT_NAME = "report.html"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenRun:
+    """What was written, and what was not."""
+
+    #: ``run.json``.
+    run_path: Path
+    #: None where none was asked for, or none could be made.
+    report_path: Path | None
+    #: A line for each thing that could not be written, with what to do about it.
+    complaints: tuple[str, ...]
+
+
+def write_outputs(session: PerfSession) -> WrittenRun:
+    """Write a finished run; what fails after ``run.json`` is a complaint, and neither loses it nor changes a verdict.
+
+    Raises MeasurementError: ``run.json`` cannot be written.
+    """
+    run, seen, request = run_file(session), observation(session), session.config.outputs
+    run_path = write_run(run, session.config.run_dir)
+    folder = run_path.parent
+    again = shlex.quote(str(folder))
+    unseen = _observed(seen, folder)
+    unreported = _reported(run, seen, run_path, f"make it with 'perfsuite report {again}'", request)
+    unkept = _kept(run, request, f"add it with 'perfsuite history add {again}'")
+    is_reported = request.writes_report and unreported is None
+    return WrittenRun(
+        run_path=run_path,
+        report_path=folder / REPORT_NAME if is_reported else None,
+        complaints=tuple(filter(None, (unseen, unreported, unkept))),
+    )
+
+
+def write_report(run: RunFile, seen: Observation, run_path: Path) -> Path:
+    """Write the page of a run beside its file."""
+    from perfsuite.report.page import write_page  # brings Jinja2, which a run that only measures does not need
+    from perfsuite.report.page.page_run import PageRun
+
+    return write_page([PageRun(run=run, observation=seen, path=run_path)], run_path.parent / REPORT_NAME)
+
+
+def append_history(run: RunFile, history_dir: Path) -> Path:
+    """Add a run to the history."""
+    from perfsuite.report.history import append_run  # brings DuckDB, as above
+
+    return append_run(run, history_dir)
+
+
+def _observed(seen: Observation, folder: Path) -> str | None:
+    """Write what was seen; the file of a run that went into the same folder before does not stay beside this one's."""
+
+    def write() -> None:
+        (folder / OBSERVATION_NAME).unlink(missing_ok=True)
+        write_observation(seen, folder)
+
+    return _tried(OBSERVATION_NAME, write, "the report has what it would hold")
+
+
+def _reported(run: RunFile, seen: Observation, run_path: Path, advice: str, request: OutputRequest) -> str | None:
+    """Write the page, in the place of an earlier run's; where none is asked for, the earlier one goes all the same."""
+
+    def write() -> None:
+        (run_path.parent / REPORT_NAME).unlink(missing_ok=True)
+        if request.writes_report:
+            write_report(run, seen, run_path)
+
+    return _tried(REPORT_NAME, write, advice if request.writes_report else "what lies there is not of this run")
+
+
+def _kept(run: RunFile, request: OutputRequest, advice: str) -> str | None:
+    """Add a run to the history; one that was broken off, or has no case, is no point of a trend."""
+    history_dir = request.history_dir
+    if history_dir is None or run.is_interrupted or not run.judgements:
+        return None
+    return _tried(f"history in {history_dir}", lambda: append_history(run, history_dir), advice)
+
+
+def _tried(what: str, write: Callable[[], object], advice: str) -> str | None:
+    """Write something; return a line that says why it cannot be, and what to do."""
+    try:
+        write()
+    except Exception as error:  # the run is measured and judged: not even a defect of a writer may take that away
+        told = str(error).splitlines() or [type(error).__name__]
+        return f"{what}: not written ({told[0]}); {advice}"
+    except KeyboardInterrupt:  # somebody who does not wait for it can have it later
+        return f"{what}: not written (interrupted); {advice}"
+    return None

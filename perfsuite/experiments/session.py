@@ -1,0 +1,316 @@
+"""The run behind the cases: judges one by one what was measured at once, and closes the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import cached_property
+from statistics import median
+
+import pytest
+
+from perfsuite.errors import BaselineError, PerfsuiteError
+from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.experiments.engine_replicates import graph_settings
+from perfsuite.experiments.enumeration import Enumeration, enumerate_run
+from perfsuite.experiments.forecasts import Forecasts, open_forecasts
+from perfsuite.experiments.measuring import ROOFLINE, Measuring
+from perfsuite.experiments.protocol import Examination
+from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.roofline.checks import all_checks
+from perfsuite.experiments.roofline.experiment import roofline_expectation, unmeasured_statement
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.shapes.hunts import ShapeHunts
+from perfsuite.experiments.stored import StoredBaselines, open_baselines
+from perfsuite.records.attribution import Attribution
+from perfsuite.records.case_groups import GROUP_OF_KIND, OWN_GROUP
+from perfsuite.records.events import Phase
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome, is_nothing_judged
+from perfsuite.records.samples import CaseSamples
+from perfsuite.verdict.allowance import Allowance
+from perfsuite.verdict.attribution import attribute
+from perfsuite.verdict.compare import BaselineMatch, judge
+from perfsuite.verdict.statement import Statement
+from perfsuite.verdict.step_share import StepShare, step_share
+
+
+@dataclass
+class PerfSession:
+    """State of one pytest run with ``--device``."""
+
+    config: RunConfig
+    enumerated: Enumeration
+    measured: Measuring
+    stored: StoredBaselines
+    forecasts: Forecasts
+    judgements: dict[str, Judgement] = field(default_factory=dict)
+    #: Whether somebody broke the run off.
+    is_interrupted: bool = False
+    #: What is said of the reference that the run has left for the next one.
+    first_notes: tuple[str, ...] = ()
+    started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="milliseconds"))
+    _statements: dict[str, Statement] = field(default_factory=dict)
+
+    @property
+    def cases(self) -> Mapping[str, Case]:
+        """The cases that were enumerated, and those that were found when they were measured, by id."""
+        found = {case.case_id: case for group in self.groups.values() for case in group.found}
+        return {**self.enumerated.cases, **found} if found else self.enumerated.cases
+
+    @property
+    def hunts(self) -> ShapeHunts | None:
+        """The hunts for shapes; None without any."""
+        return self.enumerated.hunts
+
+    @property
+    def groups(self) -> dict[str, GroupSamples]:
+        """What was measured, by group."""
+        return self.measured.groups
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Why a group could not be measured, by group."""
+        return self.measured.errors
+
+    def measure(self, marker_margins: Mapping[str, float | None], reporter: pytest.TerminalReporter | None) -> None:
+        """Measure what the selected cases need, given by id with the margin that their test's marker sets."""
+        self.measured.measure(marker_margins, reporter)
+
+    def statement(self, name: str) -> Statement:
+        """Check a statement about the sweeps; undecided, with the reason, where they could not be measured."""
+        roofline = self.measured.roofline
+        if roofline is None:
+            reason = self.errors.get(ROOFLINE, "the sweeps were not measured")
+            return Statement(name=name, claim="the sweeps are measured", holds=None, evidence=reason)
+        if not self._statements:
+            self._statements = {check.name: check for check in all_checks(roofline)}
+        return self._statements.get(name) or unmeasured_statement(roofline, name)
+
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was measured or judged."""
+        return bool(self.measured.durations_s or self.judgements)
+
+    def judgement(self, case_id: str, *, marker_margin: float | None = None) -> Judgement:
+        """Judge one case, once."""
+        if case_id not in self.judgements:
+            self.judgements[case_id] = self._judge(self.cases[case_id], marker_margin)
+        return self.judgements[case_id]
+
+    def judge_foreign(
+        self, samples: CaseSamples, kind: str, expectation: Expectation, *, marker_margin: float | None = None
+    ) -> Judgement:
+        """Judge a case that somebody else measured in their own test."""
+        if OWN_GROUP not in self.groups:
+            self.groups[OWN_GROUP] = GroupSamples(samples={}, fingerprint=self.config.board.facts().fingerprint)
+        baseline = self.stored.match(samples.case_id, OWN_GROUP, self.groups)
+        samples = replace(samples, problems=(*samples.problems, *self._own_problems()))
+        judgement = self._judged(samples, kind, expectation, baseline, marker_margin)
+        self.judgements[samples.case_id] = judgement
+        return judgement
+
+    def _own_problems(self) -> tuple[str, ...]:
+        """Say why what a test has timed in this process is not the device's."""
+        board = self.config.board
+        if board.is_local:
+            return board.held().problems
+        return (f"was timed at the desk, not on {self.config.profile.name}; run it there, with --perf-address=local",)
+
+    def finish(self, *, is_interrupted: bool = False) -> None:
+        """Judge what nobody enumerated and what an interruption left to judge, and record baselines where asked to.
+
+        A run that was interrupted is no reference; hunts that had come to an end by then are kept all the same.
+        """
+        self.is_interrupted = is_interrupted
+        for group in self.groups.values():
+            for case_id, reason in group.unclaimed.items():
+                samples = CaseSamples(case_id=case_id, samples_ns=(), problems=(reason,))
+                self.judgements[case_id] = self._judged(samples, "operator", Expectation(), BaselineMatch())
+            for case in group.found:
+                self.judgement(case.case_id)
+        if is_interrupted:
+            self._judge_measured()
+        if self.config.baseline_mode == "record":
+            if self.hunts is not None:
+                self.hunts.keep()
+            if not is_interrupted:
+                self._record()
+        elif self._may_be_first:
+            self.first_notes = self._kept_first()
+
+    @property
+    def _may_be_first(self) -> bool:
+        """Whether what has no reference yet may become this checkout's own."""
+        config = self.config
+        is_as_asked = config.baseline_mode == "compare" and not config.is_against
+        return is_as_asked and not (self.is_interrupted or config.inject_op or config.inject_phases)
+
+    def _kept_first(self) -> tuple[str, ...]:
+        """Keep it; where that fails, the run has lost nothing."""
+        try:
+            kept = self.stored.keep_first(self.groups, self._own_judgements(), recorded_at=self.started_at)
+            return (*self.first_notes, *kept)
+        except PerfsuiteError as error:
+            return (f"no reference was kept for the next run: {error}",)
+
+    def _record(self) -> None:
+        """Record baselines; that there is nothing to record is an error, unless another one says why."""
+        n_cases = self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
+        if n_cases or self.errors or self.hunts is not None:
+            return
+        reasons = Counter(each.reason for each in self.judgements.values() if each.outcome is Outcome.INVALID)
+        why = reasons.most_common(1)[0][0] if reasons else "no case that has baselines was measured"
+        raise BaselineError(f"--baseline=record: nothing was recorded: {why}")
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether there are cases or statements, and nothing was found out about any."""
+        is_told = any(statement.holds is not None for statement in self._statements.values())
+        return not is_told and is_nothing_judged(each.outcome for each in self.judgements.values())
+
+    def let_go(self) -> None:
+        """Give the device back; what could not be restored is an error of the run, what was is told."""
+        try:
+            self.stored.keep_engines(self.groups)
+        except PerfsuiteError as error:
+            self.first_notes = (f"the baseline is kept without what made it: {error}",)
+        try:
+            self.config.board.close()
+        except PerfsuiteError as error:
+            self.errors["device"] = str(error)
+        self.measured.held = self.config.board.held()
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self.hunts is not None:
+            self.hunts.judges.close()
+
+    def subjects(self) -> dict[str, str]:
+        """Return, by group, what was measured in words."""
+        return {name: group.description for name, group in self.groups.items() if group.description}
+
+    def kinds(self) -> set[str]:
+        """Return the kinds of all cases, those that somebody else measured included."""
+        own = {judgement.kind for judgement in self.judgements.values()}
+        return own.union(case.kind for case in self.cases.values())
+
+    def attribution(self) -> Attribution:
+        """Say where the time of the phases went, and whether everything moved alike."""
+        return attribute(self.judgements.values(), margin_ratio=self.config.margins.margin_ratio("phase"))
+
+    def baseline_notes(self) -> tuple[str, ...]:
+        """Say what the stored baselines and the device show and no verdict does, and what is no baseline here."""
+        hunted = () if self.hunts is None else self.hunts.notes()
+        is_lost = self.is_interrupted and self.config.baseline_mode == "record"
+        lost = ("the run was interrupted: its samples are no baseline; run again",) if is_lost else ()
+        stored = self.stored.notes(self.groups, self._own_judgements())
+        return (*stored, *hunted, *lost, *self.first_notes, *self.measured.notes)
+
+    def _judge_measured(self) -> None:
+        """Judge the selected cases that were measured and whose tests were not reached."""
+        for case_id, marker_margin in self.measured.marker_margins.items():
+            if case_id in self.cases and self._is_measured(self.cases[case_id]):
+                self.judgement(case_id, marker_margin=marker_margin)
+
+    def _is_measured(self, case: Case) -> bool:
+        if case.case_id in self.measured.paired:
+            return bool(self.measured.paired[case.case_id].samples_ns)
+        if self.hunts is not None and case.kind == self.hunts.kind:
+            return case.case_id in self.hunts.begun
+        if self._examination(case) is not None:
+            return case.kind in self.measured.examined
+        group = self.groups.get(GROUP_OF_KIND[case.kind])
+        return group is not None and bool(group.samples[case.case_id].samples_ns)
+
+    def _judge(self, case: Case, marker_margin: float | None) -> Judgement:
+        if case.case_id in self.measured.paired:
+            return self.measured.paired[case.case_id]
+        examination = self._examination(case)
+        if examination is not None:
+            return examination.judge(case.case_id, self.errors.get(case.kind, "it was not measured"))
+        group = GROUP_OF_KIND[case.kind]
+        samples = self._samples(case, group)
+        expectation = self._expectation(case)
+        baseline = self.stored.match(case.case_id, group, self.groups)
+        return self._judged(samples, case.kind, expectation, baseline, marker_margin)
+
+    def _examination(self, case: Case) -> Examination | None:
+        return next((each for each in self.enumerated.examinations if each.kind == case.kind), None)
+
+    def _judged(
+        self,
+        samples: CaseSamples,
+        kind: str,
+        expectation: Expectation,
+        baseline: BaselineMatch,
+        marker_margin: float | None = None,
+    ) -> Judgement:
+        allowed = Allowance(
+            margin_ratio=self.config.margins.margin_ratio(kind, marker_margin),
+            session_spread_ratio=self.config.session_spread_ratio,
+            most_resolution_ratio=self.config.most_resolution_ratio,
+            share=self._share(samples.case_id),
+        )
+        return judge(samples, kind=kind, expectation=expectation, baseline=baseline, allowed=allowed)
+
+    def _share(self, case_id: str) -> StepShare | None:
+        """Return the share of its step that a case may change by."""
+        case = self.cases.get(case_id)
+        if case is None or GROUP_OF_KIND[case.kind] not in self.groups:
+            return None
+        steps_ns = self._steps_ns if GROUP_OF_KIND[case.kind] == GROUP_OF_KIND["phase"] else {}
+        return step_share(case, steps_ns=steps_ns, share_ratio=self.config.step_share_ratio)
+
+    @cached_property
+    def _steps_ns(self) -> dict[Phase, float]:
+        """What prefill and decode took, as far as they were measured; asked for when that is done."""
+        samples = self.groups[GROUP_OF_KIND["phase"]].samples
+        steps = [case for case in self.cases.values() if case.kind == "phase" and case.phase in GRAPH_PHASES]
+        found = [(case.phase, samples[case.case_id].samples_ns) for case in steps if case.case_id in samples]
+        return {phase: median(samples_ns) for phase, samples_ns in found if phase is not None and samples_ns}
+
+    def _expectation(self, case: Case) -> Expectation:
+        group = self.groups.get(GROUP_OF_KIND[case.kind])
+        if group is not None and not group.on_processor:
+            return Expectation()
+        if case.kind != ROOFLINE:
+            return self.forecasts.expectation(case)
+        roofline = self.measured.roofline
+        return Expectation() if roofline is None else roofline_expectation(roofline, case.case_id)
+
+    def _samples(self, case: Case, group: str) -> CaseSamples:
+        reason = self.errors.get(group) or self.measured.absences.get(group)
+        if reason and group not in self.groups:
+            return CaseSamples(case_id=case.case_id, samples_ns=(), problems=(reason,))
+        samples = self.groups[group].samples[case.case_id]
+        return replace(samples, problems=(*samples.problems, *self.measured.held.problems))
+
+    def _own_judgements(self) -> dict[str, list[Judgement]]:
+        """Return the judgements by group, those of cases that nobody enumerated under their own."""
+        found: dict[str, list[Judgement]] = {name: [] for name in self.groups}
+        for judgement in self.judgements.values():
+            case = self.cases.get(judgement.case_id)
+            found.setdefault(GROUP_OF_KIND[case.kind] if case else OWN_GROUP, []).append(judgement)
+        return found
+
+
+def open_session(config: RunConfig, *, asks_board: bool = True) -> PerfSession:
+    """Enumerate the cases and read the baselines; nothing is measured yet, and the board need not be asked.
+
+    Raises PerfsuiteError: a baseline file or the calibration cannot be read, or the folder of the run cannot be
+    written.
+    """
+    forecasts = open_forecasts(config, asks_board=asks_board)
+    stored = open_baselines(config)
+    enumerated = enumerate_run(config, forecasts, stored.case_ids("llama", graph_settings(config)))
+    return PerfSession(
+        config=config,
+        enumerated=enumerated,
+        measured=Measuring(config=config, enumerated=enumerated, forecasts=forecasts, stored=stored),
+        stored=stored,
+        forecasts=forecasts,
+    )

@@ -1,0 +1,63 @@
+"""CALIBRATED: one of ggml's operators on the processor takes no longer than the device's calibration says it may.
+
+What is comparable. The calibration times an operator within a long graph of its like, over so many copies of the
+weights that they come from memory. A shape is measured again and again over the same weights, so
+
+* its weights may come from a cache. That can only make it faster than the forecast, so only the upper bound is held: a
+  shape that is faster than forecast is no finding. The other side of this is that a slowdown of weights that fit a
+  cache has to exceed the time of reading them from memory before it is seen here; PADDING and GROWTH compare a shape
+  with its neighbours under the same conditions, and see it at their margin.
+* it pays for more of the start of a graph, the shorter it is. A forecast that is short against that bounds nothing, as
+  for the suite's operators: INVALID, with the ratio for a hunt to steer by.
+
+Samples of one side alone are skewed, so the bounds are those of a median by order statistics, which hold for any noise.
+
+The limit is that of the suite's operators: the upper bound of the forecast's interval times the profile's tolerance of
+calibrated operators.
+"""
+
+from __future__ import annotations
+
+from perfsuite.expectation.forecast import Expectation
+from perfsuite.experiments.shapes.basis import Basis, verdict_of
+from perfsuite.experiments.shapes.confirmation import RatioBounds
+from perfsuite.experiments.shapes.measurements import Measurements
+from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.records.outcome import Outcome
+from perfsuite.units import format_ns
+from perfsuite.verdict.paired import paired_ratio
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+
+
+def judge_calibrated(basis: Basis, case: ShapeCase) -> ShapeVerdict:
+    """Judge whether an operator is slower than the limit of its forecast."""
+    if case.subject is not Subject.GGML_CPU:
+        reason = f"calibrations are of {Subject.GGML_CPU.value}, not of {case.subject.value}"
+        return verdict_of(ShapeProperty.CALIBRATED, case, Outcome.INVALID, reason)
+    if basis.forecasts is None:
+        reason = "the device has no calibration; run 'perfsuite calibrate'"
+        return verdict_of(ShapeProperty.CALIBRATED, case, Outcome.INVALID, reason)
+    return _judged(basis, case, basis.forecasts.expectation(case.shape))
+
+
+def _judged(basis: Basis, case: ShapeCase, expectation: Expectation) -> ShapeVerdict:
+    expected_ns, upper_ns = expectation.expected_ns, expectation.upper_ns
+    assert expected_ns is not None  # a calibration gives both
+    assert upper_ns is not None
+    design = basis.design
+
+    def measure(bench: Measurements) -> RatioBounds:
+        samples_ns = bench.samples_ns(case, design.n_pairs)
+        constant_ns = [expected_ns] * len(samples_ns)
+        found = paired_ratio(constant_ns, samples_ns, confidence=1.0 - design.alpha)
+        return RatioBounds(ratio=found.median_ratio, lower_ratio=found.lower_ratio, upper_ratio=found.upper_ratio)
+
+    if expectation.limit_ns is None:
+        bounds = measure(basis.screen)
+        reason = f"a forecast of {format_ns(expected_ns)} is too short to bound an operator that stands alone"
+        return verdict_of(ShapeProperty.CALIBRATED, case, Outcome.INVALID, reason, bounds)
+    answer = basis.answer(measure, limit_ratio=expectation.limit_ns / expected_ns)
+    told = f"expected {format_ns(expected_ns)}, at most {format_ns(upper_ns)}, limit {format_ns(expectation.limit_ns)}"
+    seen = f"{format_ns(answer.bounds.ratio * expected_ns)}: {told}{answer.history}"
+    outcome = Outcome.SLOW if answer.is_confirmed else Outcome.PASS
+    return verdict_of(ShapeProperty.CALIBRATED, case, outcome, seen, answer.bounds)

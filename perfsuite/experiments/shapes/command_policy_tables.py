@@ -1,0 +1,110 @@
+"""What ``perfsuite policy`` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from perfsuite.cli.answer import Answer, Part, Sheet
+from perfsuite.experiments.shapes.policy_check import Holding, PromiseCheck
+from perfsuite.experiments.shapes.policy_file import policy_plain
+from perfsuite.experiments.shapes.policy_record import PolicyRow, PolicyTable, ShapePolicy
+from perfsuite.experiments.shapes.policy_words import finding, gain_text, promise, range_text
+from perfsuite.units import format_count
+
+#: Raised whenever a key of the JSON of checks changes its meaning.
+SCHEMA = 1
+
+
+def policy_answer(policy: ShapePolicy) -> Answer:
+    """Return each table with what it says, what it promises, and what was left out."""
+    return Answer(parts=lambda: _policy_parts(policy), plain=lambda: policy_plain(policy))
+
+
+def checks_answer(checked: Sequence[tuple[PolicyTable, Sequence[PromiseCheck]]]) -> Answer:
+    """Return what each row promises, what was measured, and whether it holds."""
+    return Answer(
+        parts=lambda: (part for table, checks in checked for part in _check_parts(table, checks)),
+        plain=lambda: {
+            "schema": SCHEMA,
+            "tables": [
+                {"table": table.title, "checks": [_plain_check(each) for each in checks]} for table, checks in checked
+            ],
+        },
+    )
+
+
+def _policy_parts(policy: ShapePolicy) -> Iterator[Part]:
+    for subject in policy.subjects:
+        yield f"{subject.subject}: {subject.device}"
+    for table in policy.tables:
+        yield f"\n{_title(table)}"
+        yield Sheet(
+            (table.dimension, "choice", "<over the default", "<over the worst"),
+            [
+                (
+                    *(range_text(row.least, row.most), row.choice),
+                    "the default itself" if row.choice == table.default else gain_text(row.gain_over_default),
+                    "the worst itself" if row.choice == table.worst else gain_text(row.gain_over_worst),
+                )
+                for row in table.rows
+            ],
+        )
+        yield f"{finding(table)}; {promise(table)}"
+        sizes = ", ".join(map(str, table.measured_sizes))
+        yield f"measured at {table.dimension} {sizes}; beyond them nothing is known, and the default holds"
+        yield from (f"left out: {each.choice}: {each.reason}" for each in table.left_out)
+
+
+def _check_parts(table: PolicyTable, checks: Sequence[PromiseCheck]) -> Iterator[Part]:
+    if not checks:
+        yield f"\n{table.title}: nothing to check, there is one choice only"
+        return
+    yield f"\n{_title(table)}"
+    yield Sheet(
+        (f"<{table.dimension}", "<choice", "<over", "<promised", "<measured", ""),
+        [
+            (
+                *(range_text(each.promise.row.least, each.promise.row.most), each.promise.row.choice),
+                *(each.promise.over, gain_text(each.promise.promised)),
+                *(each.measured and gain_text(each.measured), each.holding.value),
+            )
+            for each in checks
+        ],
+    )
+    for row, drawn in {each.promise.row: each.promise.drawn for each in checks}.items():
+        fitted = ", ".join(map(str, drawn.fitted_sizes))
+        told = f"; the choice was made at {fitted} as well" if fitted else ""
+        yield f"{_where(table, row)}: measured at {', '.join(map(str, drawn.sizes))}{told}"
+    for each in checks:
+        if each.reason:
+            sides = f"{each.promise.row.choice} over {each.promise.over}"
+            yield f"{_where(table, each.promise.row)}, {sides}: {each.holding.value}: {each.reason}"
+    counts = {holding: sum(each.holding is holding for each in checks) for holding in Holding}
+    told = ", ".join(f"{holding.value} {n}" for holding, n in counts.items() if n)
+    yield f"{format_count(len(checks), 'promise')}: {told}"
+
+
+def _where(table: PolicyTable, row: PolicyRow) -> str:
+    return f"{table.dimension} {range_text(row.least, row.most)}"
+
+
+def _title(table: PolicyTable) -> str:
+    return f"{table.title}; default {table.default}, worst {table.worst}"
+
+
+def _plain_check(check: PromiseCheck) -> dict[str, Any]:
+    row, drawn = check.promise.row, check.promise.drawn
+    return {
+        "least": row.least,
+        "most": row.most,
+        "choice": str(row.choice),
+        "over": str(check.promise.over),
+        "promised": asdict(check.promise.promised),
+        "measured": None if check.measured is None else asdict(check.measured),
+        "sizes": list(drawn.sizes),
+        "fitted_sizes": list(drawn.fitted_sizes),
+        "holding": check.holding.value,
+        "reason": check.reason or None,
+    }

@@ -1,0 +1,167 @@
+"""The options of commands that measure operations by their shapes, and the meters that they open."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.run_options import add_shared
+from perfsuite.device.profile import find_local_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.device.work_folder import work_folder
+from perfsuite.errors import ShapeError
+from perfsuite.experiments.shapes.sweep_sizes import SizeRange, size_option, size_range
+from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Subject, Tiling
+
+if TYPE_CHECKING:
+    from perfsuite.measure.shapes.meter import ShapeMeters
+
+DEFAULT_TILE = 64
+DEFAULT_VECTOR = 8
+
+#: The most threads that ggml takes (``GGML_MAX_N_THREADS`` in ggml.h), and more of the others than anybody waits for.
+_MOST_COUNTS = {"threads": 512, "processes": 1024, "rounds": 1 << 16}
+
+#: Most that an operation may move, so that its operands fit beside those of others.
+_MOST_BYTES = 2 << 30
+
+#: Each dimension once, in the order of the help.
+_DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
+#: What each of them is, and of which operations.
+MEANS = {
+    "b": "products side by side, such as heads (bmm)",
+    "m": "tokens (gemm, bmm)",
+    "n": "rows of the weights or keys (gemm, bmm, gemv)",
+    "k": "values of a row, which is the inner dimension (gemm, bmm, gemv)",
+    "heads": "query heads (attention)",
+    "kvheads": "heads of the cache that they share (attention)",
+    "head": "values of a head (attention)",
+    "context": "positions in the cache (attention)",
+}
+
+
+def add_device_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says on what it is measured."""
+    add_shared(parser, "device", "opencl-platform")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of ggml-cpu (default: physical cores)")
+
+
+def add_subject_options(parser: argparse.ArgumentParser) -> None:
+    """Add who computes, how B is stored, and how the suite's kernels are cut."""
+    text = "who computes: the suite's tiled OpenCL kernels (default), or ggml's operator on one of its backends"
+    parser.add_argument("--subject", choices=[each.value for each in Subject], default=Subject.TILED.value, help=text)
+    parser.add_argument("--type", choices=STORED_TYPES, default="f32", help="how the weights or keys are stored")
+    tiles, vectors = (", ".join(map(str, each)) for each in (TILES, VECTORS))
+    text = f"tile of the tiled kernels: {tiles} (default {DEFAULT_TILE})"
+    parser.add_argument("--tile", type=int, metavar="N", help=text)
+    text = f"their vector width: {vectors} (default {DEFAULT_VECTOR})"
+    parser.add_argument("--vector", type=int, metavar="N", help=text)
+
+
+def add_size_options(parser: argparse.ArgumentParser) -> None:
+    """Add the sizes of all operations; `asked_sizes` refuses those that an operation does not have."""
+    group = parser.add_argument_group("sizes", "each N, or FIRST:LAST or FIRST:LAST:STEP for one that is swept")
+    for name in _DIMENSIONS:
+        group.add_argument(size_option(name), dest=f"size_{name}", metavar="N", help=MEANS[name])
+
+
+def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
+    """Return the sizes that were given, by dimension.
+
+    Raises `ShapeError`: one is no size, or of a dimension that the operation has not; a single 1 is as good as none.
+    """
+    texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}")) is not None}
+    found = {name: size_range(size_option(name), text) for name, text in texts.items()}
+    for name in found.keys() - set(operation.dimensions):
+        if name not in ("b", "m") or found[name].sizes != range(1, 2):
+            known = ", ".join(size_option(each) for each in operation.dimensions)
+            raise ShapeError(f"{size_option(name)}={texts[name]}: {operation.value} has no such size; it has {known}")
+    return {name: found[name] for name in operation.dimensions if name in found}
+
+
+def chosen_tiling(options: argparse.Namespace) -> Tiling | None:
+    """Return the tile and the vector width that were asked for, or the defaults; None for ggml's operators.
+
+    Raises `ShapeError`: there is no such kernel, or ggml's operators were given a tile, which they choose themselves.
+    """
+    if Subject(options.subject) is not Subject.TILED:
+        for name in ("tile", "vector"):
+            if (value := getattr(options, name)) is not None:
+                raise ShapeError(f"--{name}={value}: {options.subject} cuts its work as it sees fit; leave it out")
+        return None
+    tile = DEFAULT_TILE if options.tile is None else options.tile
+    vector = min(DEFAULT_VECTOR, tile) if options.vector is None else options.vector
+    try:
+        return Tiling(tile=tile, vector=vector)
+    except ShapeError as error:
+        raise ShapeError(f"--tile={tile} --vector={vector}: {error}") from None
+
+
+def check_counts(options: argparse.Namespace, *names: str) -> None:
+    """Refuse options that must be 1 or more and are not, or are far too many."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and not 1 <= value <= _MOST_COUNTS[name]:
+            raise ShapeError(f"--{name}={value}: expected 1 to {_MOST_COUNTS[name]}")
+
+
+def check_shape_bytes(shapes: Iterable[OperationShape], *, verifies: bool) -> None:
+    """Refuse operations that move more than the operands of several can have.
+
+    To verify an output, NumPy takes each stored value by itself, however few bits it is stored in.
+    """
+    largest = max(shapes, key=lambda shape: shape.moved_bytes)
+    n_bytes = (replace(largest, type="f32") if verifies else largest).moved_bytes
+    if n_bytes > _MOST_BYTES:
+        how = " as F32 values, which NumPy verifies it with" if n_bytes > largest.moved_bytes else ""
+        raise ShapeError(f"{largest.id}: moves {n_bytes} bytes{how}, expected at most {_MOST_BYTES}")
+
+
+def check_outputs(outputs: Mapping[str, Path | None]) -> None:
+    """Refuse files, by option, that could not be written when everything is measured, and one file for two."""
+    taken: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        _check_output(option, path)
+        if (other := taken.setdefault(path.resolve(), option)) != option:
+            raise ShapeError(f"{option}={path}: {other} writes there as well; name another file")
+
+
+def _check_output(option: str, path: Path) -> None:
+    if path.is_dir():
+        raise ShapeError(f"{option}={path}: is a folder; name a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
+
+
+@contextmanager
+def opened_meters(options: argparse.Namespace, subject: Subject) -> Iterator[ShapeMeters]:
+    """Open the meters of a subject on the device that the options choose; nothing is left running afterwards."""
+    from perfsuite.measure.shapes.meters import open_meters  # what measures is slow to import
+
+    platform = options.opencl_platform or find_local_profile(options.device).opencl_platform
+    cache_dir = user_cache()
+    with (
+        work_folder() as log_dir,
+        open_meters(
+            subject,
+            cache_dir=cache_dir,
+            log_dir=log_dir,
+            n_threads=options.threads or default_threads(),
+            platform=platform,
+        ) as meters,
+    ):
+        yield meters

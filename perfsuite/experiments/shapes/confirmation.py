@@ -1,0 +1,110 @@
+"""A ratio that is beyond its limit in the process that stays, and again in fresh ones: what makes a verdict a fact.
+
+Noise within a process. A process flags where the lower bound of its ratio, at alpha, is beyond the limit. Where the
+ratio is within the limit in each of the processes, all of them flag with a chance of at most
+``alpha ** (1 + n_confirmations)``, the noise of each process being its own: 2e-5 at an alpha of 0.025 and 2
+confirmations. That is at a ratio of the limit itself; at equal times the limit is several deviations away and the
+chance far smaller. A property of several comparisons (growth, of each dimension) adds their chances, and so does a hunt
+over its shapes. CALIBRATED has the same alpha for a median; CEILING has none, for the fastest sample is an extreme: its
+limit rests on the spread of the ceilings.
+
+What a process draws once. Buffers come to lie where they lie, and a layout that is bad for one side is a true
+difference for as long as the process lives: more pairs make the wrong answer surer. So the confirmations are not more
+pairs but more processes, each with a layout of its own and each judged by its own pairs alone. Where a process draws a
+layout beyond the limit with chance p, all flag with at most ``(p + alpha) ** (1 + n_confirmations)``: what happens to
+one process in ten is raised about twice in a thousand, at an alpha of 0.025. The pairs of the processes are never
+pooled, for in a pool a single bad process could carry the others. What is slow in every process is not an accident of
+one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+from perfsuite.experiments.shapes.measurements import Measurements
+from perfsuite.experiments.shapes.shape_design import ShapeDesign
+from perfsuite.measure.shapes.meter import ShapeMeters
+from perfsuite.units import format_change
+from perfsuite.verdict.signed_rank import PairedChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatioBounds:
+    """A ratio with one-sided bounds, as one process or several saw it."""
+
+    ratio: float
+    lower_ratio: float
+    upper_ratio: float
+
+    @classmethod
+    def of_change(cls, change: PairedChange) -> RatioBounds:
+        """Return the estimate and bounds of pairs."""
+        return cls(ratio=change.estimate_ratio, lower_ratio=change.lower_ratio, upper_ratio=change.upper_ratio)
+
+    @property
+    def told(self) -> str:
+        """The ratio as a change, and its bounds."""
+        bounds = (self.lower_ratio, self.upper_ratio)
+        if not all(math.isfinite(each) for each in bounds):
+            return format_change(self.ratio)
+        return f"{format_change(self.ratio)} ({' to '.join(map(format_change, bounds))})"
+
+
+#: Measures a ratio in one process.
+Measure = Callable[[Measurements], RatioBounds]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the screen, and where it flagged the fresh processes, saw of one ratio."""
+
+    screened: RatioBounds
+    #: Of the fresh processes in their order, up to the first that did not flag.
+    confirming: tuple[RatioBounds, ...]
+    #: Whether the screen and each fresh process were beyond the limit.
+    is_confirmed: bool
+
+    @property
+    def bounds(self) -> RatioBounds:
+        """What to tell: of a confirmed ratio the middle of the fresh processes, between the widest of their bounds.
+
+        The screen selected the shape, which biases what it saw, so it counts only where nothing was measured after it.
+        Of a ratio that was not confirmed it is the process that did not.
+        """
+        if not self.is_confirmed:
+            return self.confirming[-1] if self.confirming else self.screened
+        return RatioBounds(
+            ratio=median(each.ratio for each in self.confirming),
+            lower_ratio=min(each.lower_ratio for each in self.confirming),
+            upper_ratio=max(each.upper_ratio for each in self.confirming),
+        )
+
+    @property
+    def history(self) -> str:
+        """How the answer was come to, for the end of a reason; empty where the screen sufficed."""
+        n_fresh = len(self.confirming)
+        if self.is_confirmed:
+            return f"; in {n_fresh} fresh {'process' if n_fresh == 1 else 'processes'}"
+        if not n_fresh:
+            return ""
+        return f"; the screen saw {self.screened.told}, which fresh process {n_fresh} did not confirm"
+
+
+def confirmed_answer(
+    measure: Measure, screen: Measurements, meters: ShapeMeters, *, limit_ratio: float, design: ShapeDesign
+) -> Answer:
+    """Measure a ratio in the process that stays and, where its lower bound is beyond the limit, in fresh ones.
+
+    Fresh processes are started one after the other, up to the first that does not flag.
+    """
+    screened = measure(screen)
+    confirming: list[RatioBounds] = []
+    is_beyond = screened.lower_ratio > limit_ratio
+    while is_beyond and len(confirming) < design.n_confirmations:
+        with meters.fresh() as meter:
+            confirming.append(measure(Measurements(meter)))
+        is_beyond = confirming[-1].lower_ratio > limit_ratio
+    return Answer(screened=screened, confirming=tuple(confirming), is_confirmed=is_beyond)

@@ -1,0 +1,121 @@
+"""One hunt: what a Hypothesis test does with each shape that it draws, and what came out in the end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from hypothesis import assume, event, target
+from hypothesis import strategies as st
+
+from perfsuite.errors import PerfsuiteError, ShapeError
+from perfsuite.expectation.shapes.padding import dimension_steps
+from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.experiments.shapes.sizes import beside_multiple
+from perfsuite.records.outcome import Outcome
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+
+class ShapeFailure(AssertionError):  # noqa: N818 - a finding, as an AssertionError is, and no error of the suite
+    """A property does not hold at a shape."""
+
+
+class Judge(Protocol):
+    """Gives the verdict on a property at a shape, each time the same one."""
+
+    @property
+    def verdicts(self) -> Sequence[ShapeVerdict]:
+        """All verdicts so far."""
+
+    def judge(self, property: ShapeProperty, case: ShapeCase) -> ShapeVerdict:
+        """Judge one property at one shape."""
+
+
+@dataclass(kw_only=True)
+class Hunt:
+    """The state of a hunt, over all shapes of one Hypothesis test."""
+
+    #: What should hold at every shape.
+    bound: ShapeProperty
+    cases: st.SearchStrategy[ShapeCase]
+    judge: Judge
+    #: Until when new shapes are measured, by `time.monotonic`; while a failure shrinks there is no limit.
+    until_s: float = math.inf
+    #: What a reviewer accepted, with the margin: a shape that fails by no more is no finding.
+    is_accepted: Callable[[ShapeVerdict], bool] = lambda verdict: False
+    #: What was judged, by case id.
+    verdicts: dict[str, ShapeVerdict] = field(default_factory=dict)
+    #: The cases among them that fail within what a reviewer accepted.
+    accepted: set[str] = field(default_factory=set)
+    #: Shapes that could not be judged, by reason.
+    rejected: Counter[str] = field(default_factory=Counter)
+    #: Examples that were drawn when the time was up.
+    n_left_out: int = 0
+    #: The last failing verdict: after Hypothesis has replayed it, that on the smallest shape.
+    failing: ShapeVerdict | None = None
+    #: Why nothing could be measured any more.
+    error: PerfsuiteError | None = None
+    _known: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Remember what is judged already, and costs nothing."""
+        told = (each.case_id for each in self.judge.verdicts if each.property is self.bound)
+        self._known = frozenset(told)
+
+    def example(self, data: st.DataObject) -> None:
+        """Draw a shape and judge it; `ShapeFailure` where the property does not hold."""
+        try:
+            case = data.draw(self.cases, label="case")
+        except ShapeError as error:  # nothing is within the bounds
+            self.error = error
+            return
+        if self.error is not None or self._is_left_out(case):
+            return
+        try:
+            verdict = self.judge.judge(self.bound, case)
+        except PerfsuiteError as error:  # is no fault of the shape, so that there is nothing to shrink
+            self.error = error
+            return
+        self._note(case, verdict)
+        if verdict.outcome is Outcome.INVALID:
+            self.rejected[verdict.reason] += 1
+            assume(False)
+        if verdict.ratio is not None and 0.0 < verdict.ratio < math.inf:
+            target(math.log(verdict.ratio), label="log ratio")  # of times: the worst efficiency but for padding
+        if verdict.outcome.fails and self.is_accepted(verdict):
+            self.accepted.add(case.case_id)
+        elif verdict.outcome.fails:
+            self.failing = verdict
+            raise ShapeFailure(f"{case.case_id}: {verdict.reason}")
+
+    @property
+    def worst(self) -> ShapeVerdict | None:
+        """The verdict with the largest ratio."""
+        told = [each for each in self.judged if each.ratio is not None]
+        return max(told, key=lambda each: each.ratio or 0.0, default=None)
+
+    @property
+    def judged(self) -> tuple[ShapeVerdict, ...]:
+        """The verdicts on shapes that could be judged."""
+        return tuple(each for each in self.verdicts.values() if each.outcome is not Outcome.INVALID)
+
+    def _is_left_out(self, case: ShapeCase) -> bool:
+        is_known = case.case_id in self._known or case.case_id in self.verdicts
+        if is_known or self.failing is not None or time.monotonic() < self.until_s:
+            return False
+        self.n_left_out += 1
+        event("not measured: the time is up")
+        return True
+
+    def _note(self, case: ShapeCase, verdict: ShapeVerdict) -> None:
+        self.verdicts[case.case_id] = verdict
+        event(f"type {case.shape.type}")
+        if case.tiling is not None:
+            event(f"tile {case.tiling.tile}")
+        for name, step in dimension_steps(case).items():
+            event(f"{name}: {beside_multiple(case.shape.of(name), step).value}")
+        event(f"outcome {verdict.outcome.value}")

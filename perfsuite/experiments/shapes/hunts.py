@@ -1,0 +1,236 @@
+"""The hunts of ``--perf-shapes``: a case for each subject, operation and property, told by one verdict each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from perfsuite.errors import OpenClError, PerfsuiteError
+from perfsuite.expectation.cases import Case
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.experiments.shapes.bounds import TIMED_BOUNDS
+from perfsuite.experiments.shapes.budget import TimeShares
+from perfsuite.experiments.shapes.judges import HUNT, ShapeJudges
+from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.records.judgement import Judgement, told_judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+
+if TYPE_CHECKING:
+    from perfsuite.experiments.shapes.hunt import Hunt
+
+#: The properties that every subject must have; ggml's operators on the processor have forecasts besides.
+_PROPERTIES = (ShapeProperty.CORRECT, ShapeProperty.PADDING, ShapeProperty.GROWTH, ShapeProperty.CEILING)
+
+#: The properties whose ratio is that of two latencies, new over old.
+COMPARED = (ShapeProperty.PADDING, ShapeProperty.GROWTH)
+
+
+@dataclass(kw_only=True)
+class ShapeHunts:
+    """All hunts of a run."""
+
+    config: RunConfig
+    request: HuntRequest
+    judges: ShapeJudges
+    #: The hunts that have begun, by case id.
+    begun: dict[str, Hunt] = field(default_factory=dict)
+    #: Why a subject cannot run.
+    reasons: dict[Subject, str] = field(default_factory=dict)
+    #: The hunts that came to an end, by case id: what others have found may not be the smallest yet.
+    ended: set[str] = field(default_factory=set)
+    #: What was kept, in words.
+    kept: list[str] = field(default_factory=list)
+    kind: str = HUNT
+    _shares: TimeShares = field(default_factory=lambda: TimeShares(left_s=0.0, n_left=0))
+
+    @cached_property
+    def aims(self) -> dict[str, tuple[Subject, Operation, ShapeProperty]]:
+        """What each hunt is for, by case id."""
+        return {
+            f"{HUNT}/{subject.value}/{operation.value}/{property.value}": (subject, operation, property)
+            for subject in self.request.subjects
+            for operation in self.request.operations
+            for property in properties_of(subject)
+        }
+
+    def cases(self) -> Iterator[Case]:
+        """Enumerate the hunts."""
+        yield from (Case(case_id=case_id, kind=HUNT) for case_id in self.aims)
+
+    def n_steps(self, case_ids: Collection[str]) -> int:
+        """Return the subjects that are started."""
+        return len(self._subjects(case_ids))
+
+    def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
+        """Start the subjects: shapes are drawn and measured within the tests, for Hypothesis is what asks for them.
+
+        A device without OpenCL is no error of the run; its hunts are INVALID and say so.
+        """
+        failed: PerfsuiteError | None = None
+        for subject in self._subjects(case_ids):
+            progress.step(f"shapes, subject {subject.value}")
+            try:
+                self.judges.of(subject)
+            except PerfsuiteError as error:
+                self.reasons[subject] = str(error)
+                failed = failed if isinstance(error, OpenClError) else error
+        n_left = sum(self.aims[case_id][0] not in self.reasons for case_id in case_ids)
+        self._shares = TimeShares(left_s=self.request.budget.limit_s, n_left=n_left)
+        if failed is not None:
+            raise failed
+
+    def hunt(self, case_id: str) -> Hunt | None:
+        """Return a hunt, begun when first asked for; None where its subject cannot run."""
+        subject = self.aims[case_id][0]
+        if case_id not in self.begun and subject not in self.reasons:
+            self.begun[case_id] = self._begin(case_id)
+        return self.begun.get(case_id)
+
+    def finish(self, case_id: str) -> None:
+        """Give the time that a hunt has left to those that follow."""
+        if case_id in self.begun:
+            self.ended.add(case_id)
+            self._shares.finish()
+
+    def judge(self, case_id: str, reason: str) -> Judgement:
+        """Tell what a hunt has found: the smallest shape that fails, or how many do not and the worst of them.
+
+        A hunt that was broken off has not found the smallest one, and passes nothing.
+        """
+        hunt = self.begun.get(case_id)
+        if hunt is None:
+            told = self.reasons.get(self.aims[case_id][0], reason)
+            return told_judgement(case_id, HUNT, Outcome.INVALID, told)
+        found = hunt.failing
+        change_ratio = found.ratio if found is not None and found.property in COMPARED else None
+        if case_id in self.ended:
+            return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
+        outcome = Outcome.INVALID if found is None else found.outcome
+        return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id, hunt), change_ratio)
+
+    def keep(self) -> None:
+        """Add the smallest failing shapes to the device's baselines."""
+        from perfsuite.experiments.shapes.examples_file import examples_path
+        from perfsuite.experiments.shapes.kept_files import example_of, keep
+
+        directory, device = self.config.baseline_dir, self.config.profile.name
+        for subject, verdict in self._found():
+            path = examples_path(directory, device, verdict.case_id)
+            is_new = keep(directory, device, example_of(verdict, self.judges.of(subject).fingerprint))
+            self.kept.append(f"{verdict.case_id}: {'kept in' if is_new else 'is told already by'} {path}")
+
+    def notes(self) -> tuple[str, ...]:
+        """Say which shapes were kept, or would be."""
+        broken_off = tuple(self._broken_off())
+        if self.kept:
+            return (*self.kept, *broken_off)
+        found = tuple(self._found())
+        if not found:
+            return broken_off
+        where = self.config.baseline_dir / self.config.profile.name / "shapes"
+        kept = "that shape" if len(found) == 1 else f"these {len(found)} shapes"
+        return (
+            f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on",
+            *broken_off,
+        )
+
+    def _begin(self, case_id: str) -> Hunt:
+        from perfsuite.experiments.shapes.hunt import Hunt  # brings Hypothesis, as the strategies do
+        from perfsuite.experiments.shapes.strategies import shape_cases
+
+        subject, operation, property = self.aims[case_id]
+        bounds = {**(TIMED_BOUNDS[operation] if property is ShapeProperty.CALIBRATED else {}), **self.request.bounds}
+        cases = shape_cases(operation, subject=subject, types=self.request.types, bounds=bounds)
+        return Hunt(
+            bound=property,
+            cases=cases,
+            judge=self.judges.of(subject),
+            until_s=self._shares.start(),
+            is_accepted=self._accepted(subject),
+        )
+
+    def _accepted(self, subject: Subject) -> Callable[[ShapeVerdict], bool]:
+        """Return what says of a failing verdict whether a reviewer has accepted as much."""
+        from perfsuite.experiments.shapes.kept import is_accepted
+        from perfsuite.experiments.shapes.kept_files import accepted_ratio_of, read_kept
+
+        if self.config.baseline_mode == "off":
+            return lambda verdict: False
+        kept, judge = read_kept(self.config.baseline_dir, self.config.profile.name), self.judges.of(subject)
+
+        def accepts(verdict: ShapeVerdict) -> bool:
+            case = ShapeCase.from_id(verdict.case_id)
+            ratio = accepted_ratio_of(kept, case, verdict.property, judge.fingerprint)
+            return ratio is not None and is_accepted(verdict, ratio, judge.margin_ratio)
+
+        return accepts
+
+    def _reason(self, case_id: str, hunt: Hunt) -> str:
+        if hunt.error is not None:
+            return str(hunt.error)
+        parts = [f"{len(hunt.judged)} shapes"]
+        if hunt.failing is not None:
+            parts = [f"{_named(hunt.failing)}: {hunt.failing.reason}", f"the smallest found of {parts[0]}"]
+            if self.request.kernels_dir is None or self.aims[case_id][0] is not Subject.TILED:
+                parts.append(f"measure again: {self._sweep(hunt.failing)}")
+            parts.append(f"hunt again: {self.request.command(self.config.profile.name, case_id)}")
+            return "; ".join(parts)
+        if not hunt.judged:
+            parts = ["no shape could be judged"]
+        if hunt.worst is not None and hunt.worst.ratio is not None:
+            parts.append(f"worst ratio {hunt.worst.ratio:.3g} at {_named(hunt.worst)}")
+        if hunt.accepted:
+            parts.append(f"{len(hunt.accepted)} of them fail within what was accepted")
+        if n_rejected := hunt.rejected.total():
+            parts.append(f"{n_rejected} could not be judged, such as: {hunt.rejected.most_common(1)[0][0]}")
+        if hunt.n_left_out:
+            parts.append(f"the time was up for {hunt.n_left_out} more")
+        return "; ".join(parts)
+
+    def _sweep(self, verdict: ShapeVerdict) -> str:
+        from perfsuite.experiments.shapes.describe import sweep_command
+
+        return sweep_command(verdict, self.config.profile.name, platform=self.config.opencl_platform)
+
+    def _found(self) -> Iterator[tuple[Subject, ShapeVerdict]]:
+        for case_id, hunt in self.begun.items():
+            if hunt.failing is not None and case_id in self.ended:
+                yield self.aims[case_id][0], hunt.failing
+
+    def _broken_off(self) -> Iterator[str]:
+        """Tell what was found by hunts that were interrupted before it was small; it is not kept."""
+        for case_id, hunt in self.begun.items():
+            if hunt.failing is not None and case_id not in self.ended:
+                yield self._broken_off_reason(case_id, hunt)
+
+    def _broken_off_reason(self, case_id: str, hunt: Hunt) -> str:
+        again = f"hunt again: {self.request.command(self.config.profile.name, case_id)}"
+        if hunt.failing is None:
+            return f"broken off after {len(hunt.judged)} shapes, none of which fails; {again}"
+        return f"broken off at {_named(hunt.failing)}: {hunt.failing.reason}; {again}"
+
+    def _subjects(self, case_ids: Collection[str]) -> tuple[Subject, ...]:
+        return tuple(dict.fromkeys(self.aims[case_id][0] for case_id in case_ids))
+
+
+def properties_of(subject: Subject) -> tuple[ShapeProperty, ...]:
+    """Return the properties that a subject's shapes are judged by."""
+    return (*_PROPERTIES, ShapeProperty.CALIBRATED) if subject is Subject.GGML_CPU else _PROPERTIES
+
+
+def _outcome(hunt: Hunt) -> Outcome:
+    """A failure is a fact, whatever came after it; a hunt that could judge nothing is no PASS."""
+    if hunt.failing is not None:
+        return hunt.failing.outcome
+    return Outcome.INVALID if hunt.error is not None or not hunt.judged else Outcome.PASS
+
+
+def _named(verdict: ShapeVerdict) -> str:
+    case = ShapeCase.from_id(verdict.case_id)
+    return "/".join((case.shape.id, *(() if case.tiling is None else (case.tiling.id,))))

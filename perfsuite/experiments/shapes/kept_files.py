@@ -1,0 +1,119 @@
+"""The kept shapes of a device: read with what they name checked, and the smallest ones added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from perfsuite.errors import BaselineError, ShapeError
+from perfsuite.experiments.shapes.examples_file import (
+    ShapeExample,
+    examples_path,
+    read_device_examples,
+    read_examples,
+    write_examples,
+)
+from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+#: What a fingerprint tells of what is measured, rather than of the bench: whoever mends a kernel changes it.
+_UNDER_TEST = ("kernels",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptShape:
+    """An example with what it names."""
+
+    example: ShapeExample
+    case: ShapeCase
+    property: ShapeProperty
+    #: The file that it lies in.
+    path: Path
+
+
+def bench_of(fingerprint: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what a fingerprint tells of device and driver: a kept shape is held against kernels that have changed."""
+    return {name: value for name, value in dict(fingerprint).items() if name not in _UNDER_TEST}
+
+
+def read_kept(directory: Path, device: str) -> tuple[KeptShape, ...]:
+    """Return all kept shapes of a device.
+
+    Raises BaselineError: a file cannot be read, or one of its examples names no case or no property; file and field are
+    named.
+    """
+    found = read_device_examples(directory, device)
+    return tuple(_kept(path, example) for path, examples in found.items() for example in examples)
+
+
+def keep(directory: Path, device: str, example: ShapeExample) -> bool:
+    """Add an example to the device's, unless one that is kept covers it; return whether it was added.
+
+    What is kept stays: it is for a reviewer to take out the larger shapes that a smaller one makes superfluous.
+    """
+    path = examples_path(directory, device, example.case_id)
+    kept, new = read_examples(path), _kept(path, example)
+    if any(covers(_kept(path, each), new) for each in kept):
+        return False
+    write_examples(path, (*kept, example))
+    return True
+
+
+def covers(kept: KeptShape, new: KeptShape) -> bool:
+    """Say whether a kept shape tells all that another would.
+
+    It does where the property, the bench and all but the sizes are the same, and none of its sizes is larger. One that
+    was accepted covers only what is no worse than that.
+    """
+    is_smaller = _is_alike(kept, new.case, new.property, new.example.fingerprint) and all(
+        size <= larger for size, larger in zip(kept.case.shape.sizes, new.case.shape.sizes, strict=True)
+    )
+    accepted_ratio, ratio = kept.example.accepted_ratio, new.example.ratio
+    return is_smaller and (accepted_ratio is None or (ratio is not None and ratio <= accepted_ratio))
+
+
+def accepted_ratio_of(
+    kept: Iterable[KeptShape], case: ShapeCase, property: ShapeProperty, fingerprint: Mapping[str, str]
+) -> float | None:
+    """Return the largest ratio that a reviewer accepted of such a case at any sizes, on the bench; None without any."""
+    accepted = (each.example.accepted_ratio for each in kept if _is_alike(each, case, property, fingerprint))
+    return max((ratio for ratio in accepted if ratio is not None), default=None)
+
+
+def _is_alike(
+    kept: KeptShape,
+    case: ShapeCase,
+    property: ShapeProperty,
+    fingerprint: Mapping[str, str] | Iterable[tuple[str, str]],
+) -> bool:
+    """Whether property, bench and all of a case but its sizes are those of a kept shape."""
+    kinds = ((each.subject, each.operation, each.shape.type, each.tiling) for each in (kept.case, case))
+    is_same = next(kinds) == next(kinds) and kept.property is property
+    return is_same and bench_of(kept.example.fingerprint) == bench_of(fingerprint)
+
+
+def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "") -> ShapeExample:
+    """Return what is kept of a verdict, as of now."""
+    return ShapeExample(
+        case_id=verdict.case_id,
+        property=verdict.property.value,
+        ratio=verdict.ratio,
+        lower_ratio=verdict.lower_ratio,
+        upper_ratio=verdict.upper_ratio,
+        recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        note=note,
+        fingerprint=tuple(sorted(bench_of(fingerprint).items())),
+    )
+
+
+def _kept(path: Path, example: ShapeExample) -> KeptShape:
+    names = [each.value for each in ShapeProperty]
+    if example.property not in names:
+        raise BaselineError(f"{path}: 'property' is {example.property!r}, expected one of {', '.join(names)}")
+    try:
+        case = ShapeCase.from_id(example.case_id)
+    except ShapeError as error:
+        raise BaselineError(f"{path}: 'case_id': {error}") from error
+    return KeptShape(example=example, case=case, property=ShapeProperty(example.property), path=path)

@@ -1,0 +1,93 @@
+"""What a sweep over shapes shows, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint, TileSteps
+from perfsuite.units import format_count
+
+#: Sizes that are told one by one; of more only the first.
+_MOST_TOLD = 8
+
+_QUANTILES: dict[float | None, str] = {0.125: "lower eighth", 0.25: "lower quartile", 0.5: "median"}
+
+
+def sweep_finding(sweep: ShapeSweep) -> str:
+    """Say in one line where the steps are and how well efficiency follows the tile."""
+    if not sweep.n_rounds:
+        ratio = sweep.expected_mean_efficiency_ratio
+        return f"The model alone: {'-' if ratio is None else f'{ratio:.3f}'} of the padded work is of use"
+    steps = _steps_text(sweep)
+    steps = steps[0].upper() + steps[1:]
+    if sweep.rank_correlation is None:
+        return steps
+    return f"{steps}; efficiency follows the model with a rank correlation of {sweep.rank_correlation:.3f}"
+
+
+def sweep_remarks(sweep: ShapeSweep) -> tuple[str, ...]:
+    """Say what a reader must know besides: what disagrees, what noise hides, what is wrong or missing."""
+    return tuple(_remarks(sweep))
+
+
+def quantile_name(sweep: ShapeSweep) -> str:
+    """Return what of the rounds a time is, such as ``lower quartile``."""
+    return _QUANTILES.get(sweep.quantile, f"quantile {sweep.quantile}")
+
+
+def size_list(sizes: tuple[int, ...]) -> str:
+    """List sizes, of many only the first."""
+    told = ", ".join(map(str, sizes[:_MOST_TOLD]))
+    return told if len(sizes) <= _MOST_TOLD else f"{told} and {len(sizes) - _MOST_TOLD} more"
+
+
+def _steps_text(sweep: ShapeSweep) -> str:
+    steps = sweep.tile_steps
+    if steps is None:
+        return _jumps_text(sweep)
+    if not steps.found and steps.extra:
+        return f"{_jumps_text(sweep)}, none at a multiple of {steps.step}"
+    n_multiples = len(steps.found) + len(steps.missed) + len(steps.hidden)
+    if not n_multiples:
+        return f"no multiple of {steps.step} lies well inside the range"
+    return f"steps at {len(steps.found)} of {n_multiples} multiples of {steps.step}"
+
+
+def _jumps_text(sweep: ShapeSweep) -> str:
+    rises = [jump for jump in sweep.jumps if jump.height_ns > 0.0]
+    if not rises:
+        return "no steps"
+    apart = "" if sweep.period is None else f", {sweep.period} apart"
+    return f"{format_count(len(rises), 'step')}{apart}"
+
+
+def _remarks(sweep: ShapeSweep) -> Iterator[str]:
+    if sweep.tile_steps is not None:
+        yield from _tile_remarks(sweep, sweep.tile_steps)
+    falls = tuple(jump.size for jump in sweep.jumps if jump.height_ns < 0.0)
+    if falls:
+        yield f"The time falls behind {sweep.swept} = {size_list(falls)}: a larger size is faster there."
+    wrong = tuple(point.size for point in sweep.points if point.is_correct is False)
+    if wrong:
+        yield f"The output is wrong at {sweep.swept} = {size_list(wrong)}."
+    if missing := [point for point in sweep.points if point.missing is not None]:
+        yield _missing_text(sweep, missing)
+
+
+def _tile_remarks(sweep: ShapeSweep, steps: TileSteps) -> Iterator[str]:
+    if steps.missed:
+        yield f"No step at {sweep.swept} = {size_list(steps.missed)}, where the tile would make one."
+    if steps.hidden and sweep.noise_ratio is not None:
+        yield (
+            f"Too noisy: times scatter by {100.0 * sweep.noise_ratio:.1f} % from size to size, which would hide a step "
+            f"at {sweep.swept} = {size_list(steps.hidden)}; more --rounds, or a quieter machine, would tell."
+        )
+    if sweep.period is not None and sweep.period != steps.step:
+        yield f"The steps are {sweep.period} apart, not {steps.step}: that is not the tile which computes."
+    elif steps.extra:
+        yield f"Steps at no multiple of the tile: {sweep.swept} = {size_list(steps.extra)}."
+
+
+def _missing_text(sweep: ShapeSweep, missing: list[SweepPoint]) -> str:
+    sizes = size_list(tuple(point.size for point in missing))
+    return f"Not measured is {sweep.swept} = {sizes}: {missing[0].missing}"

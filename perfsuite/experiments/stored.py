@@ -1,0 +1,220 @@
+"""The stored baselines of a run: what a case is compared with, what they show besides, and a new session of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from perfsuite import __version__
+from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, differences, machine_fields
+from perfsuite.experiments.replicates import GroupSamples
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.case_groups import OWN_GROUP
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.units import format_count
+from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
+from perfsuite.verdict.compare import BaselineMatch
+from perfsuite.verdict.creep import Creep, find_creep
+from perfsuite.verdict.drift import suspicion
+from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
+from perfsuite.verdict.match import match_case
+from perfsuite.verdict.sentinel_weights import fitted_weights
+
+#: What was measured, by group.
+Groups = Mapping[str, GroupSamples]
+
+#: A session whose engine can be measured again, and how the machine that made it differs from this one.
+EngineSession = tuple[StoredSession, tuple[str, ...]]
+
+#: What has nothing stored to be compared with on this machine.
+_WITHOUT_REFERENCE = (Outcome.NEW, Outcome.INCOMPARABLE)
+
+#: What was judged, by group.
+Judgements = Mapping[str, Sequence[Judgement]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBaselines:
+    """The files of a run's groups, as they were when it began."""
+
+    config: RunConfig
+    files: Mapping[str, BaselineFile]
+    #: The reference that the first run of a checkout leaves for itself, where nothing is committed for this device.
+    local_files: Mapping[str, BaselineFile]
+    #: By group: how far its cases follow the sentinels.
+    fitted: dict[str, Mapping[str, float]] = field(default_factory=dict)
+    #: By group: what made the samples of this run, by its id in the board's store.
+    kept_engines: dict[str, str] = field(default_factory=dict)
+
+    def match(self, case_id: str, group: str, groups: Groups) -> BaselineMatch:
+        """Return what a case is compared with; nothing where nothing is to be compared, or nothing was measured."""
+        if self.config.baseline_mode != "compare" or group not in groups:
+            return BaselineMatch()
+        fingerprint = groups[group].fingerprint
+        return match_case(
+            self._file(group, fingerprint),
+            fingerprint,
+            case_id,
+            sentinels_ns=groups[group].sentinels_ns,
+            weights=self._weights(group, fingerprint),
+            board=self._board,
+        )
+
+    def _weights(self, group: str, fingerprint: Fingerprint) -> Mapping[str, float]:
+        """Return how far cases follow the sentinels, by the history of the device where that is long enough."""
+        if group not in self.fitted:
+            entries = self._file(group, fingerprint).comparable(fingerprint, self._board)
+            stated = self.config.profile.sentinel_weight_ratio
+            self.fitted[group] = fitted_weights(entries[0], stated) if entries else stated
+        return self.fitted[group]
+
+    def case_ids(self, group: str, settings: Fingerprint) -> tuple[str, ...]:
+        """Return the cases of a group that entries hold whose fingerprints have these fields."""
+        entries = (*self.files[group].entries, *self.local_files[group].entries)
+        fitting = (each for each in entries if settings.items() <= each.fingerprint.items())
+        return tuple(dict.fromkeys(case_id for entry in fitting for case_id in entry.case_ids))
+
+    def notes(self, groups: Groups, judgements: Judgements) -> tuple[str, ...]:
+        """Say what the stored baselines show and no verdict does: slow creep, and a machine that is not as it was."""
+        entries = self._entries(groups)
+        crept = [each.text for name, found in entries.items() for each in self._creep(found, judgements[name])]
+        suspicions = (suspicion(found[0].sessions, groups[name].sentinels_ns) for name, found in entries.items())
+        return (*crept, *(text for text in suspicions if text))
+
+    def record(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> int:
+        """Add what was measured properly as a session of each group; return the number of its cases."""
+        n_cases = 0
+        for name, group in groups.items():
+            found = [each for each in judgements[name] if _is_reference(each)]
+            if found:
+                self._write(self.files[name].path, name, group, found, recorded_at)
+                n_cases += len(found)
+        return n_cases
+
+    def keep_first(self, groups: Groups, judgements: Judgements, *, recorded_at: str) -> tuple[str, ...]:
+        """Keep what has no reference yet as this checkout's own, and say so; nothing is committed by that."""
+        kept = {
+            name: [each for each in judgements[name] if each.samples_ns and each.outcome in _WITHOUT_REFERENCE]
+            for name in groups
+        }
+        for name, found in kept.items():
+            if found:
+                self._write(self.local_files[name].path, name, groups[name], found, recorded_at)
+        n_cases = sum(map(len, kept.values()))
+        if not n_cases:
+            return ()
+        where = self.config.local_baseline_dir
+        return (f"{format_count(n_cases, 'case')} kept in {where}: the next run is compared with this one",)
+
+    def _engine_sessions(self, name: str, fingerprint: Fingerprint) -> tuple[EngineSession, ...]:
+        """Return the sessions of a group that name an engine and hold cases of this run, the best first.
+
+        They are of what was asked for, on any machine but another board, the most similar first; then what is
+        committed, what has the most of the cases, and the newest.
+        """
+        asked, here = asked_fields(fingerprint), machine_fields(fingerprint)
+        ranked = [
+            ((len(differing), is_local, -n_cases), session, differing)
+            for is_local, baselines in enumerate((self.files[name], self.local_files[name]))
+            for entry in baselines.entries
+            if asked_fields(entry.fingerprint) == asked and entry.board in (self._board, None)
+            for differing in (differences(machine_fields(entry.fingerprint), here),)
+            for session in entry.sessions
+            if session.engine_id is not None and (n_cases := self._n_own(name, session))
+        ]
+        newest = sorted(ranked, key=lambda each: each[1].recorded_at, reverse=True)
+        return tuple((session, differing) for _, session, differing in sorted(newest, key=lambda each: each[0]))
+
+    def _n_own(self, name: str, session: StoredSession) -> int:
+        """Return how many of a session's cases are of this run; a file of a model holds all its scenarios."""
+        own = f"/{self.config.workload.prefix}/" if name == "llama" else ""
+        return sum(own in case_id for case_id in session.samples_ns)
+
+    def at_hand(self, name: str, fingerprint: Fingerprint) -> tuple[EngineSession, Path] | None:
+        """Return the first of them whose engine the board's store holds, and where; None where it holds none.
+
+        Raises EngineError: it is damaged.
+        """
+        for session, differing in self._engine_sessions(name, fingerprint):
+            assert session.engine_id is not None
+            folder = self.config.board.kept_folder(session.engine_id)
+            if folder is not None:
+                return (session, differing), folder
+        return None
+
+    def _write(self, path: Path, name: str, group: GroupSamples, found: Sequence[Judgement], recorded_at: str) -> None:
+        session = StoredSession(
+            recorded_at=recorded_at,
+            suite_version=__version__,
+            samples_ns={each.case_id: each.samples_ns for each in found},
+            sentinels_ns=group.sentinels_ns,
+            covariates=group.covariates,
+            engine_id=self.kept_engines.get(name),
+            engine_version=group.fingerprint.get(ENGINE),
+        )
+        with changing(path.parent):
+            stored = read_baselines(path)  # anew: the run took long, and others record too
+            write_baselines(stored.with_session(group.fingerprint, session, self._board))
+
+    def keep_engines(self, groups: Groups) -> None:
+        """Keep what made the samples of this run as long as the board is there: the run may become a reference.
+
+        Raises PerfsuiteError: the store is full, or cannot be written; the times may be stored all the same.
+        """
+        if self.config.baseline_mode == "off" or self.config.is_against:
+            return
+        for name, engine in (("llama", self.config.engine), ("kernels", None)):
+            if name in groups:
+                self.kept_engines[name] = self.config.board.keep(engine, groups[name].engine_version)
+
+    def _file(self, name: str, fingerprint: Fingerprint) -> BaselineFile:
+        """Return the committed file of a group, or the checkout's own where only that has anything comparable."""
+        committed, local = self.files[name], self.local_files[name]
+        is_local = not committed.comparable(fingerprint, self._board) and local.comparable(fingerprint, self._board)
+        return local if is_local else committed
+
+    @property
+    def _board(self) -> str | None:
+        """The board whose baselines these are; it is known once the device was reached."""
+        return self.config.origin.kept_by
+
+    def _entries(self, groups: Groups) -> dict[str, tuple[BaselineEntry, ...]]:
+        """Return, by group, what this run is compared with; nothing where nothing is compared."""
+        if self.config.baseline_mode != "compare" or self.config.is_against:
+            return {}
+        found = {
+            name: self._file(name, group.fingerprint).comparable(group.fingerprint, self._board)
+            for name, group in groups.items()
+        }
+        return {name: entries for name, entries in found.items() if entries}
+
+    def _creep(self, entries: Sequence[BaselineEntry], judged: Sequence[Judgement]) -> Iterator[Creep]:
+        """Find creep among the judged cases of a group, each kind by its own margin."""
+        for entry in entries:
+            own = [each for each in judged if entry_with(entries, each.case_id) is entry]
+            for kind in dict.fromkeys(each.kind for each in own):
+                yield from find_creep(
+                    entry,
+                    [each.case_id for each in own if each.kind == kind],
+                    margin_ratio=self.config.margins.margin_ratio(kind),
+                    weights=fitted_weights(entry, self.config.profile.sentinel_weight_ratio),
+                )
+
+
+def open_baselines(config: RunConfig) -> StoredBaselines:
+    """Read the files of all groups.
+
+    Raises BaselineError: a file cannot be read, or is none of baselines.
+    """
+    names = {"llama": config.workload.weights.name, "kernels": "kernels", "roofline": "roofline", OWN_GROUP: OWN_GROUP}
+    committed, local = (
+        {group: read_baselines(baseline_path(folder, config.profile.name, name)) for group, name in names.items()}
+        for folder in (config.baseline_dir, config.local_baseline_dir)
+    )
+    return StoredBaselines(config=config, files=committed, local_files=local)
+
+
+def _is_reference(judgement: Judgement) -> bool:
+    return judgement.outcome not in (Outcome.INVALID, Outcome.IMPOSSIBLE)

@@ -1,0 +1,158 @@
+"""A study's accuracies and latencies side by side: trade-offs, frontiers with their knees, and H_Q."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from statistics import mean
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.study.frontier import Frontier, TradeOff, pareto_frontier
+from perfsuite.experiments.study.harness_scores import HarnessScore
+from perfsuite.experiments.study.plan import StudyPlan, StudyRun
+from perfsuite.experiments.study.quantization_score import QuantizationRatios, quantization_ratios
+from perfsuite.experiments.study.scores import TaskScores
+from perfsuite.experiments.study.token_latency import TokenLatency
+
+
+class TokenKind(Enum):
+    """Which latency stands against accuracy."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyPoint:
+    """One run in one task."""
+
+    task: str
+    run: StudyRun
+    score: HarnessScore
+    #: The reference has 1.
+    normalised_accuracy: float
+    latency: TokenLatency
+
+    def latency_s(self, kind: TokenKind) -> float:
+        """Return the seconds of an input or of an output token."""
+        return self.latency.prefill_s_per_token if kind is TokenKind.INPUT else self.latency.decode_s_per_token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFrontier:
+    """The frontier of one task, over all suites or over one."""
+
+    task: str
+    #: None is all of them.
+    suite: str | None
+    kind: TokenKind
+    frontier: Frontier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizationRow:
+    """What one quantisation of a model does to one task."""
+
+    task: str
+    run: StudyRun
+    original: StudyRun
+    #: None where the original is no better than guessing, and there is nothing to keep.
+    ratios: QuantizationRatios | None
+    #: H_Q; None where either is no better than guessing, which the harmonic mean has no value for.
+    score: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """Everything that a study concludes."""
+
+    plan: StudyPlan
+    points: tuple[StudyPoint, ...]
+    frontiers: tuple[TaskFrontier, ...]
+    quantizations: tuple[QuantizationRow, ...]
+
+    def frontier(self, task: str, kind: TokenKind, suite: str | None = None) -> Frontier:
+        """Return one of the frontiers."""
+        return next(
+            each.frontier for each in self.frontiers if (each.task, each.kind, each.suite) == (task, kind, suite)
+        )
+
+    def mean_scores(self) -> Mapping[str, float | None]:
+        """Return the mean H_Q of each task; None where one of its quantisations has no H_Q."""
+        found: dict[str, list[float | None]] = {}
+        for row in self.quantizations:
+            found.setdefault(row.task, []).append(row.score)
+        return {task: _mean(scores) for task, scores in found.items()}
+
+
+def join(plan: StudyPlan, scores: Sequence[TaskScores], latencies: Mapping[str, TokenLatency]) -> Study:
+    """Join scores and latencies, which are by name of the run.
+
+    Raises PerfsuiteError: a run has no latency.
+    """
+    if missing := [run.name for run in plan.runs if run.name not in latencies]:
+        raise PerfsuiteError(f"study: no latency of {', '.join(missing)}; measure it, or give it in the plan")
+    points = tuple(_point(run, of_task, latencies[run.name]) for of_task in scores for run in plan.runs)
+    return Study(
+        plan=plan,
+        points=points,
+        frontiers=tuple(_frontiers(points)),
+        quantizations=tuple(row for of_task in scores for row in _quantizations(plan, of_task, latencies)),
+    )
+
+
+def _point(run: StudyRun, of_task: TaskScores, latency: TokenLatency) -> StudyPoint:
+    score = of_task.of_runs[run.name]
+    normalised = of_task.scale.normalised(score.accuracy)
+    return StudyPoint(task=of_task.task.name, run=run, score=score, normalised_accuracy=normalised, latency=latency)
+
+
+def _frontiers(points: Sequence[StudyPoint]) -> Iterator[TaskFrontier]:
+    """Yield those over all suites, then, where there are several, those of each suite."""
+    suites = dict.fromkeys(point.run.suite for point in points)
+    for task in dict.fromkeys(point.task for point in points):
+        for suite in (None, *(suites if len(suites) > 1 else ())):
+            own = [point for point in points if point.task == task and suite in (None, point.run.suite)]
+            for kind in TokenKind:
+                found = pareto_frontier([_trade_off(point, kind) for point in own])
+                yield TaskFrontier(task=task, suite=suite, kind=kind, frontier=found)
+
+
+def _mean(scores: Sequence[float | None]) -> float | None:
+    known = [score for score in scores if score is not None]
+    return mean(known) if len(known) == len(scores) else None
+
+
+def _trade_off(point: StudyPoint, kind: TokenKind) -> TradeOff:
+    return TradeOff(name=point.run.name, latency_s=point.latency_s(kind), accuracy=point.normalised_accuracy)
+
+
+def _quantizations(
+    plan: StudyPlan, of_task: TaskScores, latencies: Mapping[str, TokenLatency]
+) -> Iterator[QuantizationRow]:
+    originals = {run.model: run for run in plan.runs if run.is_original}
+    for run in plan.runs:
+        original = originals.get(run.model)
+        if original is None or run is original:
+            continue
+        ratios = _ratios(of_task, original.name, run.name, latencies)
+        score = ratios.harmonic_quantization if ratios is not None and ratios.accuracy_ratio > 0.0 else None
+        yield QuantizationRow(task=of_task.task.name, run=run, original=original, ratios=ratios, score=score)
+
+
+def _ratios(
+    of_task: TaskScores, original: str, quantized: str, latencies: Mapping[str, TokenLatency]
+) -> QuantizationRatios | None:
+    accuracy, before, after = of_task.of_runs[original].accuracy, latencies[original], latencies[quantized]
+    if of_task.scale.normalised(accuracy) <= 0.0:
+        return None
+    return quantization_ratios(
+        of_task.scale,
+        original_accuracy=accuracy,
+        quantized_accuracy=of_task.of_runs[quantized].accuracy,
+        original_prefill_s=before.prefill_s_per_token,
+        quantized_prefill_s=after.prefill_s_per_token,
+        original_decode_s=before.decode_s_per_token,
+        quantized_decode_s=after.decode_s_per_token,
+    )

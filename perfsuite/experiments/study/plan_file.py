@@ -1,0 +1,157 @@
+"""Reads a study's plan from TOML; every mistake names the place, the value and what is accepted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+from msgspec import Meta
+
+from perfsuite.device.profile import find_profile, profile_names
+from perfsuite.errors import DeviceError, PerfsuiteError
+from perfsuite.experiments.study.plan import GivenLatency, StudyPlan, StudyRun, StudyTask
+from perfsuite.records.codec import Name, Size, read_toml
+from perfsuite.workload.prompts import prompt_lengths
+from perfsuite.workload.scenario import find_scenario
+
+#: The schema that is read.
+SCHEMA = 1
+
+_DEFAULT_SCENARIO = "p64-g16"
+_DEFAULT_GEN, _DEFAULT_PROCESSES = 16, 5
+
+_Chance = Annotated[float, Meta(ge=0.0, lt=1.0, description="a share of 0 or more and below 1")]
+#: A path, or several.
+_Names = Name | Annotated[tuple[Name, ...], Meta(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reference:
+    name: Name
+    accuracies: _Names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    name: Name
+    metric: Name
+    chance: _Chance = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    quantization: Name
+    accuracies: _Names
+    weights: Name | None = None
+    latency: GivenLatency | None = None
+    run_file: Name | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Model:
+    name: Name
+    suite: Name | None = None
+    original: Name | None = None
+    run: tuple[_Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    reference: _Reference
+    title: Name = "Model-suite study"
+    scenario: Name | None = None
+    prompts: Name | None = None
+    n_gen: Size | None = None
+    replicates: Size = _DEFAULT_PROCESSES
+    device: Name = "host"
+    threads: Size | None = None
+    task: tuple[_Task, ...] = ()
+    model: tuple[_Model, ...] = ()
+
+
+def read_plan(path: Path) -> StudyPlan:
+    """Read a plan; relative paths in it are relative to its own folder.
+
+    Raises
+    ------
+    PerfsuiteError
+        The file cannot be read or is no TOML, a field is missing, unknown or of another type, names repeat, the
+        device is unknown, or a file of prompts cannot be read.
+    """
+    plan = read_toml(path, _Plan, PerfsuiteError, "see docs/study.md", schema=SCHEMA, is_closed=True)
+    for name in ("task", "model"):
+        if not getattr(plan, name):
+            raise PerfsuiteError(f"{path}: {name} is missing, expected at least one table [[{name}]]")
+    runs = tuple(run for place, each in enumerate(plan.model) for run in _runs(path, f"model[{place}]", each))
+    for what, named in (("task", [each.name for each in plan.task]), ("run", [each.name for each in runs])):
+        name, count = Counter(named).most_common(1)[0]
+        if count > 1:
+            raise PerfsuiteError(f"{path}: {what} {name!r} occurs {count} times, expected once")
+    lengths, n_gen = _lengths(path, plan)
+    return StudyPlan(
+        title=plan.title,
+        tasks=tuple(StudyTask(name=each.name, metric=each.metric, chance=each.chance) for each in plan.task),
+        runs=runs,
+        reference=plan.reference.name,
+        reference_accuracies=_paths(path, plan.reference.accuracies),
+        prompt_lengths=lengths,
+        n_gen=n_gen,
+        n_processes=plan.replicates,
+        device=_device(path, plan.device),
+        n_threads=plan.threads,
+    )
+
+
+def _device(path: Path, name: str) -> str:
+    try:
+        return find_profile(name).name
+    except DeviceError:
+        _reject(path, "device", name, f"one of {', '.join(profile_names())}")
+
+
+def _lengths(path: Path, plan: _Plan) -> tuple[tuple[int, ...], int]:
+    """Return the lengths of the prompts and of the generation: of a scenario, or of a file of prompts."""
+    if plan.prompts is not None:
+        if plan.scenario is not None:
+            _reject(path, "scenario", plan.scenario, "to be left out beside prompts")
+        return prompt_lengths(path.parent / plan.prompts), plan.n_gen or _DEFAULT_GEN
+    if plan.n_gen is not None:
+        _reject(path, "n_gen", plan.n_gen, "to be left out beside a scenario, which has its own")
+    scenario = find_scenario(plan.scenario or _DEFAULT_SCENARIO)
+    if not scenario.n_prompt or not scenario.n_gen or scenario.n_depth:
+        _reject(path, "scenario", plan.scenario, "a prompt and a generation, without a depth")
+    return (scenario.n_prompt,), scenario.n_gen
+
+
+def _runs(path: Path, where: str, model: _Model) -> Iterator[StudyRun]:
+    known = [run.quantization for run in model.run]
+    if not known:
+        raise PerfsuiteError(f"{path}: {where}: run is missing, expected at least one table [[model.run]]")
+    if model.original is not None and model.original not in known:
+        _reject(path, f"{where}.original", model.original, f"one of {', '.join(known)}")
+    for place, run in enumerate(model.run):
+        if run.latency is not None and run.run_file is not None:
+            _reject(path, f"{where}.run[{place}].run_file", run.run_file, "to be left out beside a latency")
+        weights = run.weights or f"{model.name}-{run.quantization}"
+        is_path = weights.endswith(".gguf") or "/" in weights
+        yield StudyRun(
+            model=model.name,
+            suite=model.suite or model.name,
+            quantization=run.quantization,
+            is_original=run.quantization == model.original,
+            weights=str(path.parent / weights) if is_path else weights,
+            accuracies=_paths(path, run.accuracies),
+            latency=run.latency,
+            run_file=None if run.run_file is None else path.parent / run.run_file,
+        )
+
+
+def _paths(path: Path, names: _Names) -> tuple[Path, ...]:
+    return tuple(path.parent / each for each in ([names] if isinstance(names, str) else names))
+
+
+def _reject(path: Path, name: str, value: object, accepted: str) -> NoReturn:
+    raise PerfsuiteError(f"{path}: {name} is {value!r}, expected {accepted}")

@@ -1,0 +1,155 @@
+"""``perfsuite trace``: record what a program does, and look at what was recorded."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.run_options import add_answer, add_shared, check_least
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
+
+_TOP = 10
+
+#: A followed program ends as it does without being followed.
+_OF_PROGRAM = {0: "done; with a program to follow: its own exit code, whatever that is"}
+
+#: What may stand where a program would: a module of its own, which gets the words behind it.
+_WORDS = ("view", "agree", "check", "install-helper")
+
+_USAGE = """perfsuite trace [--trace LEVELS] [options] -- COMMAND...
+       perfsuite trace [--trace LEVELS] [options] --pid N
+       perfsuite trace [--recorder NAME] [options] --model NAME
+       perfsuite trace --opencl [--json] [--top N] [--output DIR] -- COMMAND...
+       perfsuite trace view graph|timeline|statistics RUN...
+       perfsuite trace agree [--model NAME]
+       perfsuite trace check
+       sudo perfsuite trace install-helper"""
+
+_ABOUT = """
+A llama.cpp program that was not changed for it is followed from outside (eBPF), or one of the suite's own runs with any
+recorder, and what was seen is kept as a trace. 'view' shows it, 'agree' compares the recorders with each other, 'check'
+says what eBPF lacks here, and 'install-helper' installs the one program that needs privileges; each has a --help of its
+own.
+
+eBPF follows processes of one's own that use llama.cpp as shared libraries, whose headers lie near them or in the
+checkout that they were built from. Nothing is judged: 'pytest --device=host --perf-trace' judges what a trace shows.
+"""
+
+_EXAMPLES = {
+    "perfsuite trace --model=smollm2-135m-q8_0": "a run of the suite's own, without privileges",
+    "perfsuite trace --trace=operator,counters -- llama-cli -m model.gguf -p Hello": "a program, from outside",
+    "perfsuite trace --pid=4711 --duration=10": "a process that runs already, for 10 s",
+    "perfsuite trace --opencl -- clpeak": "every OpenCL command of any program",
+    "perfsuite trace view statistics recording": "look at what was recorded",
+    "sudo perfsuite trace install-helper": "once, for eBPF without root",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_command(
+        commands,
+        "trace",
+        usage=_USAGE,
+        about=_ABOUT,
+        examples=_EXAMPLES,
+        writes="the trace, into .perfsuite/traces/TIME or --output",
+        exits={
+            1: "'agree': the recorders saw different operators; 'check': something is missing",
+            **_OF_PROGRAM,
+        },
+        see=("docs/tracing.md", "docs/trace-views.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
+    )
+    whom = parser.add_argument_group("whom to follow")
+    whom.add_argument("--pid", type=int, metavar="N", help="a process that runs llama.cpp")
+    add_shared(whom, "model=")
+    whom.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="a program and its arguments")
+    _add_recording(parser.add_argument_group("what to record"))
+    own = parser.add_argument_group("a run of the suite's own")
+    add_shared(own, "device", "scenario", "threads", "opencl-platform")
+    text = "let the run have no more memory, such as 900M: experts are paged then"
+    own.add_argument("--memory-limit", metavar="BYTES", help=text)
+    told = add_answer(parser, json_help="print JSON, after the program's own output")
+    told.add_argument("--output", metavar="DIR", help="keep the trace there (default: .perfsuite/traces/<time>)")
+    told.add_argument("--top", type=int, default=_TOP, metavar="N", help=f"rows of a table (default {_TOP})")
+    parser.set_defaults(run=_trace)
+
+
+def _add_recording(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--opencl", action="store_true", help="every OpenCL command, by a layer in the program's loader")
+    text = "of a run of the suite's own (default: preload, which needs no privileges)"
+    group.add_argument("--recorder", choices=("callback", "preload", "experts", "ebpf", "opencl"), help=text)
+    text = "of eBPF, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)"
+    group.add_argument("--trace", metavar="LEVELS", help=text)
+    text = "switch levels off while the decode is slower than this, and on again when it has recovered"
+    group.add_argument("--trace-floor", type=float, metavar="TOKENS/S", help=text)
+    group.add_argument("--counters", metavar="NAMES", help="by commas (default: those that the machine has)")
+    group.add_argument("--buffer", choices=("ring", "perf"), help="of eBPF's events (default ring)")
+    group.add_argument("--duration", type=float, metavar="S", help="end the recording of a process after that time")
+    text = "headers of the ggml that the program uses, where they are not near its libraries"
+    group.add_argument("--ggml-include", type=Path, metavar="DIR", help=text)
+
+
+def _trace(options: argparse.Namespace) -> int:
+    words = options.program
+    if words and words[0] in _WORDS:
+        module = importlib.import_module(f"perfsuite.cli.trace_{words[0].replace('-', '_')}")
+        return int(module.run(words[1:]))
+    program = words[1:] if words[:1] == ["--"] else words
+    if options.opencl:
+        from perfsuite.experiments.tracing.command_opencl import trace_opencl  # NumPy and the layers, as each of these
+
+        return trace_opencl(options, program)
+    _check(options, program)
+    if options.model is not None:
+        from perfsuite.experiments.tracing.command_run import trace_run
+
+        return trace_run(options)
+    from perfsuite.experiments.tracing.command_program import trace_pid, trace_program
+
+    return trace_program(options, program) if program else trace_pid(options)
+
+
+def _check(options: argparse.Namespace, program: Sequence[str]) -> None:
+    named = [name for name, given in (("--pid", options.pid is not None), ("--model", options.model)) if given]
+    whom = [*named, *(["a command"] if program else [])]
+    if not whom:
+        raise PerfsuiteError("trace: nobody to follow; expected -- COMMAND, --pid N or --model NAME")
+    if len(whom) > 1:
+        raise PerfsuiteError(f"trace: {' and '.join(whom)}; expected one of them")
+    if options.pid is not None and options.pid < 1:
+        raise PerfsuiteError(f"--pid={options.pid}: expected the number of a process")
+    if options.recorder not in (None, "ebpf") and options.model is None:
+        raise PerfsuiteError(f"--recorder={options.recorder}: is of the suite's own runs; expected --model beside it")
+    _refuse_idle(options)
+    if options.ggml_include is not None and not options.ggml_include.is_dir():
+        raise PerfsuiteError(f"--ggml-include={options.ggml_include}: is no folder; expected that of ggml.h")
+    if options.output == "":
+        raise PerfsuiteError("--output=: is empty; expected a folder")
+    for name, value, most in (("--trace-floor", options.trace_floor, 1e6), ("--duration", options.duration, 1e9)):
+        if value is not None and not 0.0 < value <= most:
+            raise PerfsuiteError(f"{name}={value:g}: expected more than 0, and {most:g} at most")
+    check_least(options, "top", "threads")
+
+
+def _refuse_idle(options: argparse.Namespace) -> None:
+    """Refuse options with which nothing would be done."""
+    is_own = options.model is not None
+    is_ebpf = not is_own or options.recorder == "ebpf" or (options.recorder is None and options.trace is not None)
+    counts = is_ebpf and bool(parse_levels(options.trace or DEFAULT_LEVELS, "--trace") & TraceLevel.COUNTERS)
+    for name, is_of_use, needed in (
+        ("trace", is_ebpf, "the recorder ebpf"),
+        ("trace-floor", is_ebpf, "--trace"),
+        ("buffer", is_ebpf, "--trace"),
+        ("counters", counts, "--trace=counters"),
+        ("duration", options.pid is not None, "--pid"),
+        ("ggml-include", not is_own, "--pid or a command"),
+        ("memory-limit", is_own, "--model"),
+        ("opencl-platform", options.recorder == "opencl", "--recorder=opencl"),
+    ):
+        if getattr(options, name.replace("-", "_")) is not None and not is_of_use:
+            raise PerfsuiteError(f"--{name}: nothing would be done with it; expected {needed} beside it")

@@ -1,0 +1,160 @@
+"""``perfsuite trace view``: a recording as a graph, as a timeline, or in figures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfsuite.cli.answer import Answer, draw, give
+from perfsuite.cli.progress import remarks
+from perfsuite.cli.run_options import check_least
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.tracing.command_view_options import view_parser
+from perfsuite.trace.recording import read_recording
+
+if TYPE_CHECKING:
+    from perfsuite.records.engine_trace import EngineTrace
+    from perfsuite.report.graph.view import GraphView
+
+
+#: What writes a timeline, by the end of the file's name.
+_PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Show what the words behind ``view`` ask for."""
+    options = _parser().parse_args(arguments)
+    check_least(options, "top")
+    return int(options.view(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    return view_parser({"graph": _graph, "timeline": _timeline, "statistics": _statistics})
+
+
+def _graph(options: argparse.Namespace) -> int:
+    from perfsuite.report.graph.json import plain_graphs
+    from perfsuite.report.graph.tables import graph_tables
+
+    views = [_graph_view(options, path) for path in options.runs]
+    if options.output is not None:
+        _draw(views, options.output)
+    give(Answer(parts=lambda: graph_tables(views, options.top), plain=lambda: plain_graphs(views)), options)
+    return 0
+
+
+def _graph_view(options: argparse.Namespace, path: Path) -> GraphView:
+    from perfsuite.report.graph.view import FIRST_LAYERS, GraphOptions, graph_view
+
+    asked = GraphOptions(
+        graph=options.graph,
+        metric=options.metric,
+        layers=FIRST_LAYERS if options.layers is None else _layers(options.layers),
+        title=None if len(options.runs) == 1 else path.stem,
+    )
+    return graph_view(read_recording(path), asked)
+
+
+def _layers(text: str) -> tuple[int, ...] | None:
+    if text == "all":
+        return None
+    try:
+        return tuple(int(each) for each in text.split(","))
+    except ValueError:
+        raise PerfsuiteError(f"--layers={text}: expected numbers by commas, such as 0,1,5, or all") from None
+
+
+def _draw(views: Sequence[GraphView], path: Path) -> None:
+    if path.suffix == ".dot":
+        from perfsuite.report.graph.dot import write_dot
+
+        write_dot(views, path)
+    else:
+        from perfsuite.report.graph.picture import write_graph_picture
+
+        write_graph_picture(views, path)
+
+
+def _timeline(options: argparse.Namespace) -> int:
+    from perfsuite.report.timeline.json import plain_timeline
+    from perfsuite.report.timeline.summary import timeline_summary
+    from perfsuite.report.timeline.tables import timeline_lines, timeline_tables
+
+    trace = read_recording(options.runs[0])
+    if options.output is not None:
+        _write_timeline(trace, options.output)
+    summary = timeline_summary(trace)
+    answer = Answer(
+        parts=lambda: [*timeline_lines(summary), *timeline_tables(summary, options.top)],
+        plain=lambda: plain_timeline(summary),
+    )
+    give(answer, options)
+    if options.output is None and not options.json:
+        hint = "--output=timeline.pftrace writes it for ui.perfetto.dev, .json for chrome://tracing"
+        remarks("trace", options).remark(hint)
+    return 0
+
+
+def _write_timeline(trace: EngineTrace, path: Path) -> None:
+    if path.suffix in _PERFETTO_SUFFIXES:
+        from perfsuite.report.timeline.perfetto import write_perfetto
+
+        write_perfetto(trace, path)
+    elif path.suffix == ".json":
+        from perfsuite.report.timeline.chrome import write_chrome_trace
+
+        write_chrome_trace(trace, path)
+    else:
+        raise PerfsuiteError(f"--output={path}: expected .json (Chrome's format), or {' or '.join(_PERFETTO_SUFFIXES)}")
+
+
+def _statistics(options: argparse.Namespace) -> int:
+    from perfsuite.experiments.tracing.costs import traced_cost
+    from perfsuite.report.statistics.json import plain_statistics
+    from perfsuite.report.statistics.tables import statistics_tables
+    from perfsuite.trace.statistics.statistics_view import trace_statistics
+
+    trace = read_recording(options.runs[0])
+    if options.against is not None:
+        return _crossover(options, trace)
+    statistics = trace_statistics(trace, traced_cost)
+    if options.output is not None:
+        from perfsuite.report.statistics.charts import statistics_chart
+
+        draw(statistics_chart(statistics, name=options.runs[0].stem), options.output)
+    answer = Answer(
+        parts=lambda: statistics_tables(statistics, options.top),
+        plain=lambda: plain_statistics(statistics),
+    )
+    give(answer, options)
+    return 0
+
+
+def _crossover(options: argparse.Namespace, trace: EngineTrace) -> int:
+    from perfsuite.report.statistics.json import plain_crossover
+    from perfsuite.report.statistics.tables import crossover_table
+    from perfsuite.trace.statistics.crossover import crossover
+
+    device = read_recording(options.against)
+    _check_sides(options, trace, device)
+    found = crossover(trace, device)
+    if not found:
+        raise PerfsuiteError(f"--against={options.against}: shares no operator with {options.runs[0]}")
+    if options.output is not None:
+        from perfsuite.report.statistics.charts import crossover_chart
+
+        draw(crossover_chart(found, name=options.runs[0].stem), options.output)
+    give(Answer(parts=lambda: [crossover_table(found)], plain=lambda: plain_crossover(found)), options)
+    return 0
+
+
+def _check_sides(options: argparse.Namespace, cpu: EngineTrace, device: EngineTrace) -> None:
+    from perfsuite.records.engine_trace import TraceRecorder
+
+    if cpu.recorder is TraceRecorder.OPENCL:
+        raise PerfsuiteError(f"{options.runs[0]}: is of a device; expected the processor's run, --against the device's")
+    if device.recorder is not TraceRecorder.OPENCL:
+        recorder = device.recorder.value
+        raise PerfsuiteError(f"--against={options.against}: is of the {recorder} recorder; expected one of opencl")

@@ -1,0 +1,73 @@
+"""``--perf-trace``: one run is traced, and what the trace shows is judged: balance, growth, linearity, reuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from perfsuite.expectation.cases import Case
+from perfsuite.expectation.ceilings import Ceilings
+from perfsuite.expectation.trace_cases import EXPERT_REUSE, TRACE, trace_cases
+from perfsuite.experiments.engine_replicates import run_plan
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.records.judgement import Judgement
+
+if TYPE_CHECKING:
+    from perfsuite.experiments.tracing.findings import TraceFindings
+
+#: What the recorders of the suite's own are asked for: operators on each thread, and what routers choose.
+_OPERATORS, _EXPERTS = "preload", "experts"
+
+
+@dataclass(kw_only=True)
+class TraceExamination:
+    """The traces of one run."""
+
+    config: RunConfig
+    #: What the device can do, once it was measured.
+    ceilings: Callable[[], Ceilings | None]
+    #: What was found, by recorder.
+    found: dict[str, TraceFindings] = field(default_factory=dict)
+    kind: str = TRACE
+
+    def cases(self) -> Iterator[Case]:
+        """Enumerate the cases of the run."""
+        yield from trace_cases(self.config.workload, self.config.n_threads)
+
+    def n_steps(self, case_ids: Collection[str]) -> int:
+        """Return the processes that the cases need."""
+        return len(self._recorders(case_ids))
+
+    def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
+        """Trace what the given cases need, and keep the traces beside the run's file."""
+        from perfsuite.experiments.tracing.findings import trace_findings  # brings NumPy, as what it needs
+        from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
+
+        config = self.config
+        plan = replace(run_plan(config), n_repetitions=1)
+        for recorder in self._recorders(case_ids):
+            progress.step(f"trace, recorder {recorder}")
+            traced = undisturbed_trace(plan, recorder, config.profile, folder=config.run_dir / f"trace-{recorder}")
+            self.found[recorder] = trace_findings(
+                traced.trace, config.workload, n_threads=config.n_threads, complaint=traced.complaint
+            )
+
+    def judge(self, case_id: str, reason: str) -> Judgement:
+        """Judge one case by the trace that tells of it."""
+        from perfsuite.experiments.tracing.judgement import judge_trace
+
+        (recorder,) = self._recorders((case_id,))
+        return judge_trace(
+            self.found.get(recorder),
+            case_id,
+            ceilings=self.ceilings(),
+            tolerance_ratio=self.config.profile.forecast_tolerance_ratio.get("operator"),
+            reason=reason,
+        )
+
+    def _recorders(self, case_ids: Collection[str]) -> tuple[str, ...]:
+        """Return who records what the cases need; choices of experts cut graphs, and have a process of their own."""
+        wanted = (_EXPERTS if case_id.endswith(f"/{EXPERT_REUSE}") else _OPERATORS for case_id in case_ids)
+        return tuple(dict.fromkeys(wanted))

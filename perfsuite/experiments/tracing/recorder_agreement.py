@@ -1,0 +1,183 @@
+"""Whether two recorders of one run tell the same: the same operators in the same order, and the same time for them.
+
+Both see thread 0 by the same clock. The callback recorder hears of ends alone, so each operator lasts from the end of
+the one before it to its own, and the first from its start; the eBPF recorder's operators are counted in the same way.
+That takes an eBPF trace with ENDS: without them, waiting for other threads is told of another operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.tracing.recorder_sums import ThreadAccount as ThreadAccount
+from perfsuite.experiments.tracing.recorder_sums import TimesAgreement as TimesAgreement
+from perfsuite.experiments.tracing.recorder_sums import durations_ns
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events
+from perfsuite.records.events import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderAgreement:
+    """How far the two recorders agree."""
+
+    #: Evaluations that both recorders have, and those that one has alone.
+    n_evaluations: int
+    n_callback_only: int
+    n_ebpf_only: int
+    #: Operators of thread 0 in the evaluations that both have.
+    n_ebpf: int
+    n_callback: int
+    #: Evaluations whose operators are not the same in the same order, and the first such difference in words.
+    n_different: int
+    first_difference: str | None
+    total: TimesAgreement
+    phases: tuple[TimesAgreement, ...]
+    ops: tuple[TimesAgreement, ...]
+    threads: tuple[ThreadAccount, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have the same evaluations, operator by operator."""
+        return self.n_evaluations > 0 and not (self.n_callback_only or self.n_ebpf_only or self.n_different)
+
+
+def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgreement:
+    """Compare what the two recorders saw of the same process.
+
+    Raises MeasurementError: one of them has no operators, or no graphs.
+    """
+    for trace in (ebpf, callback):
+        if not trace.of(EventKind.OPERATOR).size or not trace.of(EventKind.GRAPH).size:
+            raise MeasurementError(f"the {trace.recorder.value} recorder has no operators, or no graphs, to compare")
+    return _Comparison(ebpf, callback).agreement()
+
+
+@dataclass(slots=True)
+class _Found:
+    n_evaluations: int = 0
+    n_ebpf: int = 0
+    n_callback: int = 0
+    n_different: int = 0
+    first_difference: str | None = None
+    total: TimesAgreement = field(default_factory=lambda: TimesAgreement(name=""))
+    phases: dict[str, TimesAgreement] = field(default_factory=dict)
+    ops: dict[str, TimesAgreement] = field(default_factory=dict)
+    threads: dict[int, ThreadAccount] = field(default_factory=dict)
+
+
+class _Comparison:
+    def __init__(self, ebpf: EngineTrace, callback: EngineTrace) -> None:
+        self._ebpf, self._callback = ebpf, callback
+        self._graphs = ebpf.of(EventKind.GRAPH)
+        self._ours = _by_evaluation(ebpf.of(EventKind.OPERATOR))
+        self._theirs = _by_evaluation(callback.of(EventKind.OPERATOR))
+        self._found = _Found()
+
+    def agreement(self) -> RecorderAgreement:
+        evaluations = self._theirs
+        matched = {number: self._graph_around(own) for number, own in evaluations.items()}
+        for number, graph in matched.items():
+            if graph is not None:
+                self._compare(number, graph)
+        found = self._found
+        return RecorderAgreement(
+            n_evaluations=found.n_evaluations,
+            n_callback_only=sum(graph is None for graph in matched.values()),
+            n_ebpf_only=int(self._graphs.size) - found.n_evaluations,
+            n_ebpf=found.n_ebpf,
+            n_callback=found.n_callback,
+            n_different=found.n_different,
+            first_difference=found.first_difference,
+            total=found.total,
+            phases=tuple(found.phases.values()),
+            ops=tuple(sums for _, sums in sorted(found.ops.items())),
+            threads=tuple(account for _, account in sorted(found.threads.items())),
+        )
+
+    def _graph_around(self, operators: Events) -> np.void | None:
+        """Return the graph of the eBPF recorder in which the operators ended."""
+        ended_ns = int(operators["end_ns"][-1])
+        before = int(np.searchsorted(self._graphs["start_ns"], ended_ns, side="right")) - 1
+        if before < 0 or not self._graphs["start_ns"][before] <= ended_ns <= self._graphs["end_ns"][before]:
+            return None
+        graph: np.void = self._graphs[before]
+        return graph
+
+    def _compare(self, number: int, graph: np.void) -> None:
+        found = self._found
+        all_threads = self._ours.get(int(graph["evaluation"]), self._graphs[:0])
+        ours = all_threads[all_threads["thread"] == graph["thread"]]
+        theirs = self._theirs[number]
+        theirs = theirs[theirs["thread"] == 0]
+        found.n_evaluations += 1
+        found.n_ebpf += int(ours.size)
+        found.n_callback += int(theirs.size)
+        for thread in np.unique(all_threads["thread"]).tolist():
+            own = all_threads[all_threads["thread"] == thread]
+            found.threads.setdefault(thread, ThreadAccount(thread=thread)).add(own, graph, self._n_nodes(graph))
+        difference = _difference(_nodes(self._ebpf, ours), _nodes(self._callback, theirs))
+        if difference is not None:
+            found.n_different += 1
+            found.first_difference = found.first_difference or f"evaluation {number}: {difference}"
+            return
+        self._add_times(ours, theirs)
+
+    def _n_nodes(self, graph: np.void) -> int:
+        number = int(graph["graph"])
+        return len(self._ebpf.graphs[number]) if number != NOTHING else 0
+
+    def _add_times(self, ours: Events, theirs: Events) -> None:
+        """Add the times of operators that are the same on both sides, where all ends are known."""
+        if (ours["end_ns"] == NOTHING).any():
+            return
+        ebpf_ns, callback_ns = durations_ns(ours), durations_ns(theirs)
+        sums = int(ebpf_ns.sum()), int(callback_ns.sum())
+        self._found.total.add(ours.size, *sums)
+        phase = self._phase_at(int(theirs["end_ns"][-1]))
+        self._found.phases.setdefault(phase, TimesAgreement(name=phase)).add(ours.size, *sums)
+        nodes = _nodes(self._callback, theirs)
+        for node, one, other in zip(nodes, ebpf_ns.tolist(), callback_ns.tolist(), strict=True):
+            op = node.op if node else "?"
+            self._found.ops.setdefault(op, TimesAgreement(name=op)).add(1, one, other)
+
+    def _phase_at(self, ns: int) -> str:
+        phases = self._callback.of(EventKind.PHASE)
+        around = phases[(phases["start_ns"] <= ns) & (phases["end_ns"] >= ns) & (phases["iteration"] != NOTHING)]
+        return self._callback.phases[int(around["value"][0])] if around.size else ""
+
+
+def _by_evaluation(operators: Events) -> dict[int, Events]:
+    """Return the operators of each evaluation in the order of their starts."""
+    order = np.argsort(operators["evaluation"], kind="stable")
+    grouped = operators[order]
+    numbers, first = np.unique(grouped["evaluation"], return_index=True)
+    parts = np.split(grouped, first[1:])
+    return {int(number): part for number, part in zip(numbers, parts, strict=True) if number != NOTHING}
+
+
+def _nodes(trace: EngineTrace, operators: Events) -> list[Node | None]:
+    """Return the node of each operator, None where it is not known."""
+    return [
+        trace.graphs[graph][node] if graph != NOTHING and node != NOTHING else None
+        for graph, node in zip(operators["graph"].tolist(), operators["node"].tolist(), strict=True)
+    ]
+
+
+def _difference(ours: Sequence[Node | None], theirs: Sequence[Node | None]) -> str | None:
+    """Say where two sequences of operators part; None where they are the same."""
+    for place, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+        if _told(one) != _told(other):
+            return f"operator {place} is {_told(one)} of the eBPF recorder, {_told(other)} of the callback recorder"
+    if len(ours) != len(theirs):
+        return f"{len(ours)} operators of the eBPF recorder, {len(theirs)} of the callback recorder"
+    return None
+
+
+def _told(node: Node | None) -> str:
+    if node is None:
+        return "an unknown one"
+    return f"{node.tensor.name} ({node.ops} {list(node.tensor.ne)})"

@@ -1,0 +1,122 @@
+"""The tally of trials."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from perfsuite.experiments.certificate.certificate import certificate, clopper_pearson
+from perfsuite.experiments.certificate.trial import CaseAnswer, Trial, Truth
+from perfsuite.records.outcome import Outcome
+
+SAME = Truth()
+SLOWED = Truth(phase_ratio=0.05)
+
+
+def trial(
+    truth: Truth = SAME,
+    *,
+    prefill: Outcome = Outcome.PASS,
+    decode: Outcome = Outcome.PASS,
+    carrier: str | None = None,
+    peer: bool = False,
+) -> Trial:
+    """Return a trial with these answers, and one operator that always passes."""
+    outcomes = {"phase/a/b/prefill": prefill, "phase/a/b/decode": decode, "operator/a/b/decode/up": Outcome.PASS}
+    return Trial(
+        truth=truth,
+        answers={
+            case_id: CaseAnswer(outcome=outcome, change_ratio=1.0, smallest_effect_ratio=1.03)
+            for case_id, outcome in outcomes.items()
+        },
+        n_pairs=10,
+        n_discarded=0,
+        duration_s=20.0,
+        carrier=carrier,
+        peer_alarms={"a rule": {"prefill": peer, "decode": False}},
+        samples_ns={},
+    )
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "lower", "upper"),
+    [
+        # scipy.stats.beta.ppf(0.95, k + 1, n - k) and beta.ppf(0.05, k, n - k + 1)
+        (0, 60, 0.0, 0.048703),
+        (3, 500, 0.001638, 0.015438),
+        (20, 20, 0.860892, 1.0),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_bounds_are_exact(k: int, n: int, lower: float, upper: float) -> None:
+    """Each bound is one-sided at 95 %, and nothing tried bounds nothing."""
+    assert clopper_pearson(k, n) == pytest.approx((lower, upper), abs=1e-5)
+
+
+def test_false_alarms_are_counted_by_case_and_by_run() -> None:
+    """Every case of every A/A trial is a comparison; a run alarms once, however many of its cases do."""
+    found = certificate([trial(), trial(prefill=Outcome.REGRESSED, decode=Outcome.REGRESSED), trial(SLOWED)])
+    assert (found.false_alarms.k, found.false_alarms.n) == (2, 6)
+    assert (found.suite_false_alarms.k, found.suite_false_alarms.n) == (1, 2)
+    assert (found.phase_false_alarms.k, found.phase_false_alarms.n) == (2, 4)
+    assert (found.passes.k, found.passes.n) == (4, 6)
+
+
+def test_power_is_by_size_and_phase() -> None:
+    """A slowdown is found where its phase is REGRESSED; improved or undecided is a miss."""
+    found = certificate(
+        [
+            trial(SLOWED, prefill=Outcome.REGRESSED, decode=Outcome.REGRESSED),
+            trial(SLOWED, prefill=Outcome.INCONCLUSIVE, decode=Outcome.REGRESSED),
+            trial(Truth(phase_ratio=0.1), prefill=Outcome.IMPROVED),
+        ]
+    )
+    assert list(found.power) == ["0.05", "0.1"]
+    power = found.power["0.05"]
+    assert (power.all.k, power.all.n) == (3, 4)
+    assert {phase: rate.k for phase, rate in power.by_phase.items()} == {"prefill": 1, "decode": 2}
+    assert found.power["0.1"].all.k == 0
+
+
+def test_the_named_operator_counts() -> None:
+    """An attribution is right where the operator that was slowed down is the carrier."""
+    truth = Truth(operator="ffn_up", operator_ratio=0.2)
+    found = certificate([trial(truth, carrier="ffn_up"), trial(truth, carrier="rest"), trial(truth), trial()])
+    assert (found.attributions.k, found.attributions.n) == (1, 3)
+
+
+def test_trials_under_load_count_for_themselves() -> None:
+    """A background load spoils no other rate."""
+    found = certificate([trial(), trial(Truth(is_loaded=True), decode=Outcome.REGRESSED)])
+    assert found.false_alarms.k == 0
+    assert (found.loaded_false_alarms.k, found.loaded_false_alarms.n) == (1, 3)
+
+
+def test_a_trial_that_competition_spoilt_is_no_trial() -> None:
+    """What was INVALID as a whole is counted apart, and makes no rate look better."""
+    spoilt = trial(prefill=Outcome.INVALID, decode=Outcome.INVALID)
+    answers = {
+        case_id: CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
+        for case_id in spoilt.answers
+    }
+    found = certificate([trial(), replace(spoilt, answers=answers)])
+    assert (found.n_invalid, found.suite_false_alarms.n, found.false_alarms.n) == (1, 1, 3)
+
+
+def test_peers_are_judged_by_the_same_trials() -> None:
+    """Another tool's rule has false alarms and power of its own, on prefill and decode."""
+    (peer,) = certificate([trial(peer=True), trial(), trial(SLOWED, peer=True)]).peers
+    assert (peer.name, peer.false_alarms.k, peer.false_alarms.n) == ("a rule", 1, 4)
+    assert (peer.power["0.05"].all.k, peer.power["0.05"].all.n) == (1, 2)
+
+
+def test_nothing_tried_is_nothing_known() -> None:
+    """Without trials there is no rate and no mean, and that is no error."""
+    found = certificate([])
+    assert (found.false_alarms.ratio, found.mean_pairs, found.longest_duration_s, found.peers) == (None, None, None, ())
+
+
+def test_effects_are_those_of_unchanged_runs() -> None:
+    """The smallest effect is the median over A/A trials, by phase."""
+    assert certificate([trial(), trial(SLOWED)]).smallest_effect_ratio == {"prefill": 1.03, "decode": 1.03}

@@ -1,0 +1,133 @@
+"""``perfsuite certify``, with stored records in place of measurements."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.measure.plan import TurnsPlan
+
+QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
+
+
+@dataclass
+class Device:
+    """Answers pairs from a stored record, the phases of the new side longer by what was asked for."""
+
+    payload: dict[str, Any]
+    n_pairs: int = 0
+    plans: list[TurnsPlan] = field(default_factory=list)
+
+    def run(self, plans: tuple[TurnsPlan, TurnsPlan], **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return both payloads."""
+        self.n_pairs += 1
+        self.plans += plans
+        old, new = (self._answer(plan) for plan in plans)
+        return old, new
+
+    def _answer(self, plan: TurnsPlan) -> dict[str, Any]:
+        engine = dict(self.payload["engine"])
+        engine["spans"] = [self._span(row, plan) for row in engine["spans"]]
+        return {"engine": engine, "contention": QUIET, "peak_rss_bytes": 1}
+
+    def _span(self, row: list[Any], plan: TurnsPlan) -> list[Any]:
+        *head, start, end = row
+        share = plan.llama.inject_phase_ratio if row[0] in plan.llama.inject_phases else 0.0
+        return [*head, start, end + round((end - start) * share)]
+
+
+@pytest.fixture
+def device(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
+    """Replace every pair of workers, and the caches by a temporary folder."""
+    found = Device(stored_payload)
+    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", found.run)
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "x.gguf")
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    return found
+
+
+def certify(*arguments: str) -> int:
+    """Run the command on the small model."""
+    return main(["certify", "--model", "smollm2-135m-l2-q8_0", *arguments])
+
+
+def test_false_alarms_and_power_are_told(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same on both sides alarms never, and a slowdown of a fifth is found each time."""
+    assert certify("--runs=2", "--inject=0.2", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["false_alarms"]["k"] == 0
+    assert told["false_alarms"]["n"] > 100
+    assert (told["suite_false_alarms"]["k"], told["suite_false_alarms"]["n"]) == (0, 2)
+    assert (told["power"]["0.2"]["k"], told["power"]["0.2"]["n"]) == (4, 4)
+    assert told["power"]["0.2"]["by_phase"]["decode"]["k"] == 2
+    decode = told["by_case"]["phase/smollm2-135m-l2-q8_0/siso/decode"]
+    assert (decode["passes"]["k"], decode["false_alarms"]["k"]) == (2, 0)
+    assert told["mean_pairs"] == 8
+    assert {"prefill", "decode"} == set(told["smallest_effect_ratio"])
+    assert "pytest-benchmark mean:5%" in {peer["name"] for peer in told["peers"]}
+
+
+def test_a_second_run_resumes(device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is there is kept; only what is missing is measured."""
+    certify("--runs=1")
+    n_pairs = device.n_pairs
+    certify("--runs=1")
+    assert device.n_pairs == n_pairs
+    certify("--runs=2")
+    assert device.n_pairs == 2 * n_pairs
+    capsys.readouterr()
+    certify("--report-only")
+    assert device.n_pairs == 2 * n_pairs
+    assert "0 of 2" in capsys.readouterr().out
+
+
+def test_an_operator_is_slowed_on_the_new_side(device: Device) -> None:
+    """The plan of the new side, and no other, says which operator and by how much."""
+    certify("--runs=1", "--no-same", "--inject-operator=ffn_up=0.2")
+    old, new = (plan.llama for plan in device.plans[:2])
+    assert (old.inject_op, new.inject_op, new.inject_ratio) == (None, "ffn_up", 0.2)
+
+
+def test_a_load_is_switched_on_half_way_and_off_again(
+    device: Device, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Busy loops begin after half of the first look, one a thread, and none is left behind."""
+    started: list[Any] = []
+
+    class Busy:
+        def __init__(self, command: list[str]) -> None:
+            self.n_pairs, self.is_over = device.n_pairs, False
+            started.append(self)
+
+        def kill(self) -> None:
+            self.is_over = True
+
+        def wait(self) -> None:
+            assert self.is_over
+
+    monkeypatch.setattr("perfsuite.experiments.certificate.trial_run.subprocess.Popen", Busy)
+    certify("--runs=1", "--no-same", "--load", "--threads=3", "--json")
+    assert [(each.n_pairs, each.is_over) for each in started] == [(4, True)] * 3
+    assert json.loads(capsys.readouterr().out)["loaded_false_alarms"]["k"] == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--runs=0", "--runs=0: expected 1 or more"),
+        ("--inject=-1", "--inject=-1.0: expected a share such as 0.05"),
+        ("--inject-operator=0.2", "--inject-operator=0.2: expected ROLE=RATIO"),
+        ("--inject-operator=ffn_up=much", "--inject-operator=much: expected a share"),
+        ("--device=toaster", "toaster: no such device"),
+    ],
+)
+def test_a_mistake_is_one_line(argument: str, message: str, device: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    """A value that is not accepted ends the command with 2 before anything is measured."""
+    assert certify(argument) == 2
+    assert message in capsys.readouterr().err
+    assert device.n_pairs == 0

@@ -1,0 +1,188 @@
+"""Cases of ``--perf-fidelity`` in whole runs of the plugin, with nothing measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.fidelity.experiment import LONG_KERNELS
+from perfsuite.experiments.fidelity.request import FidelityRequest
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
+from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+from tests.fake_device import FakeDevice, HostRuns
+from tests.synthetic_fidelity import row
+
+#: What each run has besides.
+USUAL = ("--threads=2", "-o", "perf_session_spread=0.01")
+
+PHASES = ("end_to_end", "prefill", "decode", "embedding", "copy", "softmax", "sampling")
+
+
+@dataclass
+class Recorder:
+    """Answers with accurate rows for what is asked for, but for the changed ones, and notes the requests."""
+
+    changed: dict[str, FidelityRow | None] = field(default_factory=dict)
+    error: Exception | None = None
+    problems: tuple[str, ...] = ()
+    requests: list[FidelityRequest] = field(default_factory=list)
+
+    def record(self, request: FidelityRequest, announce: Callable[[str], None]) -> FidelityRun:
+        """Return the run."""
+        self.requests.append(request)
+        announce("a step")
+        if self.error:
+            raise self.error
+        names = [*(PHASES if FidelityKind.PHASES in request.kinds else ())]
+        names += [*(request.case_ids if FidelityKind.KERNELS in request.kinds else ())]
+        rows = [self.changed.get(name, row(name, 10**6, 10**6)) for name in names]
+        return FidelityRun(
+            device="host",
+            platform=None,
+            conditions={},
+            rows=tuple(each for each in rows if each is not None),
+            problems=self.problems,
+        )
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice) -> Recorder:
+    """Replace the measurement of fidelity, on a device whose workers are replaced."""
+    found = Recorder()
+    monkeypatch.setattr("perfsuite.experiments.fidelity.experiment.record_fidelity", found.record)
+    return found
+
+
+def outcomes(runs: HostRuns) -> dict[str, str]:
+    """Return the outcomes of the run's file."""
+    plain: dict[str, Any] = runs.plain()
+    return {case["id"]: case["outcome"] for case in plain["cases"]}
+
+
+def collected(result: pytest.RunResult) -> list[str]:
+    """Return the ids of the cases of fidelity."""
+    return [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_fidelity.py::" in line]
+
+
+def test_the_kernels_are_in_the_catalogue() -> None:
+    """Each is one of the suite's own, and there are more than eight."""
+    assert set(LONG_KERNELS) <= {case.case_id for case in STANDARD_KERNELS}
+    assert len(LONG_KERNELS) == len(set(LONG_KERNELS)) > 8
+
+
+@pytest.mark.usefixtures("recorder")
+def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
+    """There is one for each phase, each long kernel and the kernels' mean."""
+    result = runs("--perf-fidelity", "--collect-only", "-q", "-k", "test_fidelity")
+    expected = [f"fidelity/phase/{name}" for name in PHASES]
+    expected += [f"fidelity/{case_id}" for case_id in LONG_KERNELS]
+    assert collected(result) == [*expected, "fidelity/kernel/mean"]
+
+
+@pytest.mark.usefixtures("recorder")
+def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns) -> None:
+    """Without a prompt there is no prefill and no gather of it, without generation no decode."""
+    without = {"p0-g3": {"prefill", "embedding"}, "p8-g0": {"decode"}}
+    for scenario, absent in without.items():
+        result = runs("--perf-fidelity", f"--scenario={scenario}", "--collect-only", "-q", "-k", "phase")
+        assert {each.rpartition("/")[2] for each in collected(result)} == set(PHASES) - absent
+
+
+def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
+    """Without the option there are no such cases, and nothing is compared."""
+    result = runs("--perf-replicates=3", "-k", "embedding or fidelity")
+    assert "fidelity/" not in result.stdout.str()
+    assert recorder.requests == []
+
+
+def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
+    """They pass without a baseline, nothing else is measured, and the rows are stored beside the run's file."""
+    result = runs("--perf-fidelity", "-k", "test_fidelity")
+    result.assert_outcomes(passed=len(PHASES) + len(LONG_KERNELS) + 1, deselected=_n_deselected(result))
+    assert set(outcomes(runs).values()) == {"pass"}
+    (request,) = recorder.requests
+    assert request.kinds == {FidelityKind.PHASES, FidelityKind.KERNELS}
+    assert request.case_ids == LONG_KERNELS
+    stored = json.loads((runs.pytester.path / "run" / "fidelity.json").read_text())
+    assert [each["name"] for each in stored["phases"]] == [*PHASES]
+
+
+def test_a_wrong_timing_fails(runs: HostRuns, recorder: Recorder) -> None:
+    """A phase that its ground truth contradicts is IMPOSSIBLE, with both times."""
+    recorder.changed = {"decode": row("decode", 1_050_000, 10**6)}
+    result = runs("--perf-fidelity", "-k", "fidelity and phase")
+    result.assert_outcomes(passed=len(PHASES) - 1, failed=1, deselected=_n_deselected(result))
+    assert outcomes(runs)["fidelity/phase/decode"] == "impossible"
+    result.stdout.fnmatch_lines(["*measured wrongly, expected accurate to 99.9 %: 1.05 ms against 1.00 ms*"])
+
+
+def test_what_is_not_measured_is_invalid(runs: HostRuns, recorder: Recorder) -> None:
+    """It is no pass, and tells why; with --perf-strict it fails."""
+    recorder.changed = {"copy": None}
+    recorder.problems = ("phases: disturbed in each of 3 tries",)
+    runs("--perf-fidelity", "-k", "fidelity and phase")
+    assert outcomes(runs)["fidelity/phase/copy"] == "invalid"
+    result = runs("--perf-fidelity", "--perf-strict", "-k", "fidelity and phase")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*invalid: fidelity/phase/copy: phases: disturbed in each of 3 tries*"])
+
+
+def test_an_error_leaves_every_case_invalid(runs: HostRuns, recorder: Recorder) -> None:
+    """Where nothing can be compared at all, the run says why and fails."""
+    recorder.error = MeasurementError("no room for the trace")
+    result = runs("--perf-fidelity", "-k", "fidelity and phase")
+    assert set(outcomes(runs).values()) == {"invalid"}
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["perfsuite: error: no room for the trace"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "kinds", "case_ids"),
+    [
+        ("fidelity and phase", {FidelityKind.PHASES}, ()),
+        ("fidelity and silu", {FidelityKind.KERNELS}, ("kernel/silu_mul/count1048576/f32",)),
+        ("fidelity and mean", {FidelityKind.KERNELS}, LONG_KERNELS),
+    ],
+)
+def test_only_what_is_selected_is_measured(
+    runs: HostRuns,
+    recorder: Recorder,
+    chosen: str,
+    kinds: set[FidelityKind],
+    case_ids: tuple[str, ...],
+) -> None:
+    """Phases need no kernels, a kernel no others, and the mean all of them."""
+    runs("--perf-fidelity", "-k", chosen)
+    (request,) = recorder.requests
+    assert (request.kinds, request.case_ids) == (kinds, case_ids)
+
+
+def test_an_injected_slowdown_is_measured(runs: HostRuns, recorder: Recorder) -> None:
+    """What slows a phase down on purpose is passed on, so that the case can be seen to fail."""
+    runs("--perf-fidelity", "--perf-inject=decode=0.05", "-k", "fidelity and phase")
+    (request,) = recorder.requests
+    assert (request.inject_phases, request.inject_ratio) == (("decode",), 0.05)
+
+
+@pytest.mark.usefixtures("recorder")
+def test_nothing_is_recorded_as_a_baseline(runs: HostRuns) -> None:
+    """Accuracy is no latency: with --baseline=record no session is written."""
+    runs("--perf-fidelity", "--baseline=record", "-k", "test_fidelity")
+    assert not (runs.pytester.path / "baselines").exists()
+
+
+@pytest.mark.usefixtures("recorder")
+def test_pairs_have_no_ground_truth(runs: HostRuns) -> None:
+    """Together with an old side the option is refused."""
+    result = runs("--perf-fidelity", "--against-args=threads=1")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --perf-fidelity: a pair has no ground truth; leave out one or the other"])
+
+
+def _n_deselected(result: pytest.RunResult) -> int:
+    return result.parseoutcomes().get("deselected", 0)

@@ -1,0 +1,126 @@
+"""What is accurate enough."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.experiments.fidelity.limits import (
+    engine_statement,
+    kernel_statement,
+    long_kernels,
+    mean_accuracy_percent,
+    mean_statement,
+    phase_statement,
+    short_kernels,
+    statements,
+    worst_row,
+)
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
+from tests.synthetic_fidelity import row
+
+ADD, ENGINE = "kernel/add/count8/f32", "kernel/engine/decode/kernel_mul/8x1"
+
+
+@pytest.mark.parametrize(
+    ("name", "measured_ns", "truth_ns", "holds"),
+    [
+        ("decode", 1_001_000, 1_000_000, True),
+        ("decode", 1_001_100, 1_000_000, False),
+        ("prefill", 998_900, 1_000_000, False),
+        ("end_to_end", 999_100, 1_000_000, True),
+        ("decode", 50_060, 50_000, False),
+        ("decode/uprobes", 1_001_100, 1_000_000, False),
+        ("sampling", 103_000, 100_000, True),
+        ("sampling", 103_100, 100_000, False),
+        ("softmax", 96_900, 100_000, False),
+        ("copy", 12_000, 10_000, True),
+        ("copy", 12_001, 10_000, False),
+        ("embedding", 7_999, 10_000, False),
+        ("softmax/uprobes", 97_900, 99_900, True),
+    ],
+)
+def test_a_phase_is_judged_by_what_it_is_and_how_long(name: str, measured_ns: int, truth_ns: int, holds: bool) -> None:
+    """Evaluations by 99.9 %, other phases from 100 µs on by 97 %, shorter ones by 2 µs."""
+    statement = phase_statement(row(name, measured_ns, truth_ns))
+    assert statement.holds is holds
+    assert statement.name == f"fidelity/phase/{name}"
+
+
+def test_the_error_of_a_short_phase_is_that_of_its_occurrences() -> None:
+    """Medians that agree do not hide occurrences that do not."""
+    assert phase_statement(row("copy", 10_000, 10_000, error_ns=-2_500)).holds is False
+
+
+@pytest.mark.parametrize(
+    ("measured_ns", "truth_ns", "holds"),
+    [(91_000, 100_000, True), (90_900, 100_000, False), (109_100, 100_000, False), (99_000, 99_900, None)],
+)
+def test_a_kernel_is_judged_from_a_tenth_of_a_millisecond_on(
+    measured_ns: int, truth_ns: int, holds: bool | None
+) -> None:
+    """Each by 91 %; a shorter one is not judged, and says so."""
+    statement = kernel_statement(row(ADD, measured_ns, truth_ns))
+    assert statement.holds is holds
+    assert ("reported and not judged" in statement.evidence) == (holds is None)
+
+
+def test_what_is_not_measured_is_undecided() -> None:
+    """A row without a ground truth is no success, and tells why."""
+    for statement in (
+        phase_statement(row("decode", None, None)),
+        kernel_statement(row(ADD, None, None, problem="no memory")),
+        mean_statement([row(ADD, None, None)]),
+        engine_statement([row(ADD, 100_000, 100_000)]),
+    ):
+        assert statement.holds is None
+    assert kernel_statement(row(ADD, None, None, problem="no memory")).evidence == "no memory"
+
+
+def test_kernels_are_told_apart_by_length() -> None:
+    """From 0.1 ms on they are long, from 10 µs on short, and below they are not reported."""
+    rows = [row(f"{ADD}{ns}", ns, ns) for ns in (9_999, 10_000, 99_999, 100_000, 10**9)]
+    rows += [row(ADD, None, None), row("decode", 10**6, 10**6)]
+    assert [each.ground_truth_ns for each in long_kernels(rows)] == [100_000, 10**9]
+    assert [each.ground_truth_ns for each in short_kernels(rows)] == [10_000, 99_999]
+
+
+def test_the_mean_is_over_long_kernels() -> None:
+    """Short kernels do not draw it down, and the worst is named."""
+    rows = [row(f"{ADD}-a", 96_000, 100_000), row(f"{ADD}-b", 99_000, 100_000), row(f"{ADD}-c", 50_000, 90_000)]
+    statement = mean_statement(rows)
+    assert statement.holds is True
+    assert statement.evidence == f"mean 97.50 % of 2 kernels, worst 96.00 % ({ADD}-a)"
+    assert mean_statement([*rows, row(f"{ADD}-d", 97_000, 100_000)]).holds is False
+
+
+@pytest.mark.parametrize(("measured_ns", "holds"), [(91_000, True), (90_000, False)])
+def test_the_engines_kernels_are_judged_by_the_worst(measured_ns: int, holds: bool) -> None:
+    """The suite's own kernels do not count there."""
+    rows = [row(ENGINE, measured_ns, 100_000), row(f"{ENGINE}-b", 100_000, 100_000), row(ADD, 1, 100_000)]
+    statement = engine_statement(rows)
+    assert statement.holds is holds
+    assert ENGINE in statement.evidence
+
+
+def test_a_run_states_every_row_with_a_limit() -> None:
+    """Phases, long kernels, kernels that are missing, and the mean; sums of operators and short kernels have none."""
+    rows: list[FidelityRow] = [
+        row("decode", 10**6, 10**6),
+        row("decode", 10**6, 10**6, kind=FidelityKind.OPERATORS),
+        row(f"{ADD}-long", 10**6, 10**6),
+        row(f"{ADD}-short", 10**4, 10**4),
+        row(f"{ADD}-missing", None, None),
+    ]
+    assert [(each.name, each.holds) for each in statements(rows)] == [
+        ("fidelity/phase/decode", True),
+        (f"fidelity/{ADD}-long", True),
+        (f"fidelity/{ADD}-missing", None),
+        ("fidelity/kernel/mean", True),
+    ]
+    assert statements(()) == ()
+
+
+def test_without_rows_there_is_no_mean() -> None:
+    """Neither a mean nor a worst, rather than zero."""
+    assert mean_accuracy_percent([]) is None
+    assert worst_row([row(ADD, None, None)]) is None

@@ -1,0 +1,122 @@
+"""lm-Meter's accuracies computed again, and which of them rounding cannot explain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.experiments.fidelity.lm_meter_rows import RowCheck, check_means, check_rows
+from perfsuite.experiments.fidelity.published import PublishedFidelity, PublishedRow, published_fidelity
+from perfsuite.experiments.fidelity.scores import accuracy_percent, scaled_error_us_per_ms
+
+
+def checked(measured_ns: int, ground_truth_ns: int, accuracy: float, error: float) -> RowCheck:
+    """Check one made-up row, printed as lm-Meter's are."""
+    row = PublishedRow(
+        table="phases",
+        device=None,
+        subject="x",
+        name="y",
+        measured_ns=measured_ns,
+        ground_truth_ns=ground_truth_ns,
+        accuracy_percent=accuracy,
+        scaled_error_us_per_ms=error,
+    )
+    (found,) = check_rows(replace(published_fidelity(), rows=(row,)))
+    return found
+
+
+def outside(published: PublishedFidelity) -> dict[str, RowCheck]:
+    """Return the rows that rounding does not explain, by what they are."""
+    found = (each for each in check_rows(published) if each.is_within is False)
+    return {f"{each.row.subject}/{each.row.name}": each for each in found}
+
+
+@given(measured_ns=st.integers(20_000, 10**9), ground_truth_ns=st.integers(20_000, 10**9))
+def test_whatever_is_rounded_is_within(measured_ns: int, ground_truth_ns: int) -> None:
+    """Scores of true latencies, rounded as printed, are within beside the rounded latencies."""
+    found = checked(
+        round(measured_ns, -2),
+        round(ground_truth_ns, -2),
+        round(accuracy_percent(measured_ns, ground_truth_ns), 2),
+        round(scaled_error_us_per_ms(measured_ns, ground_truth_ns), 3),
+    )
+    assert found.is_within
+    assert found.scores_agree
+
+
+def test_the_interval_is_that_of_the_extreme_latencies() -> None:
+    """0.0300 against 0.0394 ms may have been 29.95 to 30.05 against 39.35 to 39.45 µs."""
+    score = checked(30_000, 39_400, 76.06, 239.395).accuracy
+    assert score is not None
+    assert score.least == pytest.approx(100 * 29.95 / 39.45, rel=1e-12)
+    assert score.most == pytest.approx(100 * 30.05 / 39.35, rel=1e-12)
+    assert score.computed == pytest.approx(100 * 30.0 / 39.4, rel=1e-12)
+
+
+def test_latencies_that_may_be_equal_may_be_exact() -> None:
+    """Where both are printed alike the error is 0 at least, and no accuracy is above 100."""
+    found = checked(30_000, 30_000, 100.0, 0.0)
+    assert found.accuracy is not None
+    assert found.accuracy.most == 100.0
+    assert found.accuracy.least == pytest.approx(100 * (1 - 0.1 / 29.95))
+
+
+def test_a_step_too_far_is_outside() -> None:
+    """One step of the printed accuracy beyond the interval is told, on either side."""
+    for accuracy, is_within in ((98.85, True), (98.84, False), (98.86, False)):
+        assert checked(81_189_900, 82_132_900, accuracy, 11.481).is_within is is_within
+
+
+def test_digits_that_were_cut_are_told_from_a_wrong_row() -> None:
+    """99.9986 printed as 99.99 is cut, as 99.98 wrong, as 100.00 rounded."""
+    said = {
+        accuracy: score
+        for accuracy in (99.98, 99.99, 100.0)
+        if (score := checked(3_433_862_800, 3_433_814_200, accuracy, 0.014).accuracy)
+    }
+    assert {accuracy: (score.is_within, score.is_cut) for accuracy, score in said.items()} == {
+        99.98: (False, False),
+        99.99: (False, True),
+        100.0: (True, False),
+    }
+
+
+def test_ten_rows_are_outside() -> None:
+    """Eight accuracies of 99.99 are cut off; of a matrix kernel the error and of a softmax both are beyond rounding."""
+    found = outside(published_fidelity())
+    cut = {name for name, each in found.items() if each.accuracy is not None and each.accuracy.is_cut}
+    assert {name.rpartition("/")[2] for name in cut} == {"prefill", "end_to_end"}
+    assert len(cut) == 8
+    assert set(found) - cut == {
+        "decode/dequantize_NT_matmul14_divide2_tir_tanh2_multiply8",
+        "softmax/chunk_lse",
+    }
+    assert len(check_rows(published_fidelity())) - len(found) == 34 + 16
+
+
+def test_a_changed_row_is_found() -> None:
+    """A latency with two digits exchanged puts its row outside."""
+    published = published_fidelity()
+    rows = list(published.rows)
+    rows[0] = replace(rows[0], measured_ns=830_800)
+    assert set(outside(replace(published, rows=tuple(rows)))) - set(outside(published)) == {
+        "llama-3.2-3b-instruct/embedding"
+    }
+
+
+def test_rows_without_latencies_have_their_two_scores_compared() -> None:
+    """The Pixel 7's are computed from nothing; one of the sixteen has scores that are not one."""
+    found = [each for each in check_rows(published_fidelity()) if each.row.device == "Google Pixel 7"]
+    assert {each.is_within for each in found} == {None}
+    assert [each.row.name for each in found if not each.scores_agree] == ["chunk_lse"]
+
+
+def test_one_stated_mean_is_not_that_of_its_rows() -> None:
+    """The Pixel 8 Pro's is stated as 96.82 and is 97.11; the Pixel 7's is as stated."""
+    eight, seven = check_means(published_fidelity())
+    assert (eight.is_within, eight.stated_percent, round(eight.computed_percent, 2)) == (False, 96.82, 97.11)
+    assert (seven.is_within, seven.stated_percent, round(seven.computed_percent, 2)) == (True, 96.61, 96.61)

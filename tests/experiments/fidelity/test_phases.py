@@ -1,0 +1,134 @@
+"""Phases and operators of a stored record against traces of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.fidelity import phases
+from perfsuite.experiments.fidelity.phases import COMPARED, ComparedRun, operator_rows, phase_rows
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow
+from perfsuite.records.call_trace import TracedFunction
+from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
+from tests.synthetic_fidelity import STORED_PATTERN, trace_of
+
+
+def compared(record: EngineRecord, **changed: int) -> ComparedRun:
+    """Return the record beside a trace of it."""
+    return ComparedRun(record=record, trace=trace_of(record, **changed), pattern=STORED_PATTERN)
+
+
+def by_name(rows: tuple[FidelityRow, ...]) -> dict[str, FidelityRow]:
+    """Return rows by their names, which are there once."""
+    assert len({row.name for row in rows}) == len(rows)
+    return {row.name: row for row in rows}
+
+
+def test_every_phase_has_a_row(stored_record: EngineRecord) -> None:
+    """There is one for each that occurred, in order, with as many occurrences as the driver recorded."""
+    rows = phase_rows([compared(stored_record)] * 2)
+    assert [row.name for row in rows] == [phase.value for phase in COMPARED]
+    expected = [sum(span.phase is phase for span in stored_record.spans) * 2 for phase in COMPARED]
+    assert [row.n for row in rows if row.name != "embedding"] == [
+        n for phase, n in zip(COMPARED, expected, strict=True) if phase is not Phase.EMBEDDING
+    ]
+    assert {row.kind for row in rows} == {FidelityKind.PHASES}
+
+
+def test_a_tracer_with_the_same_times_gives_no_error(stored_record: EngineRecord) -> None:
+    """Where both agree, accuracy is 100 % whatever the offset between the clocks."""
+    rows = by_name(phase_rows([compared(stored_record, shift_ns=10**15)]))
+    for name in ("prefill", "decode", "copy", "softmax", "sampling"):
+        assert (rows[name].error_ns, rows[name].accuracy_percent) == (0, 100.0)
+
+
+def test_the_error_is_that_of_the_occurrences(stored_record: EngineRecord) -> None:
+    """Every span 30 ns longer at both ends is an error of 60 ns, told with its sign."""
+    rows = by_name(phase_rows([compared(stored_record, inset_ns=30)]))
+    assert {rows[name].error_ns for name in ("prefill", "decode", "copy", "softmax", "sampling")} == {60}
+    durations = [span.duration_ns for span in stored_record.spans if span.phase is Phase.DECODE]
+    assert rows["decode"].measured_ns == median(durations)
+    assert rows["decode"].ground_truth_ns == median(durations) - 60
+
+
+def test_the_embedding_is_the_gather_of_the_prefill(stored_record: EngineRecord) -> None:
+    """It is what the recorder tells of the role, against the first gather within the graph."""
+    row = by_name(phase_rows([compared(stored_record)]))["embedding"]
+    (prefill,) = traced_phases(stored_record, Phase.PREFILL)
+    assert (row.measured_ns, row.ground_truth_ns, row.n) == (prefill.role_ns[EMBEDDING_ROLE], 1000, 1)
+
+
+def test_rows_of_another_tracer_say_so(stored_record: EngineRecord) -> None:
+    """Beside the interposed tracer's rows, those of kernel probes have names of their own."""
+    run = compared(stored_record)
+    probed = replace(run, trace=replace(run.trace, tracer="uprobes"))
+    names = [row.name for row in phase_rows([probed])]
+    assert names == [f"{phase.value}/uprobes" for phase in COMPARED]
+
+
+def test_other_spans_than_calls_are_refused(stored_record: EngineRecord) -> None:
+    """A span that the tracer saw no call for cannot be matched."""
+    run = compared(stored_record)
+    spans = list(stored_record.spans)
+    spans[1], spans[2] = spans[2], spans[1]
+    other = replace(run, record=replace(stored_record, spans=tuple(spans)))
+    with pytest.raises(MeasurementError, match="or in another order"):
+        phase_rows([other])
+
+
+@pytest.mark.parametrize("kept", [slice(1, None), slice(0)])
+def test_operators_of_other_occurrences_are_refused(
+    stored_record: EngineRecord, kept: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operators of fewer decode steps than the tracer saw are told with both counts, and nothing is paired."""
+    own = tuple(traced_phases(stored_record, Phase.DECODE))
+
+    def fewer(record: EngineRecord, phase: Phase) -> Iterator[TracedPhase]:
+        yield from own[kept] if phase is Phase.DECODE else traced_phases(record, phase)
+
+    monkeypatch.setattr(phases, "traced_phases", fewer)
+    message = f"in {len(own[kept])} occurrences of decode, and the interposed tracer saw {len(own)}"
+    with pytest.raises(MeasurementError, match=message):
+        operator_rows([compared(stored_record)])
+
+
+def test_what_the_tables_tell_of_operators_is_summed_up(stored_record: EngineRecord) -> None:
+    """The medians by role and the rest's are held against the phase, the rest beside them."""
+    rows = by_name(operator_rows([compared(stored_record)]))
+    samples = replicate_samples(stored_record)
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        row = rows[phase.value]
+        assert row.measured_ns == sum(samples.operator_ns[phase].values()) + samples.rest_ns[phase]
+        assert row.beside_ns == {"rest_ns": samples.rest_ns[phase]}
+        assert row.ground_truth_ns == median(s.duration_ns for s in stored_record.spans if s.phase is phase)
+
+
+def test_operators_alone_are_held_against_the_graph(stored_record: EngineRecord) -> None:
+    """Without the rest, the operators of an occurrence are what the graph's computation takes."""
+    rows = by_name(operator_rows([compared(stored_record)]))
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        row, occurrences = rows[f"{phase.value}/graph"], tuple(traced_phases(stored_record, phase))
+        assert row.measured_ns == median(each.operators_ns for each in occurrences)
+        assert row.ground_truth_ns == median(each.span.duration_ns - 40 for each in occurrences)
+        assert row.n == len(occurrences)
+        assert row.kind is FidelityKind.OPERATORS
+
+
+def test_without_recorded_operators_there_are_no_rows_of_them(stored_record: EngineRecord) -> None:
+    """On a backend that reports none, sums and the embedding are left out."""
+    bare = compared(replace(stored_record, graphs=(), events=b""))
+    assert operator_rows([bare]) == ()
+    assert "embedding" not in by_name(phase_rows([bare]))
+
+
+def test_a_graph_that_is_not_seen_has_no_row(stored_record: EngineRecord) -> None:
+    """A tracer that cannot see the graph leaves the row of the phase."""
+    run = compared(stored_record)
+    calls = tuple(each for each in run.trace.calls if each.function is not TracedFunction.GRAPH)
+    rows = operator_rows([replace(run, trace=replace(run.trace, calls=calls))])
+    assert [row.name for row in rows] == ["prefill", "decode"]

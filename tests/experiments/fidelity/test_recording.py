@@ -1,0 +1,254 @@
+"""What is run for which kind, with workers that answer from a stored record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.errors import MeasurementError, NativeBuildError
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.experiments.fidelity.recording import record_fidelity
+from perfsuite.experiments.fidelity.request import FidelityRequest
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
+from perfsuite.measure.complaint import others_complaint, waiting_complaint
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.measure.opencl_platform import OpenClDevice
+from perfsuite.measure.plan import (
+    DevicesPlan,
+    DuplicationPlan,
+    EngineDuplicationPlan,
+    LlamaPlan,
+    Plan,
+    UprobePlan,
+)
+from perfsuite.records.events import EngineRecord
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+from tests.conftest import STORED_MODEL
+from tests.synthetic_fidelity import duplication, trace_of
+
+DEVICE = OpenClDevice(
+    platform_index=0,
+    device_index=0,
+    platform_name="A platform",
+    platform_version="OpenCL 3.0",
+    device_name="A device",
+    device_version="OpenCL 3.0",
+    driver_version="1.2",
+    type="cpu",
+    compute_units=2,
+    global_memory_bytes=2**30,
+    local_memory_bytes=2**15,
+)
+BACKEND = OpenClBackend(
+    library=Path("/backend.so"),
+    device=DEVICE,
+    compatibility_layer=Path("/compat.so"),
+    tracing_layer=Path("/layer.so"),
+    settings={"A_SETTING": "1"},
+)
+TRACER = {"LD_PRELOAD": "/tracer.so", "PERFSUITE_PHASE_TRACE": "/calls"}
+
+
+@dataclass
+class Workers:
+    """Answers every plan, and notes plans, environments and complaints."""
+
+    record: EngineRecord
+    errors: dict[type, Exception] = field(default_factory=dict)
+    plans: list[Plan] = field(default_factory=list)
+    environments: list[dict[str, str]] = field(default_factory=list)
+    complaints: list[Any] = field(default_factory=list)
+
+    def run(
+        self, plan: Plan, _: Profile | None = None, *, extra_environment: Mapping[str, str], **options: Any
+    ) -> dict[str, Any]:
+        """Return what a worker would send."""
+        self.plans.append(plan)
+        self.environments.append(dict(extra_environment))
+        self.complaints.append(options.get("complain"))
+        if type(plan) in self.errors:
+            raise self.errors[type(plan)]
+        if isinstance(plan, DevicesPlan):
+            return {"chosen": DEVICE.to_plain()}
+        if isinstance(plan, DuplicationPlan):
+            return {"kernels": [duplication(case_id).to_plain() for case_id in plan.case_ids]}
+        if isinstance(plan, EngineDuplicationPlan):
+            return {"kernels": [duplication("kernel/engine/decode/k/8").to_plain()]}
+        probed = replace(trace_of(self.record), tracer="uprobes")
+        return {"engine": self.record.to_plain(), "calls": probed.to_plain()}
+
+
+@pytest.fixture
+def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workers:
+    """Replace the workers, the tracer and its file."""
+    found = Workers(record=stored_record)
+    recording = "perfsuite.experiments.fidelity.recording"
+    monkeypatch.setattr(f"{recording}.run_undisturbed", found.run)
+    monkeypatch.setattr(f"{recording}.run_worker", found.run)
+    monkeypatch.setattr(f"{recording}.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr(f"{recording}.tracer_environment", lambda *_: TRACER)
+    # The stored record is of one repetition, and what a plan asks for is what must come.
+    monkeypatch.setattr(f"{recording}.N_REPETITIONS", 1)
+    monkeypatch.setattr(f"{recording}.read_trace", lambda _: with_warm_up(stored_record))
+    return found
+
+
+def with_warm_up(record: EngineRecord) -> Any:
+    """Return a trace that begins with the repetition's first two evaluations, as a warm-up does."""
+    trace = trace_of(record)
+    once = trace_of(replace(record, spans=tuple(each for each in record.spans[1:9])), shift_ns=-(10**12))
+    return replace(trace, calls=(*once.calls, *trace.calls))
+
+
+def request(folder: Path, *kinds: FidelityKind, **changed: Any) -> FidelityRequest:
+    """Ask for kinds, on the device that the stored record is of."""
+    weights = resolve(STORED_MODEL, cache_dir=folder)
+    asked = FidelityRequest(
+        profile=find_profile("host"),
+        engine=find_engine(),
+        workload=llama_workload(weights, find_scenario("siso"), flash_attn=True),
+        cache_dir=folder,
+        log_dir=folder / "logs",
+        n_threads=2,
+        opencl_platform="A platform",
+        kinds=frozenset(kinds or FidelityKind),
+        case_ids=("kernel/add/count1048576/f32", "kernel/add/count147456/f32"),
+        n_processes=2,
+    )
+    return replace(asked, **changed)
+
+
+def recorded(asked: FidelityRequest) -> FidelityRun:
+    """Record it, telling nobody."""
+    return record_fidelity(asked, lambda _: None)
+
+
+def names(run: FidelityRun, kind: FidelityKind) -> list[str]:
+    """Return the names of a kind's rows."""
+    return [row.name for row in run.of(kind)]
+
+
+def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
+    """Processes of the interposed tracer come first, then those with probes, then the kernels."""
+    run = recorded(request(tmp_path))
+    assert [type(plan) for plan in workers.plans] == [
+        *[LlamaPlan] * 2,
+        *[UprobePlan] * 2,
+        DevicesPlan,
+        DuplicationPlan,
+    ]
+    phases = ["end_to_end", "prefill", "decode", "embedding", "copy", "softmax", "sampling"]
+    assert names(run, FidelityKind.PHASES)[:7] == phases
+    assert names(run, FidelityKind.OPERATORS) == ["prefill", "prefill/graph", "decode", "decode/graph"]
+    assert names(run, FidelityKind.KERNELS) == ["kernel/add/count1048576/f32", "kernel/add/count147456/f32"]
+    assert (run.device, run.platform, run.problems) == ("host", "A device (A platform 1.2)", ())
+    assert run.conditions["uprobes"] == "used"
+    assert {"governor", "clocks"} <= set(run.conditions)
+
+
+def test_probes_are_for_long_phases(workers: Workers, tmp_path: Path) -> None:
+    """A trap takes microseconds, so that the short phases have rows of the interposed tracer alone."""
+    run = recorded(request(tmp_path, FidelityKind.PHASES))
+    probed = [row for row in run.rows if row.ground_truth == "uprobes"]
+    assert {"end_to_end/uprobes", "prefill/uprobes", "decode/uprobes"} <= {row.name for row in probed}
+    assert all((row.ground_truth_ns or 0) >= 100_000 for row in probed)
+
+
+def test_only_what_is_asked_for_is_run(workers: Workers, tmp_path: Path) -> None:
+    """Operators need the tracer and no probes, kernels need neither."""
+    run = recorded(request(tmp_path, FidelityKind.OPERATORS))
+    assert [type(plan) for plan in workers.plans] == [LlamaPlan] * 2
+    assert {row.kind for row in run.rows} == {FidelityKind.OPERATORS}
+    workers.plans.clear()
+    recorded(request(tmp_path, FidelityKind.KERNELS))
+    assert [type(plan) for plan in workers.plans] == [DevicesPlan, DuplicationPlan]
+    workers.plans.clear()
+    recorded(request(tmp_path, FidelityKind.PHASES, with_uprobes=False))
+    assert [type(plan) for plan in workers.plans] == [LlamaPlan] * 2
+
+
+def test_the_tracer_is_preloaded_where_it_is_asked_for(workers: Workers, tmp_path: Path) -> None:
+    """Processes with probes run without it, and what runs are fresh processes with layouts of their own."""
+    recorded(request(tmp_path, FidelityKind.PHASES))
+    assert workers.environments == [TRACER] * 2 + [{}] * 2
+    assert len({plan.layout_seed for plan in workers.plans if isinstance(plan, LlamaPlan)}) == 2
+
+
+def test_an_injected_slowdown_is_passed_on(workers: Workers, tmp_path: Path) -> None:
+    """It is in the suite's spans and not in the tracer's, by which a case can fail."""
+    recorded(request(tmp_path, FidelityKind.OPERATORS, inject_phases=("decode",), inject_ratio=0.05))
+    plan = workers.plans[0]
+    assert isinstance(plan, LlamaPlan)
+    assert (plan.inject_phases, plan.inject_phase_ratio) == (("decode",), 0.05)
+
+
+def test_the_engines_kernels_run_under_the_layer(workers: Workers, tmp_path: Path) -> None:
+    """On the OpenCL backend they follow the suite's own, with the layer's log in a folder of its own."""
+    run = recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
+    plan, environment = workers.plans[-1], workers.environments[-1]
+    assert isinstance(plan, EngineDuplicationPlan)
+    assert (plan.layer_library, plan.phases) == ("/layer.so", ("prefill", "decode"))
+    assert plan.llama.backend_library == "/backend.so"
+    assert environment["OPENCL_LAYERS"] == "/compat.so:/layer.so"
+    assert environment["PERFSUITE_OPENCL_LOG"] == plan.log_dir
+    assert environment["A_SETTING"] == "1"
+    assert names(run, FidelityKind.KERNELS)[-1] == "kernel/engine/decode/k/8"
+
+
+def test_kernels_are_disturbed_by_others_alone(workers: Workers, tmp_path: Path) -> None:
+    """An OpenCL runtime's own threads wait for each other, which is no disturbance."""
+    recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
+    assert workers.complaints == [None, others_complaint, others_complaint]
+
+
+def test_the_engine_is_disturbed_by_waiting_on_a_processor_alone(workers: Workers, tmp_path: Path) -> None:
+    """Its own threads are as many as processors, but not those of an OpenCL runtime beneath it."""
+    recorded(request(tmp_path, FidelityKind.PHASES))
+    recorded(request(tmp_path, FidelityKind.PHASES, opencl=BACKEND))
+    assert workers.complaints == [waiting_complaint] * 4 + [others_complaint] * 4
+
+
+def test_the_engines_kernels_can_be_left_out(workers: Workers, tmp_path: Path) -> None:
+    """Phases alone need the backend, and not its kernels."""
+    recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND, with_engine_kernels=False, case_ids=()))
+    assert workers.plans == []
+
+
+def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) -> None:
+    """The other parts are measured all the same, and the reason is told with the part's name."""
+    disturbed = MeasurementError("llama: disturbed in each of 3 tries")
+    workers.errors = {LlamaPlan: disturbed, DuplicationPlan: MeasurementError("no memory")}
+    run = recorded(request(tmp_path, opencl=BACKEND))
+    assert run.problems == ("phases: llama: disturbed in each of 3 tries", "kernels: no memory")
+    assert names(run, FidelityKind.KERNELS) == ["kernel/engine/decode/k/8"]
+    assert names(run, FidelityKind.OPERATORS) == []
+
+
+def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path: Path) -> None:
+    """They are used where the kernel allows them, and elsewhere the run is whole without them."""
+    workers.errors = {UprobePlan: MeasurementError("uprobes: it takes root or CAP_PERFMON")}
+    run = recorded(request(tmp_path, FidelityKind.PHASES))
+    assert run.problems == ()
+    assert run.conditions["uprobes"] == "not used: uprobes: it takes root or CAP_PERFMON"
+    assert {row.ground_truth for row in run.rows} == {"interposed"}
+
+
+def test_a_tracer_that_does_not_build_is_a_problem(
+    workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process is run for nothing."""
+
+    def failing(*_: object) -> dict[str, str]:
+        raise NativeBuildError("phase_tracer.c: does not build")
+
+    monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
+    run = recorded(request(tmp_path, FidelityKind.OPERATORS))
+    assert run.problems == ("phases: phase_tracer.c: does not build",)
+    assert workers.plans == []

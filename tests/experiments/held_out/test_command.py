@@ -1,0 +1,175 @@
+"""``perfsuite held-out``, with its measurements replaced."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.threads import default_threads
+from perfsuite.expectation.timing.engine_times import EngineTimes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow
+from perfsuite.measure.calibration_store import calibration_path, store_calibration
+from perfsuite.measure.launch import environment_engine
+from tests.command_streams import Refused, Streams
+from tests.synthetic_calibration import calibration, composition
+
+LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
+
+
+@dataclass
+class Asked:
+    """What was to be measured."""
+
+    times: list[EngineTimes] = field(default_factory=list)
+    workloads: list[Sequence[tuple[str, int]]] = field(default_factory=list)
+    options: list[dict[str, Any]] = field(default_factory=list)
+
+    def measure(
+        self,
+        times: EngineTimes,
+        workloads: Sequence[tuple[str, int]],
+        *,
+        progress: Callable[[str], None],
+        **options: Any,
+    ) -> tuple[HeldOutRow, ...]:
+        """Return two rows: a TTFT that is 10 % too slow, and a TPOT that is half of what was measured."""
+        self.times.append(times)
+        self.workloads.append(workloads)
+        self.options.append(options)
+        progress("1 of 1")
+        ((name, n_prompt), *_) = workloads
+        bounds = {"expected_ns": 1.1e6, "lower_ns": 0.9e6, "upper_ns": 1.3e6}
+        return tuple(
+            HeldOutRow(weights=name, n_prompt=n_prompt, latency=latency, measured_ns=measured_ns, **bounds)
+            for latency, measured_ns in (("ttft", 1e6), ("tpot", 2.2e6))
+        )
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
+    """Replace the measurements, and the caches by a temporary folder."""
+    found = Asked()
+    monkeypatch.setattr("perfsuite.experiments.held_out.command.measure_held_out", found.measure)
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    return found
+
+
+def store(folder: Path, *, n_threads: int | None = None) -> Path:
+    """Store a calibration of this machine and the engine that is installed."""
+    n_threads = n_threads or default_threads()
+    own = calibration(composition(LAYERS, ratio=1.2), fingerprint=host_fingerprint(), n_threads=n_threads)
+    return store_calibration(own, environment_engine().build_id, folder / "cache")
+
+
+@pytest.fixture
+def calibrated(tmp_path: Path) -> Path:
+    """Store a calibration; return its path."""
+    return store(tmp_path)
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_the_stored_calibration_forecasts_the_standard_list(asked: Asked, tmp_path: Path) -> None:
+    """Without options it is the whole list, by the calibration of this device, engine and threads."""
+    assert main(["held-out"]) == 0
+    assert asked.workloads == [HELD_OUT]
+    (times,) = asked.times
+    assert times.factors["decode"].overall.ratio == pytest.approx(1.2, rel=0.001)
+    (options,) = asked.options
+    assert options["n_threads"] == default_threads()
+    assert options["cache_dir"] == tmp_path / "cache"
+    assert options["profile"].name == "host"
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_workloads_may_be_named(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is weights and a prompt length; a path may hold colons of its own."""
+    monkeypatch.setattr("perfsuite.experiments.held_out.command.resolve", lambda name, cache_dir: None)
+    assert main(["held-out", "--workload", "llama-3.2-1b-q4_0:128", "--workload", "/a:b/x.gguf:64"]) == 0
+    assert asked.workloads == [(("llama-3.2-1b-q4_0", 128), ("/a:b/x.gguf", 64))]
+
+
+@pytest.mark.usefixtures("asked", "calibrated")
+def test_people_read_a_table_and_a_sentence_for_each_latency(capsys: Streams) -> None:
+    """Forecast, interval, measurement and error of each row; mean, bias, worst and what was inside of each latency."""
+    assert main(["held-out", "--workload", "smollm2-135m-q8_0:64"]) == 0
+    out, err = capsys.readouterr()
+    for word in ("smollm2-135m-q8_0", "TTFT", "TPOT", "1.10 ms", "900 µs to 1.30 ms", "2.20 ms", "+10.0 %", "-50.0 %"):
+        assert word in out
+    assert "TTFT: mean absolute error 10.0% over 1 workloads (bias +10.0 %, worst +10.0 %); 100% inside" in out
+    assert "TPOT: mean absolute error 50.0% over 1 workloads (bias -50.0 %, worst -50.0 %); 0% inside" in out
+    assert re.fullmatch(r"held-out: 1 of 1( \(\d+ s\))?\n", err)
+
+
+@pytest.mark.usefixtures("asked", "calibrated")
+def test_programs_read_json(capsys: Streams) -> None:
+    """Each row has its figures and its error, each latency its summary."""
+    assert main(["held-out", "--json", "--workload", "smollm2-135m-q8_0:64"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    first, second = plain["rows"]
+    assert first == {
+        "weights": "smollm2-135m-q8_0",
+        "n_prompt": 64,
+        "latency": "ttft",
+        "expected_ns": 1.1e6,
+        "lower_ns": 0.9e6,
+        "upper_ns": 1.3e6,
+        "measured_ns": 1e6,
+        "error_ratio": pytest.approx(0.1),
+        "is_inside": True,
+    }
+    assert (second["latency"], second["error_ratio"], second["is_inside"]) == ("tpot", pytest.approx(-0.5), False)
+    assert [each["latency"] for each in plain["summaries"]] == ["ttft", "tpot"]
+    assert plain["summaries"][1]["mean_absolute_error_ratio"] == pytest.approx(0.5)
+
+
+def test_without_a_calibration_it_says_what_to_run(asked: Asked, refused: Refused) -> None:
+    """Nothing is measured where there is nothing to compare with."""
+    message = refused(["held-out", "--threads", "7"])
+    assert "no calibration with 7 threads is stored; run 'perfsuite calibrate'" in message
+    assert asked.workloads == []
+
+
+def test_a_calibration_of_other_threads_is_none(asked: Asked, refused: Refused, tmp_path: Path) -> None:
+    """What was measured with three threads says nothing about five."""
+    store(tmp_path, n_threads=3)
+    assert "no calibration with 5 threads is stored" in refused(["held-out", "--threads", "5"])
+    assert main(["held-out", "--threads", "3"]) == 0
+    assert asked.options[0]["n_threads"] == 3
+
+
+def test_a_calibration_that_cannot_be_read_is_named(asked: Asked, refused: Refused, calibrated: Path) -> None:
+    """A corrupt file is one line with its path."""
+    calibrated.write_text("{")
+    assert f"{calibrated}: cannot be read" in refused(["held-out"])
+    assert (
+        calibrated.name
+        == calibration_path(host_fingerprint(), environment_engine().build_id, default_threads(), Path()).name
+    )
+
+
+@pytest.mark.usefixtures("calibrated")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(
+            (["--workload", text], f"--workload={text}: expected NAME:PROMPT, such as llama-3.2-1b-q4_0:128")
+            for text in ("", "llama-3.2-1b-q4_0", ":128", "a-q8_0:", "a-q8_0:0", "a-q8_0:-5", "a-q8_0:1.5", "a-q8_0:²")
+        ),
+        (["--threads", "0"], "--threads=0: expected 1 or more"),
+        (["--threads", "-2"], "--threads=-2: expected 1 or more"),
+        (["--device", "nokia3310"], "--device=nokia3310: no such device; known are "),
+    ],
+)
+def test_a_mistake_is_one_line(asked: Asked, refused: Refused, arguments: list[str], message: str) -> None:
+    """What is not accepted names the option, the value and what is, and nothing is measured."""
+    assert message in refused(["held-out", *arguments])
+    assert asked.workloads == []

@@ -1,0 +1,211 @@
+"""The forecast's errors on workloads that the calibration never ran, with the workers replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.timing.engine_times import EngineTimes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.reference_architectures import reference_architectures
+from perfsuite.experiments.held_out.measurement import (
+    HELD_OUT,
+    N_GEN,
+    N_PROCESSES,
+    HeldOutRow,
+    measure_held_out,
+    summarize,
+)
+from perfsuite.measure.engine import Engine, find_engine
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.workload.weights import resolve
+from tests.synthetic_calibration import calibration, composition
+
+WORKLOADS = (("smollm2-135m-l2-q8_0", 64), ("qwen3-0.6b-l2-q4_0", 600))
+
+ROW = HeldOutRow(
+    weights="a-q8_0", n_prompt=64, latency="tpot", expected_ns=110.0, lower_ns=90.0, upper_ns=130.0, measured_ns=100.0
+)
+
+
+class Machine:
+    """Answers each process with spans of lengths that are set beforehand, and notes in which order it was asked."""
+
+    def __init__(self) -> None:
+        self.plans: list[LlamaPlan] = []
+        #: Prefill and decodes of each process in turn, ns.
+        self.times: list[tuple[int, tuple[int, ...]]] = [(1000, (100, 120, 110))]
+
+    def run(self, plan: LlamaPlan, profile: Profile) -> dict[str, Any]:
+        """Return what a worker would send."""
+        prefill, decodes = self.times[len(self.plans) % len(self.times)]
+        self.plans.append(plan)
+        spans = [_span(Phase.PREFILL, prefill), *(_span(Phase.DECODE, each) for each in decodes), _span(Phase.COPY, 7)]
+        record = EngineRecord(engine_version="1", spans=tuple(spans), graphs=(), n_dropped=0)
+        return {"engine": record.to_plain()}
+
+
+def _span(phase: Phase, duration_ns: int) -> Span:
+    return Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=5, end_ns=5 + duration_ns)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Replace workers, and the files of the workloads."""
+    found = Machine()
+    monkeypatch.setattr("perfsuite.experiments.held_out.measurement.run_undisturbed", found.run)
+    monkeypatch.setattr(
+        "perfsuite.experiments.held_out.measurement.materialize",
+        lambda weights, cache_dir: cache_dir / f"{weights.name}.gguf",
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    """Return the llama.cpp that is installed."""
+    return find_engine()
+
+
+@pytest.fixture(scope="module")
+def times() -> EngineTimes:
+    """Forecast by a law."""
+    shapes = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
+    return EngineTimes(
+        calibration(*(composition(shapes, phase=phase, rest_ns=300.0) for phase in ("prefill", "decode") for _ in "12"))
+    )
+
+
+def measured(
+    times: EngineTimes, engine: Engine, folder: Path, workloads: tuple[tuple[str, int], ...] = WORKLOADS
+) -> tuple[HeldOutRow, ...]:
+    """Measure workloads on two threads."""
+    return measure_held_out(
+        times,
+        workloads,
+        engine=engine,
+        profile=find_profile("host"),
+        n_threads=2,
+        cache_dir=folder,
+        progress=lambda text: None,
+    )
+
+
+def test_there_is_a_row_for_each_workload_and_latency(
+    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
+) -> None:
+    """TTFT is the evaluation of the prompt and TPOT that of a token, each in the median of processes and tokens."""
+    machine.times = [(1000, (100, 120, 110)), (2000, (200, 190, 220))]
+    rows = measured(times, engine, tmp_path)
+    assert [(row.weights, row.n_prompt, row.latency) for row in rows] == [
+        (name, n_prompt, latency) for name, n_prompt in WORKLOADS for latency in ("ttft", "tpot")
+    ]
+    assert [row.measured_ns for row in rows] == [1500.0, 155.0] * 2
+
+
+def test_each_workload_runs_in_fresh_processes(
+    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
+) -> None:
+    """Every process has its prompt and generation, and its memory elsewhere."""
+    measured(times, engine, tmp_path)
+    assert [(plan.n_prompt, plan.n_gen) for plan in machine.plans] == [
+        (n_prompt, N_GEN) for _, n_prompt in WORKLOADS for _ in range(N_PROCESSES)
+    ]
+    assert len({plan.layout_seed for plan in machine.plans}) == len(machine.plans)
+
+
+def test_the_forecast_never_sees_the_measurement(
+    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
+) -> None:
+    """Whatever is measured, the forecast is the same; its interval holds it."""
+    first = measured(times, engine, tmp_path)
+    machine.times = [(10**9, (10**8,))]
+    second = measured(times, engine, tmp_path)
+    assert [replace(row, measured_ns=0.0) for row in first] == [replace(row, measured_ns=0.0) for row in second]
+    assert all(row.lower_ns < row.expected_ns < row.upper_ns for row in first)
+
+
+def test_more_tokens_and_layers_are_forecast_longer(
+    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path
+) -> None:
+    """The forecast is of the workload itself: prompts of other lengths and architectures of other depths differ."""
+    workloads = (("smollm2-135m-l2-q8_0", 64), ("smollm2-135m-l2-q8_0", 256), ("smollm2-135m-l4-q8_0", 64))
+    ttft, _, longer, _, deeper, tpot = measured(times, engine, tmp_path, workloads)
+    assert longer.expected_ns > 2 * ttft.expected_ns
+    assert deeper.expected_ns > ttft.expected_ns > tpot.expected_ns
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("smollm2-135m", "'smollm2-135m' lacks a quantisation"),
+        ("dance-q8_0", "'dance' is not in the catalogue"),
+        ("smollm2-135m-q9_9", "'q9_9' is unknown"),
+        ("/nowhere/x.gguf", "/nowhere/x.gguf"),
+    ],
+)
+def test_an_unknown_name_runs_nothing(
+    machine: Machine, times: EngineTimes, engine: Engine, tmp_path: Path, name: str, told: str
+) -> None:
+    """A mistake in the last name ends it before minutes were spent on the first."""
+    with pytest.raises(PerfsuiteError, match=told):
+        measured(times, engine, tmp_path, (*WORKLOADS, (name, 64)))
+    assert machine.plans == []
+
+
+@pytest.mark.parametrize(("measured_ns", "error_ratio"), [(100.0, 0.1), (110.0, 0.0), (220.0, -0.5), (55.0, 1.0)])
+def test_an_error_is_the_forecast_over_the_measurement(measured_ns: float, error_ratio: float) -> None:
+    """Above 0 the forecast is too slow, below 0 too fast."""
+    assert replace(ROW, measured_ns=measured_ns).error_ratio == pytest.approx(error_ratio)
+
+
+@pytest.mark.parametrize(
+    ("measured_ns", "is_inside"), [(89.9, False), (90.0, True), (110.0, True), (130.0, True), (130.1, False)]
+)
+def test_a_measurement_is_inside_or_not(measured_ns: float, is_inside: bool) -> None:
+    """The bounds themselves are inside."""
+    assert replace(ROW, measured_ns=measured_ns).is_inside is is_inside
+
+
+def test_a_summary_has_the_errors_of_a_latency() -> None:
+    """Errors of +10 %, -50 % and +10 % are 23.3 % in the mean, a bias of -10 %, and -50 % at the worst."""
+    rows = (ROW, replace(ROW, measured_ns=220.0), ROW)
+    (found,) = summarize(rows)
+    assert (found.latency, found.n_rows) == ("tpot", 3)
+    assert found.mean_absolute_error_ratio == pytest.approx(0.7 / 3)
+    assert found.bias_ratio == pytest.approx(-0.1)
+    assert found.worst_error_ratio == pytest.approx(-0.5)
+    assert found.inside_ratio == pytest.approx(2 / 3)
+
+
+def test_latencies_are_summarised_apart() -> None:
+    """Rows of TTFT say nothing about TPOT, and a latency without rows has no summary."""
+    first, second = summarize((ROW, replace(ROW, latency="ttft", measured_ns=220.0)))
+    assert (first.latency, first.worst_error_ratio, first.inside_ratio) == ("ttft", pytest.approx(-0.5), 0.0)
+    assert (second.latency, second.worst_error_ratio, second.inside_ratio) == ("tpot", pytest.approx(0.1), 1.0)
+    assert summarize(()) == ()
+
+
+def test_what_is_held_out_is_wide_enough() -> None:
+    """At least 16 pairs of every quantisation, from 32 to 1024 tokens, dense and with experts, each once."""
+    assert len(set(HELD_OUT)) == len(HELD_OUT) >= 16
+    weights = [resolve(name, cache_dir=Path("/nowhere")) for name, _ in HELD_OUT]
+    assert {each.quantization for each in weights} == {"q4_0", "q8_0", "f16", "q4_k_m"}
+    assert (min(n for _, n in HELD_OUT), max(n for _, n in HELD_OUT)) == (32, 1024)
+    assert any("moe" in name for name, _ in HELD_OUT)
+
+
+def test_no_calibration_runs_what_is_held_out() -> None:
+    """No architecture of the list has the sizes of one that a calibration composes."""
+
+    def sizes(of: Any) -> tuple[int, ...]:
+        return of.n_embd, of.n_ff, of.n_heads, of.n_kv_heads
+
+    composed = {sizes(architecture) for architecture, _ in reference_architectures()}
+    assert not composed & {sizes(resolve(name, cache_dir=Path("/nowhere")).architecture) for name, _ in HELD_OUT}

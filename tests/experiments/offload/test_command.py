@@ -1,0 +1,196 @@
+"""``perfsuite offload``, with the device and the sweep replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.profile import Profile
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.offload.command import gpu_layers
+from perfsuite.experiments.offload.splits import OffloadSweep
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.measure.plan import LlamaPlan
+from tests.command_streams import Refused, Streams
+from tests.synthetic_offload import offload_point, offload_sweep
+from tests.synthetic_opencl_backend import opencl_backend
+
+SMALL = ["offload", "--model", "smollm2-135m-l2-q8_0"]
+
+
+@dataclass
+class Device:
+    """Answers sweeps, and notes what was asked."""
+
+    folder: Path
+    sweep: OffloadSweep
+    kind: str = "cpu"
+    platforms: list[str | None] = field(default_factory=list)
+    asked: list[tuple[LlamaPlan, tuple[int, ...], int]] = field(default_factory=list)
+
+    def set_up(self, _: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
+        """Return the backend."""
+        self.platforms.append(platform)
+        return opencl_backend(self.folder, self.kind)
+
+    def measure(
+        self,
+        plan: LlamaPlan,
+        _: OpenClBackend,
+        __: Profile,
+        *,
+        layers: Sequence[int],
+        n_rounds: int,
+        announce: Callable[[str], None],
+    ) -> OffloadSweep:
+        """Return the sweep."""
+        self.asked.append((plan, tuple(layers), n_rounds))
+        announce("sweeping")
+        return self.sweep
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
+    """Replace the device, the sweep and the caches."""
+    found = Device(folder=tmp_path, sweep=offload_sweep())
+    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
+    monkeypatch.setattr("perfsuite.experiments.offload.sweep.measure_offload", found.measure)
+    monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    return found
+
+
+def lines_of(out: str) -> list[list[str]]:
+    """Return the words of each line."""
+    return [line.split() for line in out.splitlines()]
+
+
+def test_the_workload_is_swept(device: Device, capsys: Streams) -> None:
+    """Layers, scenario, threads and rounds are those asked for, and what goes on is told on standard error."""
+    arguments = ["--gpu-layers", "0,2,all", "--scenario", "p100-g7", "--threads", "3", "--rounds", "5"]
+    assert main([*SMALL, *arguments, "--opencl-platform", "POCL"]) == 0
+    ((plan, layers, n_rounds),) = device.asked
+    assert (plan.n_prompt, plan.n_gen, plan.n_threads) == (100, 7, 3)
+    assert (layers, n_rounds) == ((0, 2, 3), 5)
+    assert device.platforms == ["POCL"]
+    out, err = capsys.readouterr()
+    assert err == "offload: sweeping\n"
+    assert out.startswith("smollm2-135m-l2-q8_0/p100-g7 on ")
+
+
+@pytest.mark.parametrize(("kind", "arguments", "expected"), [("cpu", [], False), ("gpu", [], True)])
+def test_defaults_are_those_of_the_device(device: Device, kind: str, arguments: list[str], expected: bool) -> None:
+    """None and all layers, three rounds, and flash attention where the device is no processor."""
+    device.kind = kind
+    assert main([*SMALL, *arguments]) == 0
+    ((plan, layers, n_rounds),) = device.asked
+    assert (plan.flash_attn, plan.n_threads, layers, n_rounds) == (expected, default_threads(), (0, 3), 3)
+
+
+def test_people_see_speeds_splits_and_refusals(device: Device, capsys: Streams) -> None:
+    """Each number of layers has its speed and its splits; what the device refuses is named with all layers on it."""
+    assert main(SMALL) == 0
+    out = capsys.readouterr().out
+    rows = lines_of(out)
+    assert ["0", "100/s", "(90", "to", "120)", "11/s", "(10", "to", "12)", "3"] in rows
+    assert ["3", "300/s", "(290", "to", "310)", "6/s", "(5", "to", "7)", "3,", "2", "left", "out"] in rows
+    assert "Left out are processes that had competition" in out
+    assert rows.count(["1", "2", "CPU,", "OpenCL", "CPU", "5,", "OpenCL", "2"]) == 2
+    assert rows.count(["3", "4", "CPU,", "OpenCL", "x3", "CPU", "1,", "OpenCL", "6"]) == 2
+    assert "refused by the device, with 3 layers on it" in out
+    assert ["decode", "GET_ROWS", "embd", "q8_0", "64", "1", "GPUOpenCL"] in rows
+    assert out.endswith("decode is fastest with 1 layer on the device (20 tokens/s)\n")
+
+
+def test_people_see_what_is_not_refused_and_stays(device: Device, capsys: Streams) -> None:
+    """Without a refusal it is said so, with the roles that the processor keeps."""
+    device.sweep = offload_sweep(offload_point(2, (), (5.0,), is_refused=False))
+    assert main(SMALL) == 0
+    out = capsys.readouterr().out
+    assert "With 2 layers on the device it refuses none of the operators that are left on the processor." in out
+    assert "for the place of their weights or inputs: embd, norm, ffn_out\n" in out
+    assert "prefill" not in out.split("processes\n")[1]
+
+
+def test_many_splits_are_counted_and_not_listed(device: Device, capsys: Streams) -> None:
+    """Of more than four splits only the number by backend is told."""
+    crowded = offload_point(0, (), (5.0,))
+    (placed,) = crowded.placements
+    splits = ("CPU", "OpenCL") * 3
+    shares = tuple(replace(placed.shares[0], backend=name, n_splits=3) for name in ("CPU", "OpenCL"))
+    device.sweep = offload_sweep(replace(crowded, placements=(replace(placed, splits=splits, shares=shares),)))
+    assert main(SMALL) == 0
+    assert "3 splits on CPU, 3 splits on OpenCL" in capsys.readouterr().out
+
+
+def test_json_has_all_that_was_seen(device: Device, capsys: Streams) -> None:
+    """Speeds of each process, splits in order, and each operator on the processor with who refuses it."""
+    assert main([*SMALL, "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["workload"], plain["n_gpu_layers_all"]) == ("smollm2-135m-l2-q8_0/p16-g8", 3)
+    assert (plain["engine"], plain["flash_attn"]) == ("llama 1, ggml 1", False)
+    point = plain["points"][1]
+    assert (point["n_gpu_layers"], point["n_disturbed"]) == (3, 2)
+    assert point["speeds"][1] == {
+        "phase": "decode",
+        "median_tokens_per_s": 6.0,
+        "least_tokens_per_s": 5.0,
+        "most_tokens_per_s": 7.0,
+        "samples_tokens_per_s": [6.0, 7.0, 5.0],
+    }
+    placed = point["placements"][1]
+    assert placed["splits"] == ["CPU", "OpenCL", "OpenCL", "OpenCL"]
+    assert placed["backends"][1] == {"backend": "OpenCL", "n_splits": 3, "n_operators": 6}
+    assert placed["on_processor"] == [
+        {
+            "role": "embd",
+            "op": "GET_ROWS",
+            "source_type": "q8_0",
+            "ne": [64, 1, 1, 1],
+            "n_nodes": 1,
+            "refused_by": ["GPUOpenCL"],
+        }
+    ]
+
+
+def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> None:
+    """It goes to the file that was named, and the table is printed as well."""
+    assert main([*SMALL, "--plot", str(tmp_path / "sweep.svg")]) == 0
+    assert "<svg" in (tmp_path / "sweep.svg").read_text()
+    assert "sweep.svg: drawn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--threads", "0"], "--threads=0: expected 1 or more"),
+        (["--rounds", "0"], "--rounds=0: expected 1 or more"),
+        (["--gpu-layers", "0,4"], "--gpu-layers=0,4: '4' is no number of 0 to 3, and not 'all'"),
+        (["--plot", "sweep.txt"], "sweep.txt"),
+        (["--scenario", "none"], "none"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(device: Device, refused: Refused, arguments: list[str], message: str) -> None:
+    """The message names the option and what is accepted, and nothing was run."""
+    assert message in refused([*SMALL, *arguments])
+    assert device.asked == []
+
+
+def test_layers_come_once_in_their_order() -> None:
+    """Repeated numbers are one point, and 'all' is the layers with the output."""
+    assert gpu_layers("8, 0,all,8", 31) == (8, 0, 31)
+    assert gpu_layers("31,all", 31) == (31,)
+
+
+@pytest.mark.parametrize("text", ["", "0,", "-1", "1.5", "ALL", "0x1", "32", "²"])
+def test_what_is_no_number_of_layers_is_refused(text: str) -> None:
+    """Empty parts, signs, fractions, other digits, and more layers than there are."""
+    with pytest.raises(PerfsuiteError, match="is no number of 0 to 31"):
+        gpu_layers(text, 31)

@@ -1,0 +1,248 @@
+"""``perfsuite overhead``, with its workers replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.device.profile import Profile
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.overhead.ebpf_cost import EbpfCost
+from perfsuite.experiments.overhead.measurement import Overhead
+from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
+from perfsuite.measure.engine import Engine
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.measure.plan import LlamaPlan, OverheadPlan
+from perfsuite.records.events import Phase
+from perfsuite.verdict.paired import paired_ratio
+from tests.command_streams import Refused, Streams
+from tests.synthetic_opencl_backend import opencl_backend
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[OverheadPlan]:
+    """Replace workers by pairs in which the recorder costs a tenth; return the plans that they were given."""
+    given: list[OverheadPlan] = []
+
+    def answer(plan: OverheadPlan) -> dict[str, Any]:
+        given.append(plan)
+        quiet = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "others_ratio": None}
+        return {"plain_ns": [1000] * plan.n_pairs, "recorded_ns": [1100] * plan.n_pairs, "contention": quiet}
+
+    monkeypatch.setattr("perfsuite.experiments.overhead.command_rows.run_worker", answer)
+    monkeypatch.setattr(
+        "perfsuite.experiments.overhead.command_rows.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+    )
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    return given
+
+
+def test_overhead_is_measured_for_each_recorder_and_phase(plans: list[OverheadPlan], capsys: Streams) -> None:
+    """There is a row for each, as JSON with the ratio, its bounds and the number of pairs."""
+    assert main(["overhead", "--json", "--pairs", "20", "--threads", "3"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    expected = [(recorder, phase) for recorder in ("callback", "preload", "cb_eval") for phase in ("decode", "prefill")]
+    assert [(row["recorder"], row["phase"]) for row in rows] == expected
+    assert [(plan.llama.recorder, plan.phase) for plan in plans[::4]] == expected
+    assert len(plans) == 4 * len(expected)
+    assert all(row["median_ratio"] == row["upper_ratio"] == pytest.approx(1.1) for row in rows)
+    assert all((row["pairs"], row["waiting_ratio"]) == (20, 0.25) for row in rows)
+    assert {plan.llama.n_threads for plan in plans} == {3}
+
+
+def test_overhead_is_told_as_a_table(plans: list[OverheadPlan], capsys: Streams) -> None:
+    """Without --json there is a row of percentages for each phase of the recorder that was asked for."""
+    assert main(["overhead", "--recorder", "callback"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("+10.00 %") == 2 * out.count("callback") == 4
+    assert out.count("+10.00 to +10.00 %") == 2
+    assert [plan.n_pairs for plan in plans] == [250] * 4 + [100] * 4
+
+
+# ---- pairs of processes ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Pairs:
+    """Answers comparisons of processes, and notes what was asked."""
+
+    folder: Path
+    kind: str = "cpu"
+    platforms: list[str | None] = field(default_factory=list)
+    compared: list[tuple[Comparison, LlamaPlan, OpenClBackend | None, int]] = field(default_factory=list)
+
+    def set_up(self, _: Engine, platform: str | None, cache_dir: Path) -> OpenClBackend:
+        """Return the backend."""
+        assert cache_dir == self.folder / "cache"
+        self.platforms.append(platform)
+        return opencl_backend(self.folder, self.kind)
+
+    def compare(
+        self,
+        comparison: Comparison,
+        plan: LlamaPlan,
+        _: Profile,
+        *,
+        opencl: OpenClBackend | None,
+        folder: Path,
+        n_pairs: int,
+        announce: Callable[[int], None],
+    ) -> Overhead:
+        """Return a cost of 2 % of a decode and 1 % of a prefill."""
+        assert folder.is_dir()
+        announce(n_pairs)
+        self.compared.append((comparison, plan, opencl, n_pairs))
+        decode, prefill = ([round(1000 * ratio)] * n_pairs for ratio in (1.02, 1.01))
+        plain = [1000] * n_pairs
+        ratios = {Phase.PREFILL: paired_ratio(plain, prefill), Phase.DECODE: paired_ratio(plain, decode)}
+        return Overhead(ratios=ratios, n_discarded=0)
+
+
+@pytest.fixture
+def pairs(plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pairs:
+    """Replace comparisons of processes, and the device."""
+    found = Pairs(folder=tmp_path)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command_rows.compare_recorders", found.compare)
+    monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
+    return found
+
+
+def asked(*names: str) -> list[str]:
+    """Return the options that ask for recorders."""
+    return [part for name in names for part in ("--recorder", name)]
+
+
+def test_on_opencl_the_profiling_and_the_layer_are_told_apart(pairs: Pairs, capsys: Streams) -> None:
+    """Unless others are named, the runtime's profiling, the layer beyond it, and both together are compared."""
+    assert main(["overhead", "--backend", "opencl", "--json", "--opencl-platform", "POCL"]) == 0
+    out, err = capsys.readouterr()
+    rows = [(row["recorder"], row["phase"], row["pairs"], row["waiting_ratio"]) for row in json.loads(out)]
+    names = ("profiling", "layer", "opencl")
+    assert rows == [(name, phase, 12, None) for name in names for phase in ("prefill", "decode")]
+    assert [each[0] for each in pairs.compared] == [OPENCL_COMPARISONS[name] for name in names]
+    assert set(pairs.platforms) == {"POCL"}
+    assert "overhead: layer, 12 pairs\n" in err
+
+
+@pytest.mark.parametrize(("kind", "flash_attn"), [("cpu", False), ("gpu", True)])
+def test_the_work_of_a_pair_is_on_the_device(kind: str, flash_attn: bool, pairs: Pairs) -> None:
+    """All layers are there, without a recorder of the processor's operators, and attention follows the device."""
+    pairs.kind = kind
+    assert main(["overhead", "--backend", "opencl", *asked("opencl+live"), "--pairs", "7", "--threads", "3"]) == 0
+    [(comparison, plan, opencl, n_pairs)] = pairs.compared
+    assert comparison is OPENCL_COMPARISONS["opencl+live"]
+    assert (plan.n_gpu_layers, plan.flash_attn, plan.recorder, plan.n_threads) == (999, flash_attn, "none", 3)
+    assert plan.backend_library == str(pairs.folder / "libggml-opencl.so")
+    assert opencl is not None
+    assert (opencl.device.type, n_pairs) == (kind, 7)
+
+
+@pytest.mark.parametrize("name", ["live", "callback+live"])
+def test_a_subscriber_on_the_processor_is_compared_in_pairs(name: str, pairs: Pairs, capsys: Streams) -> None:
+    """Its row has the ratio of each phase, and no device is looked for."""
+    assert main(["overhead", *asked(name), "--json", "--pairs", "5"]) == 0
+    rows = {row["phase"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {phase: row["median_ratio"] for phase, row in rows.items()} == {
+        "prefill": pytest.approx(1.01),
+        "decode": pytest.approx(1.02),
+    }
+    [(comparison, plan, opencl, n_pairs)] = pairs.compared
+    assert comparison is CPU_COMPARISONS[name]
+    assert (opencl, n_pairs, plan.n_gpu_layers, plan.backend_library) == (None, 5, 0, None)
+    assert pairs.platforms == []
+
+
+def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[OverheadPlan], capsys: Streams) -> None:
+    """Recorders are told in the order in which they were asked for, however they are compared."""
+    assert main(["overhead", *asked("live", "callback"), "--pairs", "20"]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[:3] for line in lines] == [
+        ["live", "prefill", "+1.00"],
+        ["live", "decode", "+2.00"],
+        ["callback", "decode", "+10.00"],
+        ["callback", "prefill", "+10.00"],
+    ]
+    assert (len(pairs.compared), len(plans)) == (1, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (asked("opencl"), "--recorder=opencl: on the backend cpu there are callback, preload, cb_eval, ebpf-token, "),
+        (
+            ["--backend", "opencl", *asked("opencl", "callback")],
+            "--recorder=callback: on the backend opencl there are ",
+        ),
+        (asked("tape"), "--recorder=tape: on the backend cpu"),
+        ([*asked("live"), "--pairs", "4"], "--pairs=4: expected 5 or more"),
+        ([*asked("live", "callback"), "--pairs", "19"], "--pairs=19: expected 20 or more"),
+        (["--pairs", "0"], "of callback, preload, cb_eval within a process; pairs of processes need 5"),
+        ([*asked("live"), "--pairs", "0"], "--pairs=0: expected 5 or more, for a bound at 95 %\n"),
+        (["--threads", "0"], "--threads=0: expected 1 or more"),
+        (["--threads", "-1"], "--threads=-1: expected 1 or more"),
+        (["--opencl-platform", "x"], "--opencl-platform=x: expected --backend opencl beside it"),
+        (["--backend", "opencl", "--pairs", "4"], "--pairs=4: expected 5 or more"),
+        (["--device", "nokia3310"], "--device=nokia3310: no such device; known are "),
+        (["--model", "smollm2-135m"], "lacks a quantisation"),
+        (["--model", "/nowhere/x.gguf"], "/nowhere/x.gguf"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(
+    arguments: list[str], message: str, pairs: Pairs, plans: list[OverheadPlan], refused: Refused
+) -> None:
+    """Recorders of the other backend, too few pairs, and what is not there are told before anything runs."""
+    assert message in refused(["overhead", *arguments])
+    assert (pairs.compared, pairs.platforms, plans) == ([], [], [])
+
+
+# ---- eBPF ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_ebpf_recorder_has_the_cost_of_a_hit(
+    plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, capsys: Streams, tmp_path: Path
+) -> None:
+    """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
+    asked: list[tuple[str, int, int]] = []
+
+    def measure(name: str, plan: LlamaPlan, helper: Path, *, folder: Path, n_pairs: int) -> EbpfCost:
+        assert folder.is_dir()
+        assert helper == tmp_path / "perfsuite-bpf"
+        asked.append((name, plan.n_gen, n_pairs))
+        ratio = paired_ratio([1000] * n_pairs, [1017] * n_pairs)
+        return EbpfCost(
+            ratios={Phase.PREFILL: ratio, Phase.DECODE: ratio},
+            hits_per_step=1034.0,
+            ns_per_hit=1480.0,
+            load_ratio=0.0041,
+            waiting_ratio=0.01,
+            n_lost=0,
+        )
+
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
+    monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.measure_ebpf_cost", measure)
+    assert main(["overhead", "--recorder", "ebpf-operator+perf", "--recorder", "callback", "--pairs", "20"]) == 0
+    out = capsys.readouterr().out
+    assert asked == [("ebpf-operator+perf", 48, 20)]
+    assert "probes' load" in out
+    row = next(line for line in out.splitlines() if line.startswith("ebpf-operator+perf") and "decode" in line)
+    assert row.split()[-6:] == ["20", "1034", "1.48", "µs", "0.41", "%"]
+    assert len(plans) == 8
+
+
+def test_without_a_helper_it_is_one_line(
+    plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    """What is missing is told, and how root installs it."""
+
+    def find(cache_dir: Path) -> Path:
+        raise MeasurementError("no helper: it is not there; root installs it: sudo perfsuite trace install-helper")
+
+    monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", find)
+    assert "sudo perfsuite trace install-helper" in refused(["overhead", "--recorder", "ebpf-token"])
+    assert plans == []

@@ -1,0 +1,110 @@
+"""Cases of ``--perf-overhead`` in whole runs of the plugin, with nothing measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.lock.owner import STATE_FOLDER
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
+from perfsuite.experiments.overhead.recorder_sides import Comparison
+from perfsuite.records.events import Phase
+from perfsuite.verdict.paired import PairedRatio
+from tests.fake_device import FakeDevice, HostRuns
+
+#: What each run has besides.
+USUAL = ("--threads=2", "--baseline=off")
+
+MODEL = "--model=smollm2-135m-l2-q8_0"
+
+
+@pytest.fixture
+def compared(fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> list[Comparison]:
+    """Replace the comparisons by ones that cost a prefill 0.2 % and a decode 5 %; return which were asked for."""
+    given: list[Comparison] = []
+
+    def compare(comparison: Comparison, *_: object, **settings: Any) -> Overhead:
+        given.append(comparison)
+        settings["announce"](0)
+        medians = {Phase.PREFILL: 1.002, Phase.DECODE: 1.05, Phase.END_TO_END: 1.01}
+        ratios = {
+            phase: PairedRatio(median_ratio=median, lower_ratio=median, upper_ratio=median, n_pairs=12)
+            for phase, median in medians.items()
+        }
+        return Overhead(ratios=ratios, n_discarded=0)
+
+    monkeypatch.setattr("perfsuite.experiments.overhead.experiment.compare_recorders", compare)
+    return given
+
+
+@pytest.mark.usefixtures("compared")
+def test_each_recorder_and_combination_is_a_case(runs: HostRuns) -> None:
+    """Every comparison of the backend is a case in each phase, and only with the option."""
+    result = runs("--perf-overhead", "--collect-only", "-q", "-k", "test_overhead")
+    found = [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_overhead.py::" in line]
+    assert found == [f"overhead/{name}/{phase.value}" for name in ("live", "callback+live") for phase in COST_PHASES]
+    assert "test_overhead.py" not in runs("--collect-only", "-q").stdout.str()
+
+
+def test_each_governor_is_compared_under(
+    runs: HostRuns, compared: list[Comparison], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where governors may be set, each is set for the cases that name it."""
+    chosen: list[str | None] = []
+
+    @contextmanager
+    def governor_set(name: str | None, *, folder: Path) -> Iterator[None]:
+        assert folder.name == STATE_FOLDER  # where the next run looks for what a killed one has left
+        chosen.append(name)
+        yield
+
+    monkeypatch.setattr(
+        "perfsuite.experiments.overhead.experiment.settable_governors", lambda: ("performance", "powersave")
+    )
+    monkeypatch.setattr("perfsuite.experiments.overhead.experiment.governor_set", governor_set)
+    runs("--perf-overhead", "-k", "overhead and callback and decode")
+    assert chosen == ["performance", "powersave"]
+    judgements = runs.plain()["cases"]
+    assert [each["id"] for each in judgements] == [
+        "overhead/callback+live@performance/decode",
+        "overhead/callback+live@powersave/decode",
+    ]
+    assert len(compared) == 2
+
+
+def test_only_what_is_selected_is_compared(runs: HostRuns, compared: list[Comparison]) -> None:
+    """A run of one comparison's cases measures that one, and its outcomes follow the limits."""
+    result = runs("--perf-overhead", "-k", "overhead and callback")
+    assert [each.recorder for each in compared] == ["callback"]
+    judgements = runs.plain()["cases"]
+    assert {each["id"]: each["outcome"] for each in judgements} == {
+        "overhead/callback+live/prefill": "pass",
+        "overhead/callback+live/decode": "slow",
+        "overhead/callback+live/end_to_end": "pass",
+    }
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*+5.00 % (95 % bounds +5.00 % to +5.00 %, 12 pairs), limit +3.00 %*"])
+
+
+def test_a_disturbed_comparison_is_invalid(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where competition left too few pairs, every case of the examination says so, and the run has failed."""
+
+    def refuse(*_: object, **__: object) -> Overhead:
+        raise MeasurementError("2 of 12 pairs had no competition")
+
+    monkeypatch.setattr("perfsuite.experiments.overhead.experiment.compare_recorders", refuse)
+    result = runs("--perf-overhead", "-k", "overhead and live and prefill")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*invalid*2 of 12 pairs had no competition*"])
+
+
+@pytest.mark.usefixtures("fake_device")
+def test_pairs_are_not_examined(runs: HostRuns) -> None:
+    """A paired comparison makes other pairs, and is refused beside it."""
+    result = runs("--perf-overhead", "--against-args=threads=1")
+    result.stderr.fnmatch_lines(["ERROR: --perf-overhead: *leave out --against*"])

@@ -1,0 +1,122 @@
+"""Which two sides a comparison of recorders has, with the measurement replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import Profile, find_profile
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.overhead.measurement import Overhead, Side
+from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
+from tests.synthetic_opencl_backend import opencl_backend, opencl_plan
+
+MODE, LOG = "PERFSUITE_OPENCL_LAYER_MODE", "PERFSUITE_OPENCL_LOG"
+HOST = find_profile("host")
+OVERHEAD = Overhead(ratios={}, n_discarded=0)
+
+
+@dataclass
+class Measured:
+    """Takes the sides that are compared."""
+
+    sides: list[tuple[Side, Side]] = field(default_factory=list)
+    asked: dict[str, Any] = field(default_factory=dict)
+    #: Sockets that are subscribed to now, and all that ever were.
+    open_sockets: list[Path] = field(default_factory=list)
+    sockets: list[Path] = field(default_factory=list)
+    error: Exception | None = None
+
+    def measure(self, plain: Side, recorded: Side, profile: Profile, **asked: Any) -> Overhead:
+        """Return what pairs would give."""
+        assert profile is HOST
+        self.sides.append((plain, recorded))
+        self.asked = asked
+        assert len(self.open_sockets) == (recorded.plan.live_socket is not None)
+        if self.error:
+            raise self.error
+        return OVERHEAD
+
+    @contextmanager
+    def subscribed(self, socket: Path, take: Callable[[object], None], *, limit_s: float) -> Iterator[None]:
+        """Stand in for a subscriber."""
+        assert limit_s > 0
+        take("a record")
+        self.open_sockets.append(socket)
+        self.sockets.append(socket)
+        try:
+            yield
+        finally:
+            self.open_sockets.remove(socket)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
+    """Replace pairs and subscribers."""
+    found = Measured()
+    monkeypatch.setattr("perfsuite.experiments.overhead.recorder_sides.measure_overhead", found.measure)
+    monkeypatch.setattr("perfsuite.experiments.overhead.recorder_sides.kept_subscribed", found.subscribed)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "modes", "is_live"),
+    [
+        ("profiling", (None, "profile"), False),
+        ("layer", ("profile", "record"), False),
+        ("opencl", (None, "record"), False),
+        ("opencl+live", (None, "record"), True),
+    ],
+)
+def test_sides_on_opencl_differ_in_the_layer(
+    name: str, modes: tuple[str | None, ...], is_live: bool, measured: Measured, tmp_path: Path
+) -> None:
+    """Each name sets one mode of the layer against another, on the same plan but for a subscriber's socket."""
+    backend, plan = opencl_backend(tmp_path), opencl_plan(tmp_path)
+    logs = tmp_path / "logs"
+    comparison = OPENCL_COMPARISONS[name]
+    assert compare_recorders(comparison, plan, HOST, opencl=backend, folder=logs, n_pairs=7) is OVERHEAD
+    [(plain, recorded)] = measured.sides
+    assert tuple(side.environment.get(MODE) for side in (plain, recorded)) == modes
+    assert [side.environment.get(LOG) for side in (plain, recorded)] == [str(logs) if mode else None for mode in modes]
+    assert [("layer.so" in side.environment["OPENCL_LAYERS"]) for side in (plain, recorded)] == [*map(bool, modes)]
+    assert all("compat.so" in side.environment["OPENCL_LAYERS"] for side in (plain, recorded))
+    assert plain.plan == plan
+    assert recorded.plan == replace(plan, live_socket=str(logs / "live.sock") if is_live else None)
+    assert measured.sockets == ([logs / "live.sock"] if is_live else [])
+    assert measured.asked["n_pairs"] == 7
+
+
+@pytest.mark.parametrize(("name", "recorder"), [("live", "none"), ("callback+live", "callback")])
+def test_sides_on_the_processor_differ_in_the_subscriber(
+    name: str, recorder: str, measured: Measured, tmp_path: Path
+) -> None:
+    """The plain side has no recorder and no socket, whatever the plan brings, and neither has a layer."""
+    plan = replace(opencl_plan(tmp_path), recorder="preload", live_socket="/old", n_gpu_layers=0)
+    compare_recorders(CPU_COMPARISONS[name], plan, HOST, opencl=None, folder=tmp_path, n_pairs=5)
+    [(plain, recorded)] = measured.sides
+    assert (plain.environment, recorded.environment) == ({}, {})
+    assert plain.plan == replace(plan, recorder="none", live_socket=None)
+    assert recorded.plan == replace(plan, recorder=recorder, live_socket=str(tmp_path / "live.sock"))
+    assert measured.sockets == [tmp_path / "live.sock"]
+
+
+def test_a_subscriber_goes_when_a_pair_fails(measured: Measured, tmp_path: Path) -> None:
+    """What fails is told as it is, and nobody stays subscribed."""
+    measured.error = MeasurementError("no pairs")
+    with pytest.raises(MeasurementError, match="no pairs"):
+        compare_recorders(CPU_COMPARISONS["live"], opencl_plan(tmp_path), HOST, opencl=None, folder=tmp_path, n_pairs=5)
+    assert (len(measured.sockets), measured.open_sockets) == (1, [])
+
+
+def test_each_comparison_says_what_it_is() -> None:
+    """Names are of one backend each, and every one has words of its own."""
+    assert set(CPU_COMPARISONS) & set(OPENCL_COMPARISONS) == set()
+    meanings = [each.meaning for each in (*CPU_COMPARISONS.values(), *OPENCL_COMPARISONS.values())]
+    assert len(set(meanings)) == len(meanings)
+    assert all(each.plain is not each.recorded for each in OPENCL_COMPARISONS.values())

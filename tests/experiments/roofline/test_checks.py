@@ -1,0 +1,301 @@
+"""What must hold of every roofline, on rows worked out by hand.
+
+The usual row may take no less than 50 ms, and 45.5 ms with the ceilings' spread of a tenth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.expectation.roofline.roof import Regime
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.experiments.roofline.checks import (
+    COMPUTE_PROMPT_TOKENS,
+    MEMORY_TOLERANCE_RATIO,
+    all_checks,
+    ceiling_check,
+    expected_regime,
+    floor_ns,
+    memory_check,
+    regime_check,
+    series_check,
+    series_checks_of,
+)
+from perfsuite.experiments.roofline.stored_run import read_roofline
+from tests.synthetic_roofline import (
+    SPREAD_RATIO,
+    bound_work,
+    independent_rate,
+    memory_record,
+    part,
+    prefill_row,
+    roofline_run,
+    row,
+    subject,
+    work,
+)
+
+FLOOR_NS = 50_000_000
+
+
+def timed(time_ns: float, **changes: object) -> Row:
+    """Return a decode that took so long in all processes."""
+    return row(samples_ns=(round(time_ns),) * 3, **changes)
+
+
+def depth_rows(*times_ms: float, spread_ratio: float = 0.0) -> list[Row]:
+    """Return whole runs of equal work over depths, with outer samples so far from their middle."""
+    factors = (1 - spread_ratio, 1.0, 1 + spread_ratio)
+    return [
+        row(
+            sweep="depth",
+            setting=str(2 << step),
+            value=float(2 << step),
+            kind=RowKind.WHOLE_RUN,
+            samples_ns=tuple(round(time_ms * 1e6 * factor) for factor in factors),
+        )
+        for step, time_ms in enumerate(times_ms)
+    ]
+
+
+def precision_row(setting: str, operational_intensity: float) -> Row:
+    """Return a decode of the sweep of precision."""
+    return row(sweep="precision", setting=setting, work=bound_work(operational_intensity))
+
+
+@pytest.mark.parametrize(
+    ("above_ratio", "holds"), [(0.5, True), (1.0, True), (1 + SPREAD_RATIO - 0.01, True), (1.11, False), (3.0, False)]
+)
+def test_a_point_above_its_ceiling_is_told(above_ratio: float, holds: bool) -> None:
+    """Up to the spread of the ceilings a point may lie above its roof, and no further."""
+    fast = timed(FLOOR_NS / above_ratio)
+    found = ceiling_check(roofline_run(fast), fast)
+    assert found.holds is holds
+    assert found.name == f"{fast.case}/ceiling"
+    assert f"is {above_ratio:.0%} of the" in found.evidence
+    assert "spread of the ceilings 10%" in found.evidence
+
+
+@pytest.mark.parametrize("above_ratio", [1.09, 1.099, 1.101, 1.105, 1.12])
+def test_the_floor_is_where_the_check_fails(above_ratio: float) -> None:
+    """A time below the floor is one whose point fails its check, and no other time is."""
+    fast = timed(FLOOR_NS / above_ratio)
+    run = roofline_run(fast)
+    assert floor_ns(run, fast) == pytest.approx(FLOOR_NS / (1 + SPREAD_RATIO))
+    assert (fast.time_ns >= floor_ns(run, fast)) is ceiling_check(run, fast).holds
+
+
+def test_experts_are_given_the_benefit_of_routing() -> None:
+    """Half of the experts may have been read, which are not all of memory's working set: 0.5 GB at 100 GB/s is 5 ms."""
+    routed = work(part(least_stored_bytes=5 * 10**8, most_stored_bytes=2 * 10**9))
+    fast, too_fast = timed(4_600_000, work=routed), timed(4_500_000, work=routed)
+    run = roofline_run(fast, too_fast)
+    assert floor_ns(run, fast) == pytest.approx(5_000_000 / (1 + SPREAD_RATIO))
+    assert ceiling_check(run, fast).holds is True
+    assert ceiling_check(run, too_fast).holds is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_prompt", "is_routed", "expected"),
+    [
+        (RowKind.DECODE, 4096, False, Regime.MEMORY),
+        (RowKind.DECODE, 0, True, Regime.MEMORY),
+        (RowKind.PREFILL, COMPUTE_PROMPT_TOKENS, False, Regime.COMPUTE),
+        (RowKind.PREFILL, COMPUTE_PROMPT_TOKENS - 1, False, None),
+        (RowKind.PREFILL, 4096, True, None),
+        (RowKind.WHOLE_RUN, 4096, False, None),
+        (RowKind.OPERATOR, 4096, False, None),
+    ],
+)
+def test_regimes_that_must_be(kind: RowKind, n_prompt: int, is_routed: bool, expected: Regime | None) -> None:
+    """Decode is in the memory regime, a dense prompt of 128 tokens in the other; of the rest nothing is said."""
+    assert expected_regime(kind, n_prompt, is_routed=is_routed) is expected
+
+
+@pytest.mark.parametrize(("operational_intensity", "holds"), [(19.9, True), (20.0, False), (100.0, False)])
+def test_decode_right_of_the_ridge_is_told(operational_intensity: float, holds: bool) -> None:
+    """Memory must limit decode: from the ridge at 20 FLOPs a byte on it does not."""
+    found = row(work=bound_work(operational_intensity))
+    check = regime_check(roofline_run(found), found)
+    assert (check.holds, check.name) == (holds, f"{found.case}/regime")
+    assert check.evidence == f"{operational_intensity:.3g} FLOP/byte, ridge at 20"
+
+
+@pytest.mark.parametrize(("operational_intensity", "holds"), [(19.9, False), (20.0, True), (100.0, True)])
+def test_prefill_left_of_the_ridge_is_told(operational_intensity: float, holds: bool) -> None:
+    """Arithmetic must limit a prompt of 128 tokens."""
+    found = replace(prefill_row(subject=subject(n_prompt=128)), work=bound_work(operational_intensity))
+    assert regime_check(roofline_run(found), found).holds is holds
+
+
+@pytest.mark.parametrize("n_prompt", [64, 127])
+def test_short_prompts_may_be_anywhere(n_prompt: int) -> None:
+    """Below 128 tokens no regime is demanded, and no check of the kind is listed."""
+    short = prefill_row(subject=subject(n_prompt=n_prompt))
+    run = roofline_run(short)
+    assert regime_check(run, short).holds is None
+    assert [check.name for check in all_checks(run)] == [f"{short.case}/ceiling"]
+
+
+def test_prompts_of_experts_may_be_anywhere() -> None:
+    """A long prompt whose experts vary is in either regime; its decode is not."""
+    parts = replace(bound_work(100).parts[0], least_stored_bytes=10**8)
+    prompt = replace(prefill_row(subject=subject(n_prompt=512)), work=work(parts))
+    assert regime_check(roofline_run(prompt), prompt).holds is None
+    step = row(work=work(parts))
+    assert regime_check(roofline_run(step), step).holds is False
+
+
+def test_precision_must_go_to_the_right() -> None:
+    """Q4_K_M with more FLOPs a byte than F16 holds; with as many or fewer it does not."""
+    f16 = precision_row("f16", 2.0)
+    for intensity, holds in ((4.0, True), (2.0, False), (1.0, False)):
+        found = series_check(roofline_run(f16, precision_row("q4_k_m", intensity)), "precision-order")
+        assert (found.name, found.holds) == ("precision-order", holds)
+    assert found.evidence == "f16 2 FLOP/byte, q4_k_m 1 FLOP/byte"
+
+
+@pytest.mark.parametrize("settings", [(), ("f16",), ("q4_k_m",), ("q8_0", "q4_k_m")])
+def test_precision_without_both_ends_is_undecided(settings: tuple[str, ...]) -> None:
+    """Where one of the two was not measured, nothing tells."""
+    run = roofline_run(row(), *(precision_row(setting, 2.0) for setting in settings))
+    assert series_check(run, "precision-order").holds is None
+
+
+def test_precision_is_told_by_decode_alone() -> None:
+    """Prompts and whole runs of the same sweep do not count."""
+    prompts = [replace(prefill_row(sweep="precision", setting=each)) for each in ("f16", "q4_k_m")]
+    assert series_check(roofline_run(*prompts), "precision-order").holds is None
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "spread_ratio", "holds"),
+    [
+        ((200, 100), 0.0, True),
+        ((100, 200), 0.0, False),
+        ((100, 100), 0.0, None),
+        ((109, 100), 0.05, None),
+        ((100, 109), 0.05, None),
+        ((112, 100), 0.05, True),
+        ((100, 112), 0.05, False),
+        ((100, 10, 50), 0.0, True),
+    ],
+)
+def test_rates_must_rise_with_depth(times_ms: tuple[float, ...], spread_ratio: float, holds: bool | None) -> None:
+    """The deepest against the shallowest decides; within the spread of both nothing is said."""
+    run = roofline_run(*depth_rows(*times_ms, spread_ratio=spread_ratio))
+    found = series_check(run, "depth-rises")
+    assert (found.name, found.holds) == ("depth-rises", holds)
+    assert found.evidence.startswith("2 ")
+
+
+def test_depth_with_one_row_is_undecided() -> None:
+    """One depth, and none, tell nothing, and the evidence says which sweep is wanted."""
+    for rows in (depth_rows(100), [row()]):
+        found = series_check(roofline_run(*rows), "depth-rises")
+        assert (found.holds, found.evidence) == (None, "the sweep 'depth' was not measured")
+
+
+def test_series_are_checked_where_their_sweep_is() -> None:
+    """Each check of a series belongs to one sweep."""
+    assert series_checks_of(("depth", "kv")) == ("depth-rises",)
+    assert series_checks_of({"precision", "depth"}) == ("precision-order", "depth-rises")
+    assert series_checks_of(()) == ()
+
+
+@pytest.mark.parametrize(
+    ("peak_bytes", "holds"), [(1500, True), (1575, True), (1425, True), (1576, False), (1424, False), (3000, False)]
+)
+def test_memory_is_held_to_its_tolerance(peak_bytes: int, holds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1500 bytes are predicted: a twentieth more or less passes, and nothing beyond."""
+    monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)
+    usual = memory_record()
+    assert usual.peak.predicted_bytes == 1500
+    assert MEMORY_TOLERANCE_RATIO == 0.05
+    found = memory_check(replace(usual, timeline=replace(usual.timeline, peak_rss_bytes=peak_bytes)))
+    assert (found.name, found.holds) == ("memory/own-q8_0/siso", holds)
+    assert "predicted" in found.evidence
+
+
+@pytest.mark.parametrize(("peak_bytes", "holds"), [(1500 + 10 * 2**20, True), (1501 + 10 * 2**20, False)])
+def test_small_processes_have_10_mib_of_their_own(peak_bytes: int, holds: bool) -> None:
+    """What the engine keeps for itself hardly depends on the weights."""
+    usual = memory_record()
+    found = memory_check(replace(usual, timeline=replace(usual.timeline, peak_rss_bytes=peak_bytes)))
+    assert found.holds is holds
+
+
+def test_memory_that_nothing_was_predicted_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any prediction whatever was taken is beyond it."""
+    monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)
+    usual = memory_record()
+    base = replace(usual.timeline.base, anonymous_bytes=0, file_bytes=0)
+    nothing = replace(usual.need, **{each.name: 0 for each in fields(usual.need)})
+    found = memory_check(replace(usual, need=nothing, timeline=replace(usual.timeline, base=base)))
+    assert found.holds is False
+
+
+def test_all_checks_are_those_that_the_run_can_tell() -> None:
+    """Points first, then series, memory and bounds; what nothing is demanded of is left out."""
+    run = roofline_run(
+        row(),
+        replace(depth_rows(200)[0]),
+        memory=(memory_record(),),
+        bounds=(independent_rate(),),
+    )
+    names = [check.name for check in all_checks(run)]
+    base = "roofline/base/own-q8_0/siso/t2/decode"
+    assert names == [
+        f"{base}/ceiling",
+        f"{base}/regime",
+        "roofline/depth/own-q8_0/siso/t2/whole_run/ceiling",
+        "depth-rises",
+        "memory/own-q8_0/siso",
+        *("bound/cpu/fp32", "bound/cpu/read", "bound/cpu/copy", "bound/cpu/triad"),
+        *("bound/opencl/fp32", "bound/opencl/read"),
+    ]
+
+
+def test_a_run_without_a_sweep_has_no_check_of_series() -> None:
+    """Neither series nor memory nor bounds are there unless they were measured."""
+    run: RooflineRun = roofline_run(row())
+    assert [check.name.rpartition("/")[2] for check in all_checks(run)] == ["ceiling", "regime"]
+
+
+STORED_DIR = Path(__file__).parents[3] / "baselines" / "rooflines"
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, RooflineRun]:
+    """Return the committed runs by name."""
+    return {path.stem: read_roofline(path) for path in STORED_DIR.glob("*.json")}
+
+
+@pytest.mark.parametrize("name", ["host-sweeps", "host-sweeps-again", "host-other-sweeps", "host-llama-3.2-1b"])
+def test_every_check_holds_of_a_stored_run(stored: dict[str, RooflineRun], name: str) -> None:
+    """No point that was measured lies above its ceiling, and each is in the regime that it must be in."""
+    checks = all_checks(stored[name])
+    assert [f"{check.name}: {check.evidence}" for check in checks if check.holds is False] == []
+    assert all(ceiling_check(stored[name], row).holds for row in stored[name].rows)
+
+
+@pytest.mark.parametrize(("name", "weights"), [("host-sweeps", "smollm2-135m"), ("host-llama-3.2-1b", "llama-3.2-1b")])
+def test_a_stored_run_has_both_regimes(stored: dict[str, RooflineRun], name: str, weights: str) -> None:
+    """Decode lies in the memory regime, prompts of 128 tokens and more to the right of its ridge."""
+    run = stored[name]
+    rows = [row for row in run.rows if row.subject.weights.startswith(weights)]
+    decodes = [row for row in rows if row.kind is RowKind.DECODE]
+    prompts = [row for row in rows if row.kind is RowKind.PREFILL and row.subject.n_prompt >= COMPUTE_PROMPT_TOKENS]
+    assert decodes
+    assert prompts
+    assert {run.point(row).regime for row in decodes} == {Regime.MEMORY}
+    assert {run.point(row).regime for row in prompts} == {Regime.COMPUTE}
+
+
+@pytest.mark.parametrize("check", ["precision-order", "depth-rises"])
+def test_stored_sweeps_have_their_order(stored: dict[str, RooflineRun], check: str) -> None:
+    """Q4_K_M lies to the right of F16 in SILO, and P of whole runs rises with depth."""
+    assert series_check(stored["host-sweeps"], check).holds is True

@@ -1,0 +1,341 @@
+"""``perfsuite roofline``, with what is measured replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.errors import MeasurementError, OpenClError, PerfsuiteError
+from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
+from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.sweeps import SWEEPS
+from perfsuite.experiments.roofline.recording import RooflineRequest
+from perfsuite.experiments.roofline.stored_run import read_roofline, write_roofline
+from tests.command_streams import Refused, Streams
+from tests.fake_device import FakeDevice, fake_device
+from tests.synthetic_roofline import compute_ceiling, memory_record, roofline_run, row, survey
+
+__all__ = ["fake_device"]
+
+BENCH = Path(__file__).parents[1] / "data" / "llama-bench.json"
+KEYS = ("case", "operational_intensity", "flops_per_s", "attainable_flops_per_s", "regime")
+MODEL = "--model=smollm2-135m-l2-q8_0"
+
+RUN = roofline_run(memory=(memory_record(),))
+
+
+class Recorder:
+    """Answers requests with a run, and notes them."""
+
+    def __init__(self) -> None:
+        self.requests: list[RooflineRequest] = []
+        self.run = RUN
+        self.error: PerfsuiteError | None = None
+
+    def record(self, request: RooflineRequest, progress: Callable[[str], None]) -> RooflineRun:
+        """Return the run."""
+        self.requests.append(request)
+        progress("everything")
+        if self.error:
+            raise self.error
+        return self.run
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        """The sweeps of the only request, with the settings of each."""
+        (request,) = self.requests
+        return [(point.sweep, point.setting) for point in (*request.base, *request.sweeps)]
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
+    """Replace what measures, and work in an empty folder."""
+    found = Recorder()
+    monkeypatch.setattr("perfsuite.experiments.roofline.recording.record_roofline", found.record)
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def stored(folder: Path, run: RooflineRun = RUN) -> str:
+    """Write a run and return its path."""
+    write_roofline(run, folder / "stored.json")
+    return str(folder / "stored.json")
+
+
+def kept(folder: Path) -> list[Path]:
+    """Return the runs that were kept."""
+    return sorted((folder / ".perfsuite" / "rooflines").glob("*.json"))
+
+
+def test_a_stored_run_for_programs(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """Ceilings and points are read from the file alone."""
+    assert main(["roofline", "--from", stored(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    plain = json.loads(out)
+    assert len(plain["ceilings"]) == len(RUN.survey.ceilings)
+    for point in plain["points"]:
+        assert {*KEYS, "relative_inference_potential"} <= set(point)
+    assert [point["regime"] for point in plain["points"]] == ["memory", "compute"]
+    assert (recorder.requests, err) == ([], "")
+
+
+def test_a_run_is_measured_kept_and_shown(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """Tables go to the output, how long it takes and where it is kept to the errors."""
+    assert main(["roofline", MODEL]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("Ceilings of host")
+    (path,) = kept(tmp_path)
+    assert read_roofline(path) == RUN
+    assert "roofline: everything\n" in err
+    assert f"kept in {path.relative_to(tmp_path)}" in err
+
+
+def test_json_is_all_that_is_printed(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """Progress and pictures are told beside it."""
+    assert main(["roofline", MODEL, "--json", f"--plot={tmp_path / 'seen.svg'}", "--output=own/run.json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["device"] == "host"
+    assert "seen-bandwidth.svg" in err
+    assert read_roofline(tmp_path / "own" / "run.json") == RUN
+    assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "perfsuite.experiments.roofline.pictures.draw_roofline",
+        "perfsuite.experiments.roofline.answer.roofline_plain",
+        "perfsuite.experiments.roofline.command_tables.roofline_parts",
+    ],
+)
+def test_a_run_is_kept_before_anything_is_made_of_it(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """A picture, a table or JSON that fails does not lose what was measured."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise PerfsuiteError("broken")
+
+    monkeypatch.setattr(failing, fail)
+    arguments = ["roofline", MODEL, "--plot=seen.svg", *(["--json"] if failing.endswith("plain") else [])]
+    assert main(arguments) == 2
+    assert [read_roofline(path) for path in kept(tmp_path)] == [RUN]
+
+
+def test_a_picture_that_cannot_be_written_loses_nothing(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """The run is kept and shown, and the picture's path is in one line of error."""
+    (tmp_path / "taken").write_text("mine")
+    assert main(["roofline", MODEL, "--plot=taken/seen.svg"]) == 2
+    out, err = capsys.readouterr()
+    assert "Ceilings of host" in out
+    assert "taken" in err.splitlines()[-1]
+    assert len(kept(tmp_path)) == 1
+
+
+def test_the_usual_request(recorder: Recorder) -> None:
+    """Without options a model's operators are measured in one scenario, without the programs of others."""
+    assert main(["roofline", "--threads=3"]) == 0
+    (request,) = recorder.requests
+    (base,) = request.base
+    assert (base.workload.prefix, base.n_threads, request.sweeps) == ("smollm2-135m-q8_0/siso", 3, ())
+    assert (request.bench.n_processes, request.with_bounds, request.survey.opencl_platform) == (5, False, None)
+    assert request.survey.n_threads == 3
+
+
+def test_options_reach_the_request(recorder: Recorder) -> None:
+    """Each option changes what is measured."""
+    assert main(["roofline", MODEL, "--scenario=p16-g4", "--replicates=3", "--bounds", "--opencl-platform=PoCL"]) == 0
+    (request,) = recorder.requests
+    assert request.base[0].workload.scenario.name == "p16-g4"
+    assert (request.bench.n_processes, request.with_bounds, request.survey.opencl_platform) == (3, True, "PoCL")
+
+
+def test_sweeps_take_the_place_of_the_base(recorder: Recorder) -> None:
+    """Repeated sweeps come once each, in the order in which they were named."""
+    assert main(["roofline", MODEL, "--sweep=precision", "--sweep=flash", "--sweep=precision"]) == 0
+    assert recorder.settings == [
+        *(("precision", setting) for setting in ("f16", "q8_0", "q4_k_m")),
+        *(("flash", setting) for setting in ("on", "off")),
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--sweep=all"], ["--sweep=depth", "--sweep=all"]])
+def test_all_sweeps_are_all_of_them(recorder: Recorder, arguments: list[str]) -> None:
+    """Each of them once, threads included."""
+    assert main(["roofline", MODEL, *arguments]) == 0
+    assert list(dict.fromkeys(sweep for sweep, _ in recorder.settings)) == [*SWEEPS]
+    assert len(recorder.settings) == len(set(recorder.settings))
+
+
+def test_long_sweeps_are_by_option(recorder: Recorder) -> None:
+    """Lengths of real use are those of the scenarios' long names."""
+    assert main(["roofline", MODEL, "--sweep=scenario", "--long"]) == 0
+    assert {setting for _, setting in recorder.settings} == {
+        f"{name}-long" for name in ("siso", "liso", "silo", "lilo")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--sweep=nonsense"], "--sweep=nonsense: unknown; accepted are scenario, length, depth, "),
+        (["--sweep=all", "--sweep=nonsense"], "--sweep=nonsense: unknown"),
+        (["--sweep=nonsense"], "threads, all"),
+        (["--threads=0"], "--threads=0: expected 1 or more"),
+        (["--threads=-2"], "--threads=-2: expected 1 or more"),
+        (["--replicates=0"], "--replicates=0: expected 1 or more"),
+        (["--plot=x.pdf"], "x.pdf: suffix is '.pdf', accepted are .png and .svg"),
+        (["--plot=x"], "x: suffix is ''"),
+        (["--llama-bench=none.json"], "--llama-bench=none.json: no such file"),
+        (["--llama-bench=."], "--llama-bench=.: no such file"),
+        (["--llama-bench=text"], "text: "),
+        (["--again=none.json"], "--again=none.json: no such file"),
+        (["--again=text"], "text: cannot be read (no JSON"),
+        (["--device=nokia3310"], "--device=nokia3310: no such device"),
+        (["--scenario=nonsense"], "nonsense"),
+        (["--model=nonsense"], "nonsense"),
+        (["--output=text/run.json"], "text/run.json: cannot be written"),
+        (["--output=."], ".: cannot be written"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_measured(
+    refused: Refused, recorder: Recorder, tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    """One line each, and exit 2; minutes of measuring do not come first."""
+    (tmp_path / "text").write_text("some text")
+    assert told in refused(["roofline", *arguments])
+    assert recorder.requests == []
+    assert kept(tmp_path) == []
+
+
+def test_a_sweep_of_a_file_is_refused(refused: Refused, recorder: Recorder, tmp_path: Path) -> None:
+    """A GGUF has one depth and one precision."""
+    assert main(["synthesize", "smollm2-135m", "--layers=1", "-o", str(tmp_path / "own.gguf")]) == 0
+    for sweep in ("depth", "precision"):
+        assert "a file has one depth" in refused(["roofline", f"--model={tmp_path / 'own.gguf'}", f"--sweep={sweep}"])
+    assert recorder.requests == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "text", "[]", "{}", '{"schema": 99}', json.dumps(RUN.to_plain())[:-200], json.dumps({"schema": 1})]
+)
+def test_a_stored_file_that_is_none_is_told(refused: Refused, recorder: Recorder, tmp_path: Path, text: str) -> None:
+    """Not JSON, of another schema or cut short: one line that names the file."""
+    path = tmp_path / "run.json"
+    path.write_text(text)
+    for more in ([], ["--json"], ["--plot=seen.svg"]):
+        assert f"{path}: " in refused(["roofline", f"--from={path}", *more])
+
+
+def test_a_stored_file_that_is_missing_is_told(refused: Refused, recorder: Recorder) -> None:
+    """Neither a traceback nor a measurement."""
+    assert "none.json: cannot be read (No such file or directory)" in refused(["roofline", "--from=none.json"])
+    assert recorder.requests == []
+
+
+def test_a_measurement_that_fails_is_told(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """Its reason is the last line, and nothing is kept."""
+    recorder.error = MeasurementError("sweep depth, 2: 0 undisturbed processes")
+    assert main(["roofline", MODEL]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == "perfsuite: error: sweep depth, 2: 0 undisturbed processes"
+    assert kept(tmp_path) == []
+
+
+def test_an_earlier_run_is_compared(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """Points that both have are within their spreads or not, for people and for programs."""
+    slow = roofline_run(row(samples_ns=(200_000_000,) * 3), RUN.rows[1], memory=RUN.memory)
+    arguments = ["roofline", "--from", stored(tmp_path, slow)]
+    write_roofline(RUN, tmp_path / "earlier.json")
+    assert main([*arguments, f"--again={tmp_path / 'earlier.json'}"]) == 0
+    assert ": 1 of 2 points agree" in capsys.readouterr().out
+    assert main([*arguments, f"--again={tmp_path / 'earlier.json'}", "--json"]) == 0
+    assert [each["is_within"] for each in json.loads(capsys.readouterr().out)["again"]] == [False, True]
+
+
+def _bench_threads(path: Path, n_threads: int) -> Path:
+    plain: list[dict[str, Any]] = json.loads(BENCH.read_text())
+    path.write_text(json.dumps([{**each, "n_threads": n_threads} for each in plain]))
+    return path
+
+
+@pytest.mark.long
+def test_llama_bench_is_placed_under_its_own_threads(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """Points of llama-bench follow ours, under the ceilings of as many threads as it had."""
+    run = replace(RUN, survey=survey(1, 2))
+    for n_threads, peak in ((2, 1600e9), (1, 800e9)):
+        bench = _bench_threads(tmp_path / "bench.json", n_threads)
+        assert main(["roofline", "--from", stored(tmp_path, run), f"--llama-bench={bench}", "--json"]) == 0
+        points = json.loads(capsys.readouterr().out)["points"]
+        benched = [each for each in points if each["case"].startswith("llama-bench/smollm2-135m-q8_0/")]
+        assert len(benched) == len(points) - 2 == len(json.loads(BENCH.read_text()))
+        assert peak / 2 < max(each["peak_flops_per_s"] for each in benched) < peak
+
+
+def test_llama_bench_with_other_threads_is_refused(refused: Refused, recorder: Recorder, tmp_path: Path) -> None:
+    """Ceilings of threads that were not measured are not made up."""
+    bench = _bench_threads(tmp_path / "bench.json", 7)
+    assert "pp16 ran on 7 threads, ceilings are of 2" in refused(
+        ["roofline", "--from", stored(tmp_path), f"--llama-bench={bench}"]
+    )
+
+
+def test_a_stored_run_without_opencl_is_shown(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """What is missing is told with its reason, in tables, JSON and pictures."""
+    missing = [
+        Ceiling(processor="opencl", resource=resource, kind=kind, missing="no platform has a device")
+        for resource, kind in ((Resource.BANDWIDTH, "read"), (Resource.COMPUTE, "fp32"))
+    ]
+    path = stored(tmp_path, replace(RUN, survey=Survey(ceilings=(*survey().ceilings, *missing))))
+    assert main(["roofline", "--from", path, f"--plot={tmp_path / 'seen.svg'}"]) == 0
+    assert "missing: opencl read: no platform has a device" in capsys.readouterr().out
+    assert (tmp_path / "seen-bandwidth.svg").exists()
+
+
+def test_ceilings_without_the_runs_threads_are_told(capsys: Streams, recorder: Recorder, tmp_path: Path) -> None:
+    """A file whose ceilings are of other threads ends in one line, not in a traceback."""
+    path = stored(tmp_path, replace(RUN, survey=Survey(ceilings=(compute_ceiling(1e9),))))
+    assert main(["roofline", "--from", path, "--json"]) == 2
+    assert "bandwidth or 32-bit arithmetic was not measured" in capsys.readouterr().err
+
+
+def test_a_whole_run_without_opencl(
+    capsys: Streams, fake_device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From workers to tables and JSON: the processor's roofline is there, and what is missing says why."""
+    monkeypatch.chdir(tmp_path)
+    fake_device.opencl_error = OpenClError("OpenCL: no platform has a device")
+    assert main(["roofline", MODEL, "--threads=2", "--sweep=precision", "--bounds"]) == 0
+    out = capsys.readouterr().out
+    assert "missing: opencl fp32: OpenCL: no platform has a device" in out
+    assert "'the fewer bits a weight has, the higher the intensity of decode': agrees;" in out
+    (path,) = kept(tmp_path)
+    assert main(["roofline", "--from", str(path), "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert len(plain["points"]) == 9
+    assert {each["missing"] for each in plain["ceilings"] if each["processor"] == "opencl"} == {
+        "OpenCL: no platform has a device"
+    }
+
+
+def test_a_platform_that_is_not_there_is_told(
+    capsys: Streams, fake_device: FakeDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was asked for by name ends the run before anything is measured, in one line."""
+    monkeypatch.chdir(tmp_path)
+    fake_device.opencl_error = OpenClError("OpenCL: expected a platform named like 'none', found no platform")
+    assert main(["roofline", MODEL, "--opencl-platform=none"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1].startswith("perfsuite: error: OpenCL: expected a platform named like 'none'")
+    assert {type(plan).__name__ for plan in fake_device.plans} == {"DevicesPlan"}
+    assert kept(tmp_path) == []

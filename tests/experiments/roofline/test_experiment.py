@@ -1,0 +1,278 @@
+"""Cases of sweeps in whole runs of the plugin, with workers replaced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.expectation.roofline.roofline_run import RooflineRun
+from perfsuite.experiments.roofline.bounds import BOUNDED
+from perfsuite.experiments.roofline.stored_run import read_roofline
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.verdict.baseline import read_baselines
+from tests.fake_device import FakeDevice, HostRuns
+
+#: What each run has besides.
+USUAL = ("--threads=2", "-o", "perf_session_spread=0.01")
+
+MODEL = "smollm2-135m-l2-q8_0"
+STORE = Path("baselines/host/roofline.json")
+BOUNDS = "bound/cpu/read"
+
+
+def _outcomes(runs: HostRuns) -> dict[str, str]:
+    return {case["id"]: case["outcome"] for case in runs.plain()["cases"]}
+
+
+def _roofline(runs: HostRuns) -> RooflineRun:
+    return read_roofline(runs.pytester.path / "run" / "roofline.json")
+
+
+def _sweep_plans(device: FakeDevice) -> list[LlamaPlan]:
+    return [plan for plan in device.plans if isinstance(plan, LlamaPlan) and plan.recorder == "none"]
+
+
+def _counted(device: FakeDevice) -> dict[str, int]:
+    names = [type(plan).__name__ for plan in device.plans]
+    return {name: names.count(name) for name in set(names)}
+
+
+def _collected(result: pytest.RunResult) -> list[str]:
+    return [line.partition("[")[2].rstrip("]") for line in result.outlines if "test_roofline.py::" in line]
+
+
+def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
+    """Each workload has its prompt, its steps and both together, with their statements, before anything is measured."""
+    result = runs("--perf-sweep=precision,depth", "--collect-only", "-q", "-k", "test_roofline")
+    ids = _collected(result)
+    silo = "roofline/precision/smollm2-135m-l2-{}/silo/t2"
+    kinds = ("prefill", "decode", "whole_run")
+    cases = [f"{silo.format(each)}/{kind}" for each in ("f16", "q8_0", "q4_k_m") for kind in kinds]
+    cases += [
+        f"roofline/depth/smollm2-135m-l{n}-q8_0/p128-g24/t2/{kind}" for n in (2, 4, 8, 16, 32, 64) for kind in kinds
+    ]
+    assert [each for each in ids if each.rpartition("/")[2] in kinds] == cases
+    assert [each for each in ids if each.endswith("/decode/regime")] == [
+        f"{each}/regime" for each in cases if each.endswith("/decode")
+    ]
+    assert [each for each in ids if each.endswith("/prefill/regime")] == [
+        f"{each}/regime" for each in cases if each.endswith("/prefill") and "/depth/" in each
+    ]
+    assert not [each for each in ids if each.endswith("/whole_run/regime")]
+    assert [each for each in ids if "/" not in each] == ["precision-order", "depth-rises"]
+    assert [each for each in ids if each.startswith("bound/")] == [*BOUNDED]
+    assert runs.device.plans == runs.device.remembered == []
+    assert not (runs.pytester.path / "run" / "run.json").exists()
+
+
+def test_experts_have_no_regime_of_prompts(runs: HostRuns) -> None:
+    """A routed prompt of 256 tokens may be limited by either; its steps are limited by memory."""
+    ids = _collected(runs("--perf-sweep=moe", "--collect-only", "-q", "-k", "test_roofline"))
+    assert any(each.endswith("/p256-g16/t2/prefill") for each in ids)
+    assert {each.split("/")[-2] for each in ids if each.endswith("/regime")} == {"decode"}
+
+
+def test_a_run_without_sweeps_has_none_of_it(runs: HostRuns) -> None:
+    """Nothing is surveyed, no case of the kind is there, and none is skipped."""
+    result = runs()
+    assert result.ret == 0
+    assert not any(case_id.startswith("roofline/") for case_id in _outcomes(runs))
+    assert not {"SurveyPlan", "IndependentPlan", "OpenClCeilingsPlan"} & set(_counted(runs.device))
+    assert "skipped" not in result.parseoutcomes()
+    assert not (runs.pytester.path / "run" / "roofline.json").exists()
+
+
+def test_a_sweep_is_measured_and_kept(runs: HostRuns) -> None:
+    """All cases are new, all statements hold or are undecided, and the run is stored beside the others' file."""
+    result = runs("--perf-sweep=precision", "-k", "test_roofline", "-rs")
+    assert result.ret == 0
+    outcomes = _outcomes(runs)
+    assert len(outcomes) == 9
+    assert set(outcomes.values()) == {"new"}
+    run = _roofline(runs)
+    assert [row.case for row in run.rows] == [*outcomes]
+    assert {len(row.samples_ns) for row in run.rows} == {5}
+    assert {rate.n_threads for rate in run.bounds} == {1, 2}
+    assert runs.plain()["fingerprint"]["roofline"]["backend"] == "cpu"
+    result.stdout.fnmatch_lines(["*undecided: no other program is faster than the ceiling*: no independent program*"])
+
+
+def test_what_is_not_selected_is_not_measured(runs: HostRuns) -> None:
+    """Of two sweeps the one that -k names is measured; memory is that of no scenario."""
+    runs("--perf-sweep=precision,scenario", "-k", "precision")
+    assert {plan.gguf_path.rpartition("-")[2] for plan in _sweep_plans(runs.device)} == {
+        *("f16.gguf", "q8_0.gguf", "q4_k_m.gguf")
+    }
+    assert {row.sweep for row in _roofline(runs).rows} == {"precision"}
+    assert runs.device.remembered == []
+    assert _counted(runs.device)["SurveyPlan"] == 2
+
+
+def test_other_groups_alone_measure_no_sweep(runs: HostRuns) -> None:
+    """Where -k leaves no case of a sweep, no ceiling of it is surveyed."""
+    runs("--perf-sweep=precision", "-k", "test_phase")
+    assert _sweep_plans(runs.device) == []
+    assert "SurveyPlan" not in _counted(runs.device)
+
+
+def test_one_statement_needs_its_series(runs: HostRuns) -> None:
+    """The order of precisions alone measures all three of them, and nothing else."""
+    result = runs("--perf-sweep=precision,depth", "-k", "precision-order")
+    assert result.ret == 0
+    assert "IndependentPlan" not in _counted(runs.device)
+    result.assert_outcomes(passed=1, deselected=result.parseoutcomes()["deselected"])
+    assert {row.setting for row in _roofline(runs).rows} == {"f16", "q8_0", "q4_k_m"}
+
+
+def test_one_regime_needs_its_workload(runs: HostRuns) -> None:
+    """The regime of one depth measures that depth."""
+    runs("--perf-sweep=depth", "-k", "l4-q8_0 and decode and regime")
+    assert {row.setting for row in _roofline(runs).rows} == {"4"}
+
+
+def test_bounds_alone_measure_the_first_workload(runs: HostRuns) -> None:
+    """Ceilings need no workload, so that one is enough."""
+    result = runs("--perf-sweep=depth,precision", "-k", "bound")
+    assert result.ret == 0
+    assert {(row.sweep, row.setting) for row in _roofline(runs).rows} == {("depth", "2")}
+    assert result.parseoutcomes()["passed"] == 1
+    assert result.parseoutcomes()["skipped"] == len(BOUNDED) - 1
+
+
+def test_a_ceiling_below_another_program_fails(runs: HostRuns) -> None:
+    """NumPy reads more than the ceiling: the bound fails with both figures, and the rest does not."""
+    runs.device.numpy_bytes_per_s = 6e10
+    result = runs("--perf-sweep=precision", "-k", "test_roofline")
+    assert result.ret == 1
+    assert result.parseoutcomes()["failed"] == 1
+    result.stdout.fnmatch_lines(
+        ["*not so: no other program is faster than the ceiling*: 50.0 GB/s against numpy's 60*"]
+    )
+
+
+def test_points_above_their_ceiling_are_impossible(runs: HostRuns) -> None:
+    """Times that the ceilings forbid fail their cases as impossible, prompt, steps and whole."""
+    runs.device.slowdown[""] = 0.001
+    result = runs("--perf-sweep=precision", "-k", "test_roofline and test_point")
+    assert result.ret == 1
+    assert set(_outcomes(runs).values()) == {"impossible"}
+    assert result.parseoutcomes()["failed"] == 9
+    result.stdout.fnmatch_lines(["*is below the floor of*"])
+
+
+@pytest.mark.parametrize(("memory_ratio", "n_failed"), [(1.04, 0), (1.2, 4)])
+def test_memory_beyond_the_prediction_fails(
+    runs: HostRuns,
+    memory_ratio: float,
+    n_failed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The scenarios' memory is measured in one process each, and is held to what was predicted."""
+    monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)
+    runs.device.memory_ratio = memory_ratio
+    result = runs("--perf-sweep=scenario", "-k", "memory")
+    assert result.parseoutcomes().get("failed", 0) == n_failed
+    assert runs.device.remembered == [f"{MODEL}/{name}" for name in ("siso", "liso", "silo", "lilo")]
+
+
+def test_a_sweep_has_baselines(runs: HostRuns) -> None:
+    """Recorded, measured alike, and measured slower: baselines lie in a file of their own beside the others."""
+    narrow = ("--perf-sweep=precision", "-k", "test_roofline and test_point")
+    assert runs(*narrow, "--baseline=record").ret == 0
+    (entry,) = read_baselines(STORE).entries
+    assert set(entry.anchor.cases_ns) == set(_outcomes(runs))
+    assert runs(*narrow).ret == 0
+    assert set(_outcomes(runs).values()) == {"pass"}
+    runs.device.slowdown[""] = 1.5
+    assert runs(*narrow).ret == 1
+    assert set(_outcomes(runs).values()) == {"regressed"}
+
+
+def test_statements_alone_record_nothing(runs: HostRuns) -> None:
+    """A statement is no time: with --baseline=record no empty session is written, and the run says so and fails."""
+    result = runs("--perf-sweep=precision", "-k", "precision-order", "--baseline=record")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*nothing was recorded: no case that has baselines was measured"])
+    assert not STORE.exists() or not read_baselines(STORE).entries
+
+
+def test_a_device_without_opencl_has_its_roofline(runs: HostRuns) -> None:
+    """No OpenCL takes nothing from the processor's points; the ceilings that are missing say why."""
+    runs.device.opencl_error = OpenClError("no platform has a device")
+    assert runs("--perf-sweep=precision", "-k", "test_roofline").ret == 0
+    missing = {each.missing for each in _roofline(runs).survey.ceilings if each.processor == "opencl"}
+    assert missing == {"no platform has a device"}
+
+
+def test_ceilings_that_fail_end_the_sweeps_alone(runs: HostRuns) -> None:
+    """Cases are invalid, statements are skipped with the reason, other groups are measured, and the run fails."""
+    runs.device.survey_error = MeasurementError("probe: no memory")
+    result = runs("--perf-sweep=precision", "-k", "test_phase or test_roofline", "-rs")
+    assert result.ret == 1
+    outcomes = _outcomes(runs)
+    assert {each for case_id, each in outcomes.items() if case_id.startswith("roofline/")} == {"invalid"}
+    assert {each for case_id, each in outcomes.items() if case_id.startswith("phase/")} == {"new"}
+    result.stdout.fnmatch_lines(["*undecided: the sweeps are measured: probe: no memory*"])
+    result.stdout.fnmatch_lines(["perfsuite: error: probe: no memory"])
+
+
+def test_a_busy_machine_ends_the_sweeps(runs: HostRuns) -> None:
+    """Where no process had the processors for itself, the workload and the reason are told."""
+    runs.device.contended = True
+    result = runs("--perf-sweep=precision", "-k", "test_roofline", "--perf-replicates=3")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["perfsuite: error: sweep precision, f16: 0 undisturbed processes of 6*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--perf-sweep=nonsense"], "'nonsense' is unknown; accepted are scenario, *, threads, all"),
+        (["--perf-sweep=depth,,kv"], "'' is unknown; accepted are*"),
+        (["--perf-sweep=all,nonsense"], "'nonsense' is unknown*"),
+        (["--perf-sweep=depth", "--against-args=threads=1"], "sweeps have no old side*"),
+    ],
+)
+def test_a_sweep_that_is_none_is_refused(runs: HostRuns, arguments: list[str], told: str) -> None:
+    """One line with the option and what is accepted, before anything is run."""
+    result = runs(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {arguments[0]}: {told}"])
+    assert runs.device.plans == []
+
+
+def test_all_sweeps_are_all_of_them(runs: HostRuns) -> None:
+    """Each sweep is there once, however it was asked for."""
+    result = runs("--perf-sweep=depth,all,depth", "--collect-only", "-q", "-k", "test_point")
+    ids = _collected(result)
+    assert len(ids) == len(set(ids))
+    assert list(dict.fromkeys(each.split("/")[1] for each in ids)) == [
+        *("scenario", "length", "depth", "precision", "moe", "attention", "kv", "flash", "threads")
+    ]
+
+
+def test_all_sweeps_are_measured(runs: HostRuns) -> None:
+    """Every case of every sweep has its row and its samples, and each statement holds but those on absent programs."""
+    result = runs("--perf-sweep=all", "-k", "test_roofline", "--perf-replicates=3")
+    assert result.ret == 0
+    outcomes = _outcomes(runs)
+    assert set(outcomes.values()) == {"new"}
+    assert {row.case for row in _roofline(runs).rows} == set(outcomes)
+    assert result.parseoutcomes()["skipped"] == len(BOUNDED) - 1
+
+
+def test_two_processes_are_too_few(runs: HostRuns) -> None:
+    """Fewer than three samples say nothing of their spread: the cases are invalid."""
+    runs("--perf-sweep=precision", "-k", "test_roofline and test_point", "--perf-replicates=2")
+    assert set(_outcomes(runs).values()) == {"invalid"}
+
+
+def test_long_sweeps_have_other_lengths(runs: HostRuns) -> None:
+    """Scenarios of real use are listed where they were asked for, and only then."""
+    arguments = ("--perf-sweep=scenario", "--collect-only", "-q", "-k", "test_point")
+    short = {each.split("/")[3] for each in _collected(runs(*arguments))}
+    long = {each.split("/")[3] for each in _collected(runs(*arguments, "--perf-long"))}
+    assert short == {"siso", "liso", "silo", "lilo"}
+    assert long == {f"{each}-long" for each in short}

@@ -1,0 +1,234 @@
+"""The paper's findings, each true, false and undecided over runs made for it.
+
+The made-up device's ridge lies at 20 FLOPs a byte for 32-bit floats over memory; a row of 1 GB takes 50 ms at least.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.expectation.roofline.roof import Regime
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.experiments.roofline.paper_findings import paper_findings
+from perfsuite.verdict.statement import Statement
+from tests.synthetic_roofline import bound_work, roofline_run, row
+
+NAMES = [
+    "liso-nearest",
+    "liso-nearest-classical",
+    "liso-intensity",
+    "intensity-peak-over-depth",
+    "rate-over-depth-prefill",
+    "rate-over-depth-decode",
+    "rate-over-depth-whole_run",
+    "mla-intensity",
+    "gqa-intensity",
+    "mla-rate",
+    "gqa-rate",
+    "precision-intensity",
+]
+
+
+def finding(run: RooflineRun, name: str) -> Statement:
+    """Return one of the findings by its name."""
+    return {each.name: each for each in paper_findings(run)}[name]
+
+
+def whole(setting: str, operational_intensity: float, time_ms: float = 400.0) -> Row:
+    """Return a whole run of a scenario."""
+    return row(
+        sweep="scenario",
+        setting=setting,
+        kind=RowKind.WHOLE_RUN,
+        work=bound_work(operational_intensity),
+        samples_ns=(round(time_ms * 1e6),) * 3,
+    )
+
+
+def layered(n_layers: int, time_ms: float, *, kind: RowKind = RowKind.WHOLE_RUN, intensity: float = 10.0) -> Row:
+    """Return a row of the sweep over depth; its outer samples lie 1 % from the middle."""
+    return row(
+        sweep="depth",
+        setting=str(n_layers),
+        value=float(n_layers),
+        kind=kind,
+        work=bound_work(intensity),
+        samples_ns=tuple(round(time_ms * factor * 1e6) for factor in (0.99, 1.0, 1.01)),
+    )
+
+
+def attending(setting: str, operational_intensity: float, time_ms: float = 100.0) -> Row:
+    """Return a decode of the sweep over attention; its outer samples lie 1 % from the middle."""
+    samples_ns = tuple(round(time_ms * factor * 1e6) for factor in (0.99, 1.0, 1.01))
+    return row(sweep="attention", setting=setting, work=bound_work(operational_intensity), samples_ns=samples_ns)
+
+
+def test_a_run_without_sweeps_decides_nothing() -> None:
+    """Every finding is named, and says which sweep would tell."""
+    found = paper_findings(roofline_run())
+    assert [each.name for each in found] == NAMES
+    assert {each.holds for each in found} == {None}
+    assert {each.evidence for each in found} == {
+        f"the sweep '{sweep}' was not measured" for sweep in ("scenario", "depth", "attention", "precision")
+    }
+
+
+@pytest.mark.parametrize(("liso_ms", "holds"), [(200.0, True), (800.0, False)])
+def test_liso_nearest_to_the_ridge(liso_ms: float, holds: bool) -> None:
+    """Among points of one regime, that with the smallest distance is nearest, and it is LISO or not."""
+    rows = (whole("siso", 10), whole("liso", 10, liso_ms), whole("silo", 10, 500), whole("lilo", 10, 600))
+    found = finding(roofline_run(*rows), "liso-nearest")
+    assert found.holds is holds
+    assert "(memory)" in found.evidence
+
+
+def test_a_long_liso_is_one() -> None:
+    """Scenarios of real length have another name and the same finding."""
+    rows = (whole("siso-long", 10), whole("liso-long", 10, 200))
+    run = roofline_run(*rows)
+    assert finding(run, "liso-nearest").holds is True
+    assert finding(run, "liso-intensity").holds is False
+
+
+def test_liso_alone_in_its_regime_is_compared_with_none() -> None:
+    """Far nearer to its own ridge than all others to theirs, LISO is undecided still, since they are of memory."""
+    rows = (whole("siso", 5), whole("liso", 200, 510), whole("silo", 2), whole("lilo", 10))
+    run = roofline_run(*rows)
+    assert [run.point(each).regime for each in rows].count(Regime.COMPUTE) == 1
+    found = finding(run, "liso-nearest")
+    assert found.holds is None
+    assert found.evidence.startswith("LISO alone is in the compute regime and is compared with none: siso ")
+
+
+def test_one_roof_for_all_has_one_ridge() -> None:
+    """Under FP32 over memory the ridge lies at 20: LISO at 200 and LILO at 40 are compared, and LISO is faster."""
+    rows = (whole("siso", 5), whole("liso", 200, 1000), whole("silo", 2), whole("lilo", 40, 400))
+    found = finding(roofline_run(*rows), "liso-nearest-classical")
+    assert found.holds is True
+    assert found.evidence.count("(compute)") == found.evidence.count("(memory)") == 2
+
+
+def test_scenarios_of_the_other_regime_are_left_out() -> None:
+    """A point of the other regime that would be nearer is not compared, but it is told."""
+    rows = (whole("siso", 10, 800), whole("liso", 10, 400), whole("lilo", 200, 500))
+    run = roofline_run(*rows)
+    assert run.point(rows[2]).potential.decades < run.point(rows[1]).potential.decades
+    found = finding(run, "liso-nearest")
+    assert found.holds is True
+    assert "lilo 0.00 decades (compute)" in found.evidence
+
+
+@pytest.mark.parametrize("rows", [(whole("liso", 10),), (whole("siso", 10), whole("silo", 10))])
+def test_scenarios_without_liso_or_others_are_undecided(rows: tuple[Row, ...]) -> None:
+    """LISO by itself, and the others without it, tell nothing of it."""
+    run = roofline_run(*rows)
+    assert finding(run, "liso-nearest").holds is finding(run, "liso-intensity").holds is None
+
+
+@pytest.mark.parametrize(("liso", "holds"), [(60.0, True), (40.0, False)])
+def test_liso_has_the_highest_intensity(liso: float, holds: bool) -> None:
+    """Intensities are compared across regimes: they are counted and not distances."""
+    run = roofline_run(whole("siso", 5), whole("liso", liso), whole("lilo", 50))
+    assert finding(run, "liso-intensity").holds is holds
+
+
+@pytest.mark.parametrize(
+    ("intensities", "holds"),
+    [((10, 12, 11, 10), True), ((13, 12, 11, 10), False), ((10, 11, 12, 13), False), ((10, 11, 12, 11), False)],
+)
+def test_intensity_peaks_at_few_layers(intensities: tuple[float, ...], holds: bool) -> None:
+    """Of 2, 4, 8 and 16 layers 4 must have the most FLOPs a byte."""
+    rows = [layered(2 << step, 400, intensity=each) for step, each in enumerate(intensities)]
+    assert finding(roofline_run(*rows), "intensity-peak-over-depth").holds is holds
+
+
+def test_two_depths_have_no_peak() -> None:
+    """A peak needs something on both of its sides."""
+    run = roofline_run(layered(2, 400, intensity=10), layered(4, 400, intensity=12))
+    assert finding(run, "intensity-peak-over-depth").holds is None
+
+
+@pytest.mark.parametrize("kind", [RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN])
+@pytest.mark.parametrize(
+    ("times_ms", "holds"),
+    [
+        ((400, 300, 200), True),
+        ((400, 396, 300), True),
+        ((200, 300, 400), False),
+        ((400, 200, 300), False),
+        ((400, 399, 398), None),
+        ((398, 399, 400), None),
+        ((400,), None),
+    ],
+)
+def test_rates_keep_rising(kind: RowKind, times_ms: tuple[float, ...], holds: bool | None) -> None:
+    """A fall anywhere beyond the spread is none; a rise from first to last must be beyond it, too."""
+    run = roofline_run(*(layered(2 << step, time_ms, kind=kind) for step, time_ms in enumerate(times_ms)))
+    assert finding(run, f"rate-over-depth-{kind.value}").holds is holds
+    others = {each.value for each in (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)} - {kind.value}
+    assert {finding(run, f"rate-over-depth-{other}").holds for other in others} == {None}
+
+
+@pytest.mark.parametrize(
+    ("intensities", "mla_highest", "gqa_lowest"),
+    [
+        ({"mha": 2, "gqa": 1, "mla": 3}, True, True),
+        ({"mha": 2, "gqa": 3, "mla": 1}, False, False),
+        ({"mha": 1, "gqa": 2, "mla": 1.5, "mla-absorbed": 3}, True, False),
+        ({"mha": 3, "gqa": 2, "mla": 3.5, "mla-absorbed": 1}, True, False),
+    ],
+)
+def test_intensity_by_attention(intensities: dict[str, float], mla_highest: bool, gqa_lowest: bool) -> None:
+    """MLA is MLA absorbed or not."""
+    run = roofline_run(*(attending(setting, each) for setting, each in intensities.items()))
+    assert finding(run, "mla-intensity").holds is mla_highest
+    assert finding(run, "gqa-intensity").holds is gqa_lowest
+
+
+@pytest.mark.parametrize(
+    ("times_ms", "mla_fastest", "gqa_slowest"),
+    [
+        ({"mha": 150, "gqa": 200, "mla": 100}, True, True),
+        ({"mha": 150, "gqa": 100, "mla": 200}, False, False),
+        ({"mha": 150, "gqa": 200, "mla": 190, "mla-absorbed": 100}, True, True),
+        ({"mha": 101, "gqa": 200, "mla": 100}, None, True),
+        ({"mha": 100, "gqa": 199, "mla": 200}, False, None),
+        ({"mha": 100, "gqa": 101, "mla": 200}, False, False),
+    ],
+)
+def test_rate_by_attention(times_ms: dict[str, float], mla_fastest: bool | None, gqa_slowest: bool | None) -> None:
+    """The fastest and the slowest, undecided where the next one is within the spread of both."""
+    run = roofline_run(*(attending(setting, 2.0, each) for setting, each in times_ms.items()))
+    assert finding(run, "mla-rate").holds is mla_fastest
+    assert finding(run, "gqa-rate").holds is gqa_slowest
+
+
+def test_two_ways_of_mla_are_no_rivals() -> None:
+    """Where both fastest are MLA, MLA is fastest however near they are to each other."""
+    times_ms = {"mha": 200, "gqa": 300, "mla": 100.5, "mla-absorbed": 100}
+    run = roofline_run(*(attending(setting, 2.0, each) for setting, each in times_ms.items()))
+    assert finding(run, "mla-rate").holds is True
+
+
+def test_attention_without_the_kind_is_undecided() -> None:
+    """A sweep without MLA does not say that MLA is not the highest; nor one without GQA."""
+    run = roofline_run(attending("mha", 1.0), attending("gqa", 2.0))
+    assert finding(run, "mla-intensity").holds is finding(run, "mla-rate").holds is None
+    run = roofline_run(attending("mha", 1.0), attending("mla", 2.0))
+    assert finding(run, "gqa-intensity").holds is finding(run, "gqa-rate").holds is None
+
+
+@pytest.mark.parametrize(
+    ("intensities", "holds"), [((1, 2, 4), True), ((4, 2, 1), False), ((1, 4, 2), False), ((1,), None)]
+)
+def test_fewer_bits_lie_further_right(intensities: tuple[float, ...], holds: bool | None) -> None:
+    """F16, Q8_0 and Q4_K_M must ascend."""
+    named = zip(("f16", "q8_0", "q4_k_m"), intensities, strict=False)
+    rows = [row(sweep="precision", setting=name, work=bound_work(each)) for name, each in named]
+    assert finding(roofline_run(*rows), "precision-intensity").holds is holds
+
+
+def test_equal_intensities_are_not_higher() -> None:
+    """Fewer bits without a higher intensity contradict the finding."""
+    rows = [row(sweep="precision", setting=name, work=bound_work(2.0)) for name in ("f16", "q4_k_m")]
+    assert finding(roofline_run(*rows), "precision-intensity").holds is False

@@ -1,0 +1,135 @@
+"""``perfsuite policy``, with simulated devices."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.errors import PolicyError
+from perfsuite.experiments.shapes.policy_file import read_policy, write_policy
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from tests.command_streams import Refused, Streams
+from tests.synthetic_shape_policy import crossing_at, gain
+
+QUICK = ["--processes", "6", "--rounds", "2"]
+
+
+def time_ns(case: ShapeCase) -> float:
+    """Sides that cross at 40 rows; of tiles the smaller is the faster."""
+    return 10_000.0 * case.tiling.tile if case.tiling is not None else crossing_at(40)(case)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Subject, int | None]]:
+    """Replace the meters; return which were opened, and with how many threads."""
+    found: list[tuple[Subject, int | None]] = []
+
+    @contextmanager
+    def simulated(options: argparse.Namespace, subject: Subject) -> Iterator[SimulatedMeters]:
+        found.append((subject, options.threads))
+        yield SimulatedMeters(time_ns=time_ns, sigma=0.01, seed=len(found))
+
+    monkeypatch.setattr("perfsuite.experiments.shapes.command_policy.opened_meters", simulated)
+    return found
+
+
+@pytest.mark.usefixtures("opened")
+def test_a_policy_is_measured_written_and_told(tmp_path: Path, capsys: Streams) -> None:
+    """Both questions are asked; the file holds what the tables show."""
+    path = tmp_path / "policy.json"
+    assert main(["policy", "gemv", "--n", "1:144", "--k", "256", "-o", str(path), *QUICK]) == 0
+    out, err = capsys.readouterr()
+    tiling, backend = read_policy(path).tables
+    assert str(tiling.default) == "tile8-vector4"
+    assert [str(row.choice) for row in backend.rows] == ["cpu", "opencl"]
+    assert 21 <= backend.rows[0].most <= 55
+    assert "tile8-vector4 throughout, n 1 to 144" in out
+    assert f"{path}: written" in err
+    assert "policy: backend, 2 choices at 11 sizes, each compared with NumPy first" in err
+    assert "policy: backend, rounds (18/18)" in err
+
+
+def test_only_what_is_asked_for_is_opened(opened: list[tuple[Subject, int | None]], capsys: Streams) -> None:
+    """Backends need no tiled kernels; JSON is all that is printed then."""
+    arguments = ["policy", "gemv", "--n", "1,8,64", "--choose", "backend", "--threads", "3", "--json", "-", *QUICK]
+    assert main(arguments) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert [table["decides"] for table in plain["tables"]] == ["backend"]
+    assert (plain["n_threads"], plain["device"]) == (3, "host")
+    assert opened == [(Subject.GGML_CPU, 3), (Subject.GGML_OPENCL, 3)]
+
+
+def test_a_check_measures_on_what_the_policy_was_measured_on(
+    opened: list[tuple[Subject, int | None]], tmp_path: Path, capsys: Streams
+) -> None:
+    """Its threads are taken from the file; an honest table holds, and the exit code says so."""
+    path = tmp_path / "policy.json"
+    sizes = ["--n", "1:377", "--choose", "backend", "--threads", "3"]
+    assert main(["policy", "gemv", *sizes, "-o", str(path), *QUICK]) == 0
+    opened.clear()
+    assert main(["policy", "check", str(path), *QUICK]) == 0
+    assert opened == [(Subject.GGML_CPU, 3), (Subject.GGML_OPENCL, 3)]
+    assert "hold" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("opened")
+def test_a_policy_that_lies_is_found_out(tmp_path: Path, capsys: Streams) -> None:
+    """A promise that was made larger by hand fails, and the exit code is 1."""
+    path = tmp_path / "policy.json"
+    assert main(["policy", "gemv", "--n", "1:377", "--choose", "tiling", "-o", str(path), *QUICK]) == 0
+    policy = read_policy(path)
+    (table,) = policy.tables
+    rows = tuple(replace(row, gain_over_worst=gain(40.0)) for row in table.rows)
+    write_policy(replace(policy, tables=(replace(table, rows=rows),)), path)
+    capsys.readouterr()
+    assert main(["policy", "check", str(path), "--json", *QUICK]) == 1
+    (checked,) = json.loads(capsys.readouterr().out)["tables"]
+    assert [each["holding"] for each in checked["checks"]] == ["fails"]
+    assert checked["checks"][0]["reason"] == "the gain is smaller than promised"
+
+
+@pytest.mark.usefixtures("opened")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gemv", "--n", "8"], "none of several sizes"),
+        (["gemv", "--n", "x"], "'x' names no sizes"),
+        (["gemv", "--tiles", "8,x"], "--tiles=8,x: expected whole numbers"),
+        (["gemv", "--tiles", "12"], "expected a tile of 8, 16, 32, 64"),
+        (["gemv", "--threads", "0"], "--threads=0"),
+        (["gemv", "--processes", "2"], "--processes=2: expected an even number from 6 on"),
+        (["gemv", "--processes", "4"], "--processes=4: expected an even number from 6 on"),
+        (["gemv", "--processes", "7"], "--processes=7: expected an even number"),
+        (["gemv", "--processes", "1000000000000"], "--processes=1000000000000: expected 1 to 1024"),
+        (["gemv", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),
+        (["gemv", "--output", "."], "--output=.: is a folder"),
+        (["bmm", "--b", "1000", "--k", "100000"], "bmm/b1000-m1-n512-k100000/f16: moves"),
+        (["check", "absent.json", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),
+        (["gemv", "--type", "q8_0", "--k", "33"], "expected k in whole blocks of 32"),
+        (["check", "absent.json"], "absent.json: cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line(refused: Refused, arguments: list[str], message: str) -> None:
+    """Before anything is measured, and with what is accepted."""
+    assert message in refused(["policy", *arguments])
+
+
+@pytest.mark.usefixtures("opened")
+def test_the_file_is_there_for_a_reader_who_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured is written before it is printed, which may fail."""
+
+    def policy_answer(*_: object) -> None:
+        raise PolicyError("nobody reads")
+
+    monkeypatch.setattr("perfsuite.experiments.shapes.command_policy_tables.policy_answer", policy_answer)
+    path = tmp_path / "policy.json"
+    assert main(["policy", "gemv", "--n", "1:8", "--choose", "backend", "-o", str(path), *QUICK]) == 2
+    assert len(read_policy(path).tables) == 1

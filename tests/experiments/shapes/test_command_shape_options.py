@@ -1,0 +1,135 @@
+"""Options of commands that measure operations by their shapes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.threads import default_threads
+from perfsuite.errors import ShapeError
+from perfsuite.experiments.shapes.command_shape_options import (
+    add_device_options,
+    add_size_options,
+    add_subject_options,
+    asked_sizes,
+    check_counts,
+    check_outputs,
+    check_shape_bytes,
+    chosen_tiling,
+    opened_meters,
+)
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.shape_case import Subject, Tiling
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    """The options of a command that has all of them."""
+    parser = argparse.ArgumentParser()
+    add_device_options(parser)
+    add_subject_options(parser)
+    add_size_options(parser)
+    return parser.parse_args(arguments)
+
+
+def test_sizes_come_by_dimension() -> None:
+    """In the order of the operation; what was not given is not there."""
+    found = asked_sizes(parsed("--context", "1:9", "--kv-heads", "4", "--head-size", "64"), Operation.ATTENTION)
+    assert {name: each.sizes for name, each in found.items()} == {
+        "kvheads": range(4, 5),
+        "head": range(64, 65),
+        "context": range(1, 10),
+    }
+    assert asked_sizes(parsed(), Operation.GEMM) == {}
+
+
+def test_one_row_and_one_product_are_no_contradiction() -> None:
+    """A GEMV has one of each; two it has not."""
+    assert asked_sizes(parsed("--m", "1", "--b", "1", "--n", "8"), Operation.GEMV).keys() == {"n"}
+    with pytest.raises(ShapeError, match="--m=2: gemv has no such size; it has --n, --k"):
+        asked_sizes(parsed("--m", "2"), Operation.GEMV)
+
+
+def test_a_size_of_another_operation_is_refused() -> None:
+    """With those that it has."""
+    with pytest.raises(ShapeError, match="--heads=1: gemm has no such size; it has --m, --n, --k"):
+        asked_sizes(parsed("--heads", "1"), Operation.GEMM)
+
+
+def test_the_tile_has_a_default() -> None:
+    """64 by vectors of 8, or a smaller tile's width."""
+    assert chosen_tiling(parsed()) == Tiling(tile=64, vector=8)
+    assert chosen_tiling(parsed("--tile", "8")) == Tiling(tile=8, vector=8)
+    assert chosen_tiling(parsed("--tile", "32", "--vector", "16")) == Tiling(tile=32, vector=16)
+
+
+def test_a_tile_that_no_kernel_has_is_refused() -> None:
+    """With those that there are."""
+    with pytest.raises(ShapeError, match="expected a tile of 8, 16, 32, 64"):
+        chosen_tiling(parsed("--tile", "48"))
+
+
+@pytest.mark.parametrize("option", ["--tile", "--vector"])
+def test_ggml_chooses_its_own_tile(option: str) -> None:
+    """To name one is refused."""
+    assert chosen_tiling(parsed("--subject", "ggml-cpu")) is None
+    with pytest.raises(ShapeError, match=f"{option}=8: ggml-opencl cuts its work as it sees fit; leave it out"):
+        chosen_tiling(parsed("--subject", "ggml-opencl", option, "8"))
+
+
+def test_counts_are_one_or_more() -> None:
+    """Those that were given."""
+    check_counts(parsed("--threads", "1"), "threads")
+    check_counts(parsed(), "threads")
+    with pytest.raises(ShapeError, match="--threads=0: expected 1 to"):
+        check_counts(parsed("--threads", "0"), "threads")
+    with pytest.raises(ShapeError, match="--threads=513: expected 1 to 512"):
+        check_counts(parsed("--threads", "513"), "threads")
+
+
+def test_values_that_numpy_cannot_hold_are_refused() -> None:
+    """Four bits a value are little to move, and much once each value stands by itself."""
+    shape = OperationShape.from_id("gemv/n262144-k4096/q4_0")
+    check_shape_bytes([shape], verifies=False)
+    with pytest.raises(ShapeError, match=r"n262144-k4096/q4_0: moves 4\d{9} bytes as F32 values, which NumPy"):
+        check_shape_bytes([shape], verifies=True)
+
+
+def test_outputs_are_files_of_their_own(tmp_path: Path) -> None:
+    """A folder that is not there is made; nothing is left in it, and what is there stays."""
+    (tmp_path / "here").write_text("kept")
+    check_outputs({"--csv": tmp_path / "new" / "a", "--plot": None, "--json": tmp_path / "here"})
+    assert list((tmp_path / "new").iterdir()) == []
+    assert (tmp_path / "here").read_text() == "kept"
+    with pytest.raises(ShapeError, match=r"--json=.*: --csv writes there as well"):
+        check_outputs({"--csv": tmp_path / "a", "--json": tmp_path / "new" / ".." / "a"})
+    with pytest.raises(ShapeError, match=r"--csv=.*: cannot be written \("):
+        check_outputs({"--csv": tmp_path / "here" / "a"})
+
+
+def test_meters_are_opened_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subject, threads and platform, with a folder for logs that is gone afterwards."""
+    seen: dict[str, Any] = {}
+    meters = SimulatedMeters()
+
+    @contextmanager
+    def open_meters(subject: Subject, **more: Any) -> Iterator[SimulatedMeters]:
+        seen.update(more, subject=subject)
+        assert more["log_dir"].is_dir()
+        yield meters
+
+    monkeypatch.setattr("perfsuite.measure.shapes.meters.open_meters", open_meters)
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: "cache")
+    with opened_meters(parsed("--threads", "3", "--opencl-platform", "POCL"), Subject.GGML_CPU) as found:
+        assert found is meters
+    assert (seen["subject"], seen["n_threads"], seen["platform"]) == (Subject.GGML_CPU, 3, "POCL")
+    assert seen["cache_dir"] == Path("cache")
+    assert not seen["log_dir"].exists()
+    with opened_meters(parsed(), Subject.TILED):
+        assert (seen["n_threads"], seen["platform"]) == (default_threads(), None)

@@ -1,0 +1,231 @@
+"""``perfsuite sweep``, on a simulated device."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.experiments.shapes.sweep_record import read_sweep
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from tests.command_streams import Refused, Streams
+from tests.synthetic_shape_sweep import line, staircase
+
+BMM = ["sweep", "bmm", "--n", "1:200", "--m", "1", "--k", "128", "--tile", "64"]
+
+
+@dataclass
+class Device:
+    """Gives the meters, and notes of whom they were asked."""
+
+    meters: SimulatedMeters = field(default_factory=lambda: SimulatedMeters(time_ns=staircase(64), sigma=0.003))
+    asked: list[Subject] = field(default_factory=list)
+
+    @contextmanager
+    def open_meters(self, subject: Subject, **_: Any) -> Iterator[SimulatedMeters]:
+        """Yield the meters."""
+        self.asked.append(subject)
+        yield self.meters
+
+    @property
+    def measured(self) -> set[str]:
+        """The case ids that have samples."""
+        return set(self.meters.n_samples)
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> Device:
+    """Replace the device."""
+    found = Device()
+    monkeypatch.setattr("perfsuite.measure.shapes.meters.open_meters", found.open_meters)
+    return found
+
+
+def n_of(case: ShapeCase) -> int:
+    """The swept size."""
+    return case.shape.of("n")
+
+
+def test_people_see_the_steps_and_the_correlation(device: Device, capsys: Streams) -> None:
+    """A few lines, not one a size."""
+    assert main(BMM) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("bmm n1:200 b8 m1 k128 f32, tile 64, vector 8 by tiled on simulated device\n")
+    assert "64 128 µs +100.0 % a multiple of 64" in [" ".join(row.split()) for row in out.splitlines()]
+    assert out.endswith(
+        "Steps at 3 of 3 multiples of 64; efficiency follows the model with a rank correlation of 1.000\n"
+    )
+    assert out.count("\n") < 30
+    assert "sweep: measuring (0/3000)\n" in err
+
+
+def test_every_size_has_its_rounds(device: Device) -> None:
+    """With the compute units' multiple of products, verified once."""
+    assert main([*BMM, "--rounds", "3"]) == 0
+    assert device.asked == [Subject.TILED]
+    assert device.meters.n_samples == {f"shape/tiled/bmm/b8-m1-n{n}-k128/f32/tile64-vector8": 3 for n in range(1, 201)}
+    assert device.meters.n_calls["verify"] == 200
+
+
+def test_nothing_is_verified_where_that_was_said(device: Device) -> None:
+    """Outputs are then not known to be right."""
+    assert main([*BMM, "--no-verify", "--rounds", "1"]) == 0
+    assert device.meters.n_calls["verify"] == 0
+
+
+def test_json_alone_is_printed(device: Device, capsys: Streams) -> None:
+    """With ``-``, and without a name as well; it holds the sweep."""
+    assert main([*BMM, "--json", "-"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["rank_correlation"] > 0.99
+    assert [point["size"] for point in plain["points"]] == list(range(1, 201))
+    assert plain["tile_steps"]["found"] == [64, 128, 192]
+    assert plain["period"] == 64
+    assert main([*BMM, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == plain["schema"]
+
+
+def test_files_are_written_beside_the_table(device: Device, capsys: Streams, tmp_path: Path) -> None:
+    """JSON, CSV and a picture."""
+    files = ["--json", f"{tmp_path}/s.json", "--csv", f"{tmp_path}/s.csv", "--plot", f"{tmp_path}/s.svg"]
+    assert main([*BMM, *files]) == 0
+    out, err = capsys.readouterr()
+    assert "Steps at 3 of 3" in out
+    assert "s.svg: drawn" in err
+    sweep = read_sweep(tmp_path / "s.json")
+    with (tmp_path / "s.csv").open(newline="") as written:
+        assert [float(row["time_ns"]) for row in csv.DictReader(written)] == [each.time_ns for each in sweep.points]
+    assert "<svg" in (tmp_path / "s.svg").read_text()
+
+
+def test_a_straight_line_follows_no_tile(device: Device, capsys: Streams) -> None:
+    """It has no steps, and its efficiency does not follow the model."""
+    device.meters = SimulatedMeters(time_ns=line)
+    assert main([*BMM, "--json", "-"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert abs(plain["rank_correlation"]) < 0.3
+    assert plain["time_rank_correlation"] > 0.9
+    assert plain["jumps"] == []
+
+
+def test_another_tile_is_told(device: Device, capsys: Streams) -> None:
+    """The steps of a tile of 32, where 64 was asked for."""
+    device.meters = SimulatedMeters(time_ns=staircase(32), sigma=0.003)
+    assert main(BMM) == 0
+    assert "The steps are 32 apart, not 64: that is not the tile which computes.\n" in capsys.readouterr().out
+
+
+def test_a_size_that_crashes_is_told_and_the_others_are_measured(device: Device, capsys: Streams) -> None:
+    """The exit code says that not all is well."""
+    device.meters.crashes = lambda case: n_of(case) == 100
+    assert main([*BMM, "--json", "-"]) == 1
+    out, _ = capsys.readouterr()
+    points = {point["size"]: point for point in json.loads(out)["points"]}
+    assert "SIGSEGV" in points[100]["missing"]
+    assert points[100]["time_ns"] is None
+    assert [size for size, point in points.items() if point["time_ns"] is None] == [100]
+    assert main(BMM) == 1
+    assert "Not measured is n = 100: " in capsys.readouterr().out
+
+
+def test_a_wrong_output_is_told(device: Device, capsys: Streams) -> None:
+    """And fails."""
+    device.meters.wrong = lambda case: n_of(case) in (3, 4)
+    assert main(BMM) == 1
+    assert "The output is wrong at n = 3, 4.\n" in capsys.readouterr().out
+
+
+def test_ggml_is_measured_without_a_tile(device: Device, capsys: Streams) -> None:
+    """What is found is told, and no correlation."""
+    assert main(["sweep", "gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "1:200", "--k", "64"]) == 0
+    assert device.asked == [Subject.GGML_CPU]
+    assert "shape/ggml-cpu/gemv/n7-k64/q8_0" in device.measured
+    out = capsys.readouterr().out
+    assert out.startswith("gemv n1:200 k64 q8_0 by ggml-cpu on ")
+    assert "correlation" not in out
+    assert "3 steps, 64 apart\n" in out
+
+
+def test_attention_grows_with_its_context(device: Device) -> None:
+    """The range that nobody gave is that of the context."""
+    device.meters = SimulatedMeters()
+    assert main(["sweep", "attention", "--rounds", "1", "--kv-heads", "4"]) == 0
+    assert "shape/tiled/attention/heads32-kvheads4-head64-context512/f32/tile64-vector8" in device.measured
+    assert len(device.measured) == 512
+
+
+def test_the_model_alone_needs_no_device(device: Device, capsys: Streams) -> None:
+    """Its mean over 1 to 4096 at tile 64 is 0.964."""
+    assert main(["sweep", "bmm", "--n", "1:4096", "--tile", "64", "--expected-only"]) == 0
+    assert "mean efficiency: 0.964 model\n" in capsys.readouterr().out
+    assert main(["sweep", "bmm", "--n", "1:4096", "--expected-only", "--json", "-"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["expected_mean_efficiency_ratio"] == pytest.approx(0.964, abs=5e-4)
+    assert plain["rank_correlation"] is None
+    assert device.asked == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gemm", "--n", "512"], "gemm: none given as a range"),
+        (["gemm", "--n", "1:9", "--m", "1:9"], "--m and --n given as a range"),
+        (["gemm", "--n", "9:1"], "--n=9:1: an empty range"),
+        (["gemm", "--n", "1:99999"], "--n=1:99999: expected sizes of 1 to 1048576, and no more than 8192"),
+        (["gemm", "--n", "many"], "--n=many: expected a size"),
+        (["gemm", "--b", "4"], "--b=4: gemm has no such size"),
+        (["gemm", "--type", "q4_k", "--k", "128"], "--k: q4_k stores rows in blocks of 256"),
+        (["gemm", "--tile", "48"], "--tile=48"),
+        (["gemm", "--subject", "ggml-cpu", "--tile", "64"], "--tile=64: ggml-cpu cuts"),
+        (["gemm", "--subject", "ggml-cpu", "--expected-only"], "--expected-only: ggml-cpu names no tile"),
+        (["gemm", "--rounds", "0"], "--rounds=0"),
+        (["gemm", "--threads", "0"], "--threads=0"),
+        (["gemm", "--device", "none"], "--device=none"),
+        (["gemm", "--plot", "sweep.txt"], "sweep.txt"),
+        (["gemv", "--n", "1000:1000000:1000"], "moves"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused(device: Device, refused: Refused, arguments: list[str], message: str) -> None:
+    """In one line, before anything is measured."""
+    assert message in refused(["sweep", *arguments])
+    assert device.asked == []
+
+
+def test_files_that_cannot_be_written_are_refused(device: Device, refused: Refused, tmp_path: Path) -> None:
+    """Before minutes of measuring; one file does not hold two outputs."""
+    (tmp_path / "file").touch()
+    assert f"--csv={tmp_path}: is a folder" in refused([*BMM, "--csv", str(tmp_path)])
+    assert "cannot be written" in refused([*BMM, "--json", str(tmp_path / "file" / "sweep.json")])
+    both = str(tmp_path / "sweep")
+    assert f"--json={both}: --csv writes there as well" in refused([*BMM, "--csv", both, "--json", both])
+    assert device.asked == []
+
+
+def test_many_rounds_have_an_interval(device: Device, capsys: Streams) -> None:
+    """Binomial coefficients of more than a thousand rounds are beyond floats."""
+    assert main(["sweep", "bmm", "--n", "1:2", "--b", "1", "--rounds", "1100", "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert all(0 < point["lower_ns"] < point["time_ns"] < point["upper_ns"] for point in points)
+
+
+def test_what_a_device_cannot_compute_is_refused(device: Device, refused: Refused) -> None:
+    """With its reason."""
+    device.meters.problem = lambda case: "no such kernel"
+    assert "n1-k128/f32/tile64-vector8: no such kernel" in refused(BMM)
+
+
+def test_help_tells_the_defaults(capsys: Streams) -> None:
+    """And why the products are a multiple of the compute units."""
+    with pytest.raises(SystemExit):
+        main(["sweep", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert "b is the least multiple of the device's compute units from 8 on" in told
+    assert "steps vanish between them" in told

@@ -1,0 +1,132 @@
+"""What a hunt does with each shape."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.shapes.bounds import SizeRange
+from perfsuite.experiments.shapes.hunt import Hunt, ShapeFailure
+from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
+from perfsuite.experiments.shapes.strategies import shape_cases
+from perfsuite.records.outcome import Outcome
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import ShapeCase
+
+
+@dataclass
+class FakeJudge:
+    """Judges by the size of k alone, and notes what it was asked."""
+
+    slow_above: int = 10**9
+    unmeasured: bool = False
+    error: MeasurementError | None = None
+    verdicts: list[ShapeVerdict] = field(default_factory=list)
+
+    def judge(self, property: ShapeProperty, case: ShapeCase) -> ShapeVerdict:
+        """Return a ratio that grows with k."""
+        if self.error is not None:
+            raise self.error
+        k = case.shape.of("k")
+        outcome = Outcome.REGRESSED if k > self.slow_above else Outcome.PASS
+        verdict = ShapeVerdict(
+            property=property,
+            case_id=case.case_id,
+            outcome=Outcome.INVALID if self.unmeasured else outcome,
+            reason=f"k is {k}",
+            ratio=None if self.unmeasured else 1.0 + k / 1000.0,
+        )
+        self.verdicts.append(verdict)
+        return verdict
+
+
+def hunted(judge: FakeJudge, *, until_s: float = math.inf, n_examples: int = 60) -> Hunt:
+    """Hunt among GEMVs, and return the hunt; what it raises is raised."""
+    cases = shape_cases(Operation.GEMV, types=("f32",), bounds={"k": SizeRange(least=1, most=300)})
+    hunt = Hunt(bound=ShapeProperty.PADDING, cases=cases, judge=judge, until_s=until_s)
+
+    @seed(3)
+    @settings(
+        max_examples=n_examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.target, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data=st.data())
+    def test(data: st.DataObject) -> None:
+        hunt.example(data)
+
+    with contextlib.suppress(ShapeFailure, Unsatisfiable):
+        test()
+    return hunt
+
+
+def test_a_hunt_remembers_the_worst() -> None:
+    """Where nothing fails there is no failing verdict, and the largest ratio is known."""
+    hunt = hunted(FakeJudge())
+    assert hunt.failing is None
+    assert len(hunt.judged) > 20
+    assert hunt.worst is not None
+    assert hunt.worst.ratio == max(each.ratio or 0.0 for each in hunt.judged)
+    assert hunt.worst.ratio > 1.2
+
+
+def test_the_smallest_failing_shape_is_told() -> None:
+    """The last failing verdict is that on what Hypothesis has shrunk to."""
+    hunt = hunted(FakeJudge(slow_above=99))
+    assert hunt.failing is not None
+    assert hunt.failing.case_id == "shape/tiled/gemv/n1-k100/f32/tile8-vector1"
+
+
+def test_what_could_not_be_judged_is_no_shape() -> None:
+    """Unmeasured shapes are rejected, counted and told by their reason."""
+    hunt = hunted(FakeJudge(unmeasured=True))
+    assert hunt.judged == ()
+    assert hunt.worst is None
+    assert hunt.rejected.total() > 0
+
+
+def test_when_the_time_is_up_nothing_new_is_measured() -> None:
+    """Examples pass unmeasured and are counted."""
+    judge = FakeJudge(slow_above=1)
+    hunt = hunted(judge, until_s=-math.inf)
+    assert judge.verdicts == []
+    assert hunt.failing is None
+    assert hunt.n_left_out >= 60
+
+
+def test_shrinking_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that is found in time is shrunk to the end, however long it takes."""
+    now = iter(range(10**6))
+    monkeypatch.setattr("perfsuite.experiments.shapes.hunt.time.monotonic", lambda: next(now))
+    hunt = hunted(FakeJudge(slow_above=99), until_s=30)
+    assert hunt.failing is not None
+    assert hunt.failing.case_id == "shape/tiled/gemv/n1-k100/f32/tile8-vector1"
+
+
+def test_what_is_judged_already_is_judged_in_any_case() -> None:
+    """A verdict that is a fact costs no time, and is told."""
+    told = hunted(FakeJudge()).judged
+    judge = FakeJudge(verdicts=list(told))
+    hunt = hunted(judge, until_s=-math.inf)
+    known: Sequence[str] = [each.case_id for each in told]
+    assert {each.case_id for each in hunt.judged} <= set(known)
+    assert len(hunt.judged) > 0
+
+
+def test_an_error_of_the_suite_is_no_failing_shape() -> None:
+    """It ends the hunt at the first shape, without shrinking."""
+    hunt = hunted(FakeJudge(error=MeasurementError("no such device")))
+    assert str(hunt.error) == "no such device"
+    assert hunt.failing is None

@@ -1,0 +1,276 @@
+"""Cases of ``--perf-shapes`` in whole runs of the plugin, over a simulated device."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis.strategies import DataObject
+
+from perfsuite.errors import MeasurementError, OpenClError
+from perfsuite.experiments.shapes.hunt import Hunt
+from perfsuite.experiments.shapes.hunts import properties_of
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
+from perfsuite.testing.planted_kernels import Fault, plant
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from tests.experiments.shapes.conftest import FakeSubjects, Run
+
+Told = Callable[[], dict[str, dict[str, Any]]]
+
+_GEMM = ("--perf-shapes=gemm", "--perf-shape-types=f32", "--perf-shape-profile=quick")
+_FROM_2 = "--perf-shape-bounds=k=2:512"
+_FOUND = "gemm/m1-n1-k33/f32/tile8-vector1"
+
+
+def slow_k(case: ShapeCase) -> bool:
+    """One above a whole step of k is slow."""
+    return case.shape.of("k") % 32 == 1
+
+
+def test_there_is_a_case_for_each_subject_operation_and_property(run: Run, subjects: FakeSubjects) -> None:
+    """They are listed without starting anything."""
+    out = run("--perf-shapes=all", "--perf-shape-subjects=all", "--collect-only", "-q").stdout.str()
+    assert out.count("[shape-hunt/") == 4 * sum(len(properties_of(subject)) for subject in Subject)
+    assert "[shape-hunt/ggml-cpu/gemv/calibrated]" in out
+    assert "[shape-hunt/tiled/attention/padding]" in out
+    assert subjects.opened == {}
+
+
+def test_sound_kernels_pass(run: Run, subjects: FakeSubjects, told: Told) -> None:
+    """Every property passes with the number of shapes and the worst ratio, and the processes are ended."""
+    result = run(*_GEMM, "--hypothesis-seed=5")
+    assert result.ret == 0
+    cases = told()
+    assert {case["outcome"] for case in cases.values()} == {"pass"}
+    reason = cases["shape-hunt/tiled/gemm/padding"]["reason"]
+    assert "shapes; worst ratio 1." in reason
+    assert "could not be judged" not in reason
+    assert (list(subjects.opened), subjects.n_closed) == ([Subject.TILED], 1)
+    result.stdout.fnmatch_lines(["perfsuite: shapes of gemm by tiled, profile quick*--hypothesis-seed=5"])
+
+
+def test_a_slow_path_is_found_and_shrunk(run: Run, subjects: FakeSubjects, told: Told) -> None:
+    """The case fails with the smallest shape, its ratio, and how to hunt again; no traceback is shown."""
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    result = run(*_GEMM, _FROM_2, "--hypothesis-seed=1")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    case = told()["shape-hunt/tiled/gemm/padding"]
+    assert case["outcome"] == "regressed"
+    assert case["reason"].startswith(f"{_FOUND}: +")
+    assert "--hypothesis-seed=1 -k shape-hunt/tiled/gemm/padding" in case["reason"]
+    assert "measure again: perfsuite sweep gemm --device host --subject tiled" in case["reason"]
+    assert case["change_ratio"] > 1.5
+    assert "Traceback" not in result.stdout.str()
+    result.stdout.fnmatch_lines(["*--baseline=record keeps *baselines/host/shapes*"])
+    assert told()["shape-hunt/tiled/gemm/correct"]["outcome"] == "pass"
+
+
+@pytest.mark.long
+def test_equal_seeds_find_equal_shapes(run: Run, subjects: FakeSubjects, told: Told) -> None:
+    """The seed that a run draws and tells is the one that repeats it."""
+    subjects.meters = SimulatedMeters()
+    first = run(*_GEMM, "-k", "hunt and padding")
+    seed = first.stdout.str().split("--hypothesis-seed=")[1].split()[0]
+    case = told()["shape-hunt/tiled/gemm/padding"]
+    subjects.meters = SimulatedMeters()
+    run(*_GEMM, "-k", "hunt and padding", f"--hypothesis-seed={seed}")
+    assert told()["shape-hunt/tiled/gemm/padding"] == case
+
+
+@pytest.mark.long
+def test_what_is_recorded_is_tried_first_from_then_on(
+    run: Run, subjects: FakeSubjects, told: Told, pytester: pytest.Pytester
+) -> None:
+    """The smallest shape is kept, fails as a case of its own, and is IMPROVED once it is mended."""
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    run(*_GEMM, _FROM_2, "-k", "padding", "--hypothesis-seed=1", "--baseline=record")
+    kept = pytester.path / "baselines" / "host" / "shapes" / "tiled-gemm.json"
+    assert _FOUND in json.dumps(json.loads(kept.read_text()))
+    kept_case = f"shape-kept/tiled/{_FOUND}/padding"
+    run(*_GEMM, _FROM_2, "-k", "padding", "--hypothesis-seed=1")
+    assert list(told()) == [kept_case, "shape-hunt/tiled/gemm/padding"]
+    assert told()[kept_case]["outcome"] == "regressed"
+    subjects.meters.slowdowns = ()
+    assert run(*_GEMM, _FROM_2, "-k", "kept").ret == 0
+    assert told()[kept_case]["outcome"] == "improved"
+    assert "shape-kept" not in run(*_GEMM, "--collect-only", "-q", "--baseline=off").stdout.str()
+
+
+def test_an_interrupted_hunt_keeps_nothing_and_tells_what_it_had(
+    run: Run,
+    subjects: FakeSubjects,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    told: Told,
+) -> None:
+    """What was not shrunk to its end is no shape for the baselines, but no finding to forget either."""
+    example = Hunt.example
+
+    def interrupted(hunt: Hunt, data: DataObject) -> None:
+        if hunt.failing is not None:
+            raise KeyboardInterrupt
+        example(hunt, data)
+
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    monkeypatch.setattr(Hunt, "example", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(*_GEMM, _FROM_2, "-k", "hunt and padding", "--hypothesis-seed=1", "--baseline=record")
+    out = capsys.readouterr().out
+    assert "broken off at gemm/m" in out
+    assert "; hunt again: pytest --device=host " in out
+    assert not (pytester.path / "baselines" / "host" / "shapes").exists()
+    case = told()["shape-hunt/tiled/gemm/padding"]
+    assert case["outcome"] == "regressed"
+    assert case["reason"].startswith("broken off at gemm/m")
+    assert "; hunt again: pytest --device=host " in case["reason"]
+
+
+def test_a_hunt_that_was_broken_off_before_it_found_anything_is_invalid(
+    run: Run, subjects: FakeSubjects, monkeypatch: pytest.MonkeyPatch, told: Told
+) -> None:
+    """It is in the run's file with the shapes that it judged, and passes nothing; hunts to come are not."""
+    example = Hunt.example
+
+    def interrupted(hunt: Hunt, data: DataObject) -> None:
+        if len(hunt.judged) == 3:
+            raise KeyboardInterrupt
+        example(hunt, data)
+
+    monkeypatch.setattr(Hunt, "example", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(*_GEMM, _FROM_2, "-k", "hunt and padding or hunt and growth", "--hypothesis-seed=1")
+    (case,) = told().values()
+    assert case["outcome"] == "invalid"
+    assert case["reason"].startswith("broken off after 3 shapes, none of which fails; hunt again: pytest ")
+
+
+def test_a_finding_in_other_kernels_names_no_sweep_of_the_packages(
+    run: Run, subjects: FakeSubjects, told: Told, tmp_path: Path
+) -> None:
+    """A sweep has no other kernels, and would show nothing."""
+    (tmp_path / "tiled.cl").write_text("")
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    run(*_GEMM, "-k", "hunt and padding", f"--perf-kernels={tmp_path}", "--perf-margin=shape-hunt=0.3")
+    reason = told()["shape-hunt/tiled/gemm/padding"]["reason"]
+    assert "measure again" not in reason
+    assert f"--perf-kernels={tmp_path} --threads=2 --perf-margin=shape-hunt=0.3 --hypothesis-seed=" in reason
+
+
+def test_what_a_reviewer_accepted_is_no_finding_of_a_hunt(
+    run: Run, subjects: FakeSubjects, told: Told, pytester: pytest.Pytester
+) -> None:
+    """A hunt fails only on what is worse than was accepted of its operation and type, and tells what it let pass."""
+    asked = (*_GEMM, _FROM_2, "--perf-shape-subjects=ggml-cpu", "-k", "padding")
+    subjects.meters.slowdowns = [(slow_k, 3.0)]
+    run(*asked, "--hypothesis-seed=1", "--baseline=record")
+    kept = pytester.path / "baselines" / "host" / "shapes" / "ggml-cpu-gemm.json"
+    kept.write_text(kept.read_text().replace('"accepted_ratio": null', '"accepted_ratio": 3.0'))
+    assert run(*asked, "--hypothesis-seed=2").ret == 0
+    assert {case["outcome"] for case in told().values()} == {"pass"}
+    assert "of them fail within what was accepted" in told()["shape-hunt/ggml-cpu/gemm/padding"]["reason"]
+    subjects.meters.slowdowns = [(slow_k, 6.0)]
+    run(*asked, "--hypothesis-seed=2")
+    assert {case["outcome"] for case in told().values()} == {"regressed"}
+
+
+def test_a_hunt_that_could_judge_nothing_is_invalid(run: Run, subjects: FakeSubjects, told: Told) -> None:
+    """Rejecting everything is no PASS, and the reason says what was in the way."""
+    subjects.meters.problem = lambda case: "too large for the device"
+    result = run(*_GEMM, "-k", "hunt and correct")
+    assert result.ret == NOTHING_JUDGED_EXIT
+    case = told()["shape-hunt/tiled/gemm/correct"]
+    assert case["outcome"] == "invalid"
+    assert case["reason"].startswith("no shape could be judged; ")
+    assert case["reason"].endswith("could not be judged, such as: too large for the device")
+    assert run(*_GEMM, "-k", "hunt and correct", "--perf-strict").ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OpenClError("no OpenCL"), NOTHING_JUDGED_EXIT),
+        (MeasurementError("no worker"), pytest.ExitCode.TESTS_FAILED),
+    ],
+)
+def test_a_subject_that_cannot_run_is_told(
+    run: Run, subjects: FakeSubjects, told: Told, error: Exception, code: int
+) -> None:
+    """Its hunts are INVALID with the reason; the run fails unless the device merely lacks OpenCL."""
+    subjects.error = error
+    assert run(*_GEMM).ret == code
+    assert {(each["outcome"], each["reason"]) for each in told().values()} == {("invalid", str(error))}
+
+
+def test_a_process_that_dies_later_ends_the_hunt(
+    run: Run, subjects: FakeSubjects, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no fault of a shape is not shrunk."""
+
+    def fail(*_: object) -> None:
+        raise MeasurementError("the worker was killed")
+
+    monkeypatch.setattr("perfsuite.testing.shape_meters.SimulatedMeter.verify", fail)
+    run(*_GEMM, "-k", "hunt and correct")
+    case = told()["shape-hunt/tiled/gemm/correct"]
+    assert (case["outcome"], case["reason"]) == ("invalid", "the worker was killed")
+
+
+@pytest.mark.long
+def test_statistics_of_hypothesis_are_shown(run: Run, subjects: FakeSubjects) -> None:
+    """Its option works, and tells of tiles, types and places beside multiples."""
+    out = run(*_GEMM, "-k", "hunt and padding", "--hypothesis-show-statistics").stdout.str()
+    for told in ("Hypothesis Statistics", "tile 8", "type f32", "k: one above a multiple", "Highest target score"):
+        assert told in out
+
+
+def test_the_margin_is_that_of_shapes(run: Run, subjects: FakeSubjects, told: Told) -> None:
+    """A slowdown within what was said of shapes passes."""
+    subjects.meters.slowdowns = [(slow_k, 1.6)]
+    assert run(*_GEMM, "-k", "hunt and padding", "--perf-margin=shape-hunt=0.9").ret == 0
+
+
+@pytest.mark.long
+def test_hypothesis_is_loaded_by_hunts_alone(tmp_path: Path) -> None:
+    """The plugin, and the collection of all other cases, do without: loading it takes longer than they do."""
+    program = (
+        "import sys, pytest\n"
+        "class Watch:\n"
+        "    def pytest_collection_finish(self):\n"
+        "        print('loaded:', 'hypothesis' in sys.modules)\n"
+        "run = ['--device=host', '--model=smollm2-135m-l2-q8_0', '--collect-only', '-q', '-p', 'no:cacheprovider']\n"
+        "sys.exit(pytest.main(run + sys.argv[1:], plugins=[Watch()]))\n"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program, *more],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+            cwd=tmp_path,
+        ).stdout
+        for more in ((), ("--perf-shapes=gemm",))
+    ]
+    assert ["loaded: False" in outputs[0], "loaded: True" in outputs[1]] == [True, True]
+
+
+@pytest.mark.measures
+def test_a_planted_slow_path_is_found_on_a_real_device(pytester: pytest.Pytester) -> None:
+    """The suite's own kernels, slowed down at k % 32 = 1, fail at the smallest such k on this machine's OpenCL."""
+    kernels = plant(pytester.path, Fault.SLOW_K)
+    options = ("--device=host", "--model=smollm2-135m-l2-q8_0", "--perf-dir=run", "--perf-shape-types=f32")
+    hunt = ("--perf-shapes=gemm", "--perf-shape-profile=quick", f"--perf-kernels={kernels}", "--hypothesis-seed=1")
+    bounds = "--perf-shape-bounds=m=1:8,n=1:64,k=2:128"
+    ended = pytester.runpytest_subprocess(*options, *hunt, bounds, "-k", "hunt and padding", timeout=240)
+    (case,) = json.loads((pytester.path / "run" / "run.json").read_text())["cases"]
+    if case["outcome"] == "invalid":
+        pytest.skip(case["reason"])
+    assert case["outcome"] == "regressed", ended.stdout.str()
+    assert "-k33/f32/" in case["reason"]

@@ -1,0 +1,158 @@
+"""Policies from simulated devices."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+
+from perfsuite.errors import PolicyError
+from perfsuite.experiments.shapes.policy import last_size, measure_policy
+from perfsuite.experiments.shapes.policy_record import NO_GAIN
+from perfsuite.experiments.shapes.policy_rounds import RoundDesign
+from perfsuite.experiments.shapes.policy_words import finding
+from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from tests.synthetic_shape_policy import (
+    CPU,
+    FIBONACCI,
+    OPENCL,
+    backend_meters,
+    backend_question,
+    crossing_at,
+    tiling_question,
+)
+
+
+@pytest.mark.parametrize("crossover", [30, 70, 150])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_crossover_is_found_within_one_step_of_the_grid(crossover: int, seed: int) -> None:
+    """The processor wins below the crossover and the device above; the end of the row lies a step away at most."""
+    table = measure_policy(backend_question(), backend_meters(crossing_at(crossover), seed=seed), seed=seed).table
+    assert [row.choice for row in table.rows] == [CPU, OPENCL]
+    place = next(place for place, size in enumerate(FIBONACCI) if size > crossover)
+    assert FIBONACCI[place - 2] <= table.rows[0].most <= FIBONACCI[place + 1]
+    assert table.gain_over_worst.ratio > table.gain_over_default.ratio
+
+
+def test_promised_intervals_hold_the_true_gain() -> None:
+    """Of 40 tables of a known crossover 95 %, less chance, hold the true gain of what they chose in their interval."""
+    time_ns, n_held = crossing_at(70), 0
+    for seed in range(40):
+        question = backend_question()
+        table = measure_policy(question, backend_meters(time_ns, seed=seed), seed=seed).table
+        chosen = {size: table.choose({"n": size, "k": 512}).choice for size in FIBONACCI}
+        logs = [
+            math.log(time_ns(question.case(table.worst, size)) / time_ns(question.case(choice, size)))
+            for size, choice in chosen.items()
+        ]
+        gain = table.gain_over_worst
+        n_held += gain.lower_ratio <= math.exp(fmean(logs)) <= gain.upper_ratio
+    assert n_held >= 35
+
+
+def test_a_device_that_never_wins_leaves_one_row() -> None:
+    """The processor throughout is a table of one row: no gain over the default, and much over the worst."""
+    table = measure_policy(backend_question(), backend_meters(crossing_at(5000))).table
+    assert finding(table) == "cpu throughout, n 1 to 377"
+    assert table.rows[0].gain_over_default == NO_GAIN
+    assert (table.default, table.worst) == (CPU, OPENCL)
+    assert table.rows[0].gain_over_worst.lower_ratio > 2.0
+
+
+def test_equal_choices_promise_no_gain_and_the_interval_covers_that() -> None:
+    """Of 60 simulated nulls nearly all have one row, and 95 % (less chance) an interval that holds 1.
+
+    The best and the worst of eleven are chosen, in processes that place each case's buffers anew: on the samples that
+    chose them the gain would seem to be several percent.
+    """
+    n_single, n_covered, optimism = 0, 0, 0.0
+    for seed in range(60):
+        meters = SimulatedMeters(
+            time_ns=lambda case: 20_000.0, sigma=0.03, placement_sigma=0.05, process_sigma=0.1, seed=seed
+        )
+        table = measure_policy(tiling_question(sizes=(8, 21, 55)), {Subject.TILED: meters}, seed=seed).table
+        n_single += len(table.rows) == 1
+        gain = table.gain_over_worst
+        n_covered += gain.lower_ratio <= 1.0 <= gain.upper_ratio
+        optimism += gain.ratio - 1.0
+    assert n_single >= 54
+    assert n_covered >= 52
+    assert abs(optimism / 60) < 0.01
+
+
+def test_tiles_are_chosen_by_what_their_padding_costs() -> None:
+    """With times of padded shapes a small tile wins up to its size, and nothing is lost above with many rows."""
+
+    def time_ns(case: ShapeCase) -> float:
+        assert case.tiling is not None
+        return padded_time_ns(case, launch_ns=2_000.0) * (1.0 + 2.0 / case.tiling.tile)
+
+    meters = SimulatedMeters(time_ns=time_ns, sigma=0.01, placement_sigma=0.005)
+    table = measure_policy(tiling_question(), {Subject.TILED: meters}).table
+    assert table.rows[0].choice.tile == 8
+    assert table.rows[-1].choice.tile in (32, 64)
+    assert table.gain_over_default.lower_ratio > 1.0
+
+
+def test_what_cannot_be_computed_is_told() -> None:
+    """A choice with a fault is not measured, and its reason is kept with the table."""
+    meters = SimulatedMeters(wrong=lambda case: case.tiling is not None and case.tiling.tile == 8)
+    table = measure_policy(tiling_question(), {Subject.TILED: meters}).table
+    assert {each.choice.tile for each in table.left_out} == {8}
+    assert not any("tile8-" in case_id for case_id in meters.n_samples)
+
+
+def test_a_single_backend_is_the_default_and_the_worst() -> None:
+    """Where the device refuses, the processor is all that there is."""
+    meters = backend_meters(crossing_at(30))
+    meters[Subject.GGML_OPENCL].problem = lambda case: "f16 is not supported"
+    table = measure_policy(backend_question(), meters).table
+    assert finding(table) == "cpu throughout, n 1 to 377"
+    assert (table.default, table.worst, table.gain_over_worst) == (CPU, CPU, NO_GAIN)
+
+
+@pytest.mark.parametrize("n_processes", [4, 7])
+def test_processes_that_cannot_be_parted_are_refused(n_processes: int) -> None:
+    """They are parted into halves, of which the smaller ones have no interval that says anything."""
+    with pytest.raises(PolicyError, match=f"{n_processes} processes: expected an even number from 6 on"):
+        measure_policy(backend_question(), {}, design=RoundDesign(n_processes=n_processes))
+
+
+def test_what_is_wrong_at_a_drawn_size_alone_is_left_out() -> None:
+    """A choice that is sound at all sizes of the grid, and not between them, is found and told before it promises."""
+    meters = backend_meters(crossing_at(30))
+    meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") not in FIBONACCI
+    table = measure_policy(backend_question(), meters).table
+    assert [each.choice for each in table.left_out] == [OPENCL]
+    assert "computes something else" in table.left_out[0].reason
+    assert finding(table) == "cpu throughout, n 1 to 377"
+
+
+def test_progress_goes_on_from_choosing_to_promising() -> None:
+    """All rounds of all processes are counted once, to the last."""
+    told: list[tuple[int, int]] = []
+    measure_policy(
+        backend_question(),
+        backend_meters(crossing_at(30)),
+        design=RoundDesign(n_processes=6, n_rounds=1),
+        progress=lambda *counts: told.append(counts),
+    )
+    assert told == sorted(told)
+    assert {done for done, _ in told} == set(range(13))
+    assert {total for _, total in told} == {12}
+
+
+@pytest.mark.parametrize(
+    ("leads", "expected"),
+    [((0.5, -0.5), 31), ((1.0, -0.001), 99), ((0.001, -1.0), 10), ((-0.1, -0.2), 31), ((0.3, 0.2), 31)],
+)
+def test_a_crossover_is_interpolated_between_two_sizes(leads: tuple[float, float], expected: int) -> None:
+    """On the logarithmic axis between 10 and 100, before 100; where noise hides it, in the middle."""
+    assert last_size((10, 100), leads) == expected
+
+
+def test_neighbouring_sizes_leave_no_room() -> None:
+    """Between 1 and 2 a row ends at 1."""
+    assert last_size((1, 2), (0.5, -0.1)) == 1

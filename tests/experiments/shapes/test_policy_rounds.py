@@ -1,0 +1,131 @@
+"""Rounds over many cases in fresh processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from perfsuite.errors import PolicyError
+from perfsuite.experiments.shapes.policy_rounds import RoundDesign, measure_rounds
+from perfsuite.measure.shapes.meter import ShapeMeter
+from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from tests.synthetic_shape_policy import CPU, OPENCL, backend_meters, backend_question, crossing_at, tiling_question
+
+DESIGN = RoundDesign(n_processes=4, n_rounds=3)
+
+
+def cases() -> list[ShapeCase]:
+    """Both sides at two sizes."""
+    question = backend_question()
+    return [question.case(choice, size) for choice in (CPU, OPENCL) for size in (8, 89)]
+
+
+class Scripted:
+    """Meters whose rounds are slowed down by a factor that is told, and which note who was asked."""
+
+    def __init__(self, subject: Subject, asked: list[Subject], factors: Sequence[float] = (1.0,)) -> None:
+        """Begin with the first factor."""
+        self.subject = subject
+        self.asked = asked
+        self.factors = list(factors)
+        self.n_launches: list[int | None] = []
+
+    def resident(self) -> ShapeMeter:
+        """Nobody asks for it."""
+        raise AssertionError
+
+    @contextmanager
+    def fresh(self) -> Iterator[ShapeMeter]:
+        """Give a meter that has the script's factors."""
+        script = self
+
+        class Meter(SimulatedMeter):
+            def round(
+                self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None
+            ) -> tuple[int, ...]:
+                script.asked.append(script.subject)
+                script.n_launches.append(n_launches)
+                factor = script.factors.pop(0) if len(script.factors) > 1 else script.factors[0]
+                return tuple(round(factor * 10_000 * (place + 1)) for place in range(len(cases)))
+
+        yield Meter(SimulatedMeters())
+
+
+def test_times_are_those_of_the_cases_by_process() -> None:
+    """Without noise every process gives the logarithm of the times, in the order of the cases."""
+    time_ns = crossing_at(100)
+    meters = backend_meters(time_ns, sigma=0.0, placement_sigma=0.0, process_sigma=0.0)
+    found = measure_rounds(meters, cases(), design=DESIGN)
+    assert found.shape == (4, 4)
+    np.testing.assert_allclose(np.exp(found), np.tile([time_ns(case) for case in cases()], (4, 1)), rtol=1e-3)
+
+
+def test_every_process_is_fresh_and_ended() -> None:
+    """Each subject gets as many processes as were asked for, and none is left open."""
+    meters = backend_meters(crossing_at(100))
+    measure_rounds(meters, cases(), design=DESIGN)
+    assert [(each.n_fresh, each.n_open, each.n_calls["round"]) for each in meters.values()] == [(4, 0, 16), (4, 0, 16)]
+
+
+def test_two_subjects_take_turns() -> None:
+    """Who comes first changes from round to round, and from process to process."""
+    asked: list[Subject] = []
+    meters = {each: Scripted(each, asked) for each in (Subject.GGML_CPU, Subject.GGML_OPENCL)}
+    measure_rounds(meters, cases(), design=DESIGN)
+    firsts = "".join("A" if each is Subject.GGML_CPU else "B" for each in asked)
+    assert firsts == "ABBAABBA" + "BAABBAAB" + "ABBAABBA" + "BAABBAAB"
+
+
+def test_two_subjects_have_equally_many_launches_a_sample() -> None:
+    """One in the very first round, whose times say how many afterwards: 8 of 10 and 20 us, 7 beside 1 and 2 ms."""
+    for factor, expected in ((1.0, 8), (100.0, 7)):
+        meters = {
+            Subject.GGML_CPU: Scripted(Subject.GGML_CPU, []),
+            Subject.GGML_OPENCL: Scripted(Subject.GGML_OPENCL, [], [factor]),
+        }
+        measure_rounds(meters, cases(), design=DESIGN)
+        assert [each.n_launches for each in meters.values()] == [[1] + 15 * [expected]] * 2
+
+
+def test_one_subject_has_one_request_a_round_which_says_how_many() -> None:
+    """Its samples are alike without."""
+    meters = {Subject.TILED: Scripted(Subject.TILED, [])}
+    question = tiling_question()
+    measure_rounds(meters, [question.case(each, 8) for each in question.choices[:2]], design=DESIGN)
+    assert set(meters[Subject.TILED].n_launches) == {None}
+
+
+def test_the_first_round_of_a_process_does_not_count() -> None:
+    """What a process takes to get going is in nobody's time."""
+    meters = {Subject.TILED: Scripted(Subject.TILED, [], [50.0, 1.0, 1.0, 1.0] * 4)}
+    question = tiling_question()
+    found = measure_rounds(meters, [question.case(each, 8) for each in question.choices[:2]], design=DESIGN)
+    np.testing.assert_allclose(np.exp(found), np.tile([10_000.0, 20_000.0], (4, 1)), rtol=1e-6)
+
+
+def test_what_slows_a_whole_round_cancels_from_ratios() -> None:
+    """A round that takes twice as long leaves the ratio of two cases as it is."""
+    meters = {Subject.TILED: Scripted(Subject.TILED, [], [1.0, 1.0, 2.0, 7.0] * 4)}
+    question = tiling_question()
+    found = measure_rounds(meters, [question.case(each, 8) for each in question.choices[:2]], design=DESIGN)
+    np.testing.assert_allclose(np.exp(found[:, 1] - found[:, 0]), 2.0)
+
+
+def test_progress_is_told_before_and_after_every_round() -> None:
+    """Rounds that do not count take time as well, and are told."""
+    told: list[tuple[int, int]] = []
+    measure_rounds(
+        backend_meters(crossing_at(100)), cases(), design=DESIGN, progress=lambda *counts: told.append(counts)
+    )
+    assert told == [(number, 16) for number in range(17)]
+
+
+@pytest.mark.parametrize(("n_processes", "n_rounds"), [(2, 4), (4, 0)])
+def test_what_gives_no_interval_is_refused(n_processes: int, n_rounds: int) -> None:
+    """Intervals rest on how processes differ."""
+    with pytest.raises(PolicyError, match="expected 3 or more of 1 or more"):
+        RoundDesign(n_processes=n_processes, n_rounds=n_rounds)

@@ -1,0 +1,218 @@
+"""Strategies for shapes: what they draw, and that what fails shrinks to the least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis import strategies as st
+
+from perfsuite.errors import ShapeError
+from perfsuite.experiments.shapes.bounds import SizeRange, bounds_of
+from perfsuite.experiments.shapes.strategies import shape_cases, sizes, tilings
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+
+#: Enough to see a strategy that shrinks badly; one in fifty seeds shows what is rarer.
+_N_SEEDS = 10
+_FROM_2 = {"k": SizeRange(least=2, most=512)}
+
+#: The narrowest tiling, which every failure shrinks to that does not depend on it.
+_NARROW = "tile8-vector1"
+
+
+def shrunk(cases: st.SearchStrategy[ShapeCase], fails: Callable[[ShapeCase], Any], number: int) -> ShapeCase | None:
+    """Return what Hypothesis makes of a planted fault; None where it is not met."""
+    failing: list[ShapeCase] = []
+
+    @seed(number)
+    @settings(
+        max_examples=1000,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+    )
+    @given(cases)
+    def hunt(case: ShapeCase) -> None:
+        if fails(case):
+            failing.append(case)
+            raise AssertionError
+
+    try:
+        hunt()
+    except AssertionError:
+        return failing[-1]
+    return None
+
+
+def drawn(cases: st.SearchStrategy[ShapeCase], number: int, n_examples: int) -> list[ShapeCase]:
+    """Return what is drawn with a seed."""
+    found: list[ShapeCase] = []
+
+    def note(case: ShapeCase) -> bool:
+        found.append(case)
+        return len(found) > n_examples
+
+    shrunk(cases, note, number)
+    return found[:n_examples]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A fault that depends on the shape, and the least shape that has it."""
+
+    operation: Operation
+    fails: Callable[[ShapeCase], Any]
+    least: str
+    bounds: dict[str, SizeRange] | None = None
+
+
+def size(name: str) -> Callable[[ShapeCase], int]:
+    """Return what reads a size."""
+    return lambda case: case.shape.of(name)
+
+
+m, n, k = size("m"), size("n"), size("k")
+heads, kv_heads, head, context = size("heads"), size("kvheads"), size("head"), size("context")
+
+PLANTED = {
+    "k above a step": Planted(
+        Operation.GEMM, lambda case: k(case) % 32 == 1, f"gemm/m1-n1-k33/f32/{_NARROW}", bounds=_FROM_2
+    ),
+    "k above a step, bmm": Planted(
+        Operation.BMM, lambda case: k(case) % 32 == 1, f"bmm/b1-m1-n1-k33/f32/{_NARROW}", bounds=_FROM_2
+    ),
+    "n above a tile": Planted(
+        Operation.GEMM, lambda case: n(case) > 64 and n(case) % 64 == 1, f"gemm/m1-n65-k1/f32/{_NARROW}"
+    ),
+    "n and a remainder": Planted(
+        Operation.BMM, lambda case: n(case) > 128 and n(case) % 32 == 7, f"bmm/b1-m1-n135-k1/f32/{_NARROW}"
+    ),
+    "thresholds": Planted(
+        Operation.BMM, lambda case: n(case) >= 147 and k(case) > 76, f"bmm/b1-m1-n147-k77/f32/{_NARROW}"
+    ),
+    "one size": Planted(Operation.GEMM, lambda case: m(case) == 3, f"gemm/m3-n1-k1/f32/{_NARROW}"),
+    "whole blocks": Planted(Operation.GEMM, lambda case: k(case) % 32 == 0, f"gemm/m1-n1-k32/f32/{_NARROW}"),
+    "a type": Planted(Operation.GEMV, lambda case: case.shape.type == "q4_0", f"gemv/n1-k32/q4_0/{_NARROW}"),
+    "a type of some size": Planted(
+        Operation.GEMV, lambda case: case.shape.type == "q4_0" and k(case) > 100, f"gemv/n1-k128/q4_0/{_NARROW}"
+    ),
+    "a tile and what is above it": Planted(
+        Operation.BMM,
+        lambda case: case.tiling and case.tiling.tile == 32 and n(case) > 32 and n(case) % 32 == 1,
+        "bmm/b1-m1-n33-k1/f32/tile32-vector1",
+    ),
+    "three sizes": Planted(
+        Operation.GEMM,
+        lambda case: k(case) % 32 == 1 and n(case) >= 48 and m(case) > 4,
+        f"gemm/m5-n48-k33/f32/{_NARROW}",
+        bounds=_FROM_2,
+    ),
+    "heads": Planted(
+        Operation.ATTENTION, lambda case: heads(case) > 8, f"attention/heads9-kvheads1-head1-context1/f32/{_NARROW}"
+    ),
+    "kv heads": Planted(
+        Operation.ATTENTION, lambda case: kv_heads(case) == 3, f"attention/heads3-kvheads3-head1-context1/f32/{_NARROW}"
+    ),
+    "heads a kv head": Planted(
+        Operation.ATTENTION,
+        lambda case: heads(case) == 3 * kv_heads(case),
+        f"attention/heads3-kvheads1-head1-context1/f32/{_NARROW}",
+    ),
+    "heads and kv heads": Planted(
+        Operation.ATTENTION,
+        lambda case: kv_heads(case) >= 2 and heads(case) >= 8,
+        f"attention/heads8-kvheads2-head1-context1/f32/{_NARROW}",
+    ),
+    "as many kv heads as heads": Planted(
+        Operation.ATTENTION,
+        lambda case: heads(case) == kv_heads(case) and heads(case) >= 5,
+        f"attention/heads5-kvheads5-head1-context1/f32/{_NARROW}",
+    ),
+    "shared heads and the context": Planted(
+        Operation.ATTENTION,
+        lambda case: heads(case) > kv_heads(case) and context(case) > 64 and context(case) % 64 == 1,
+        f"attention/heads2-kvheads1-head1-context65/f32/{_NARROW}",
+    ),
+    "a head above a step": Planted(
+        Operation.ATTENTION,
+        lambda case: head(case) > 1 and head(case) % 32 == 1,
+        f"attention/heads1-kvheads1-head33-context1/f32/{_NARROW}",
+    ),
+}
+
+
+@pytest.mark.parametrize("n_seeds", [2, pytest.param(_N_SEEDS, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_fails_shrinks_to_the_least_shape(name: str, n_seeds: int) -> None:
+    """With every seed that meets it, and most do: the smallest such size, all else at its least."""
+    planted = PLANTED[name]
+    cases = shape_cases(planted.operation, bounds=planted.bounds)
+    found = [shrunk(cases, planted.fails, number) for number in range(n_seeds)]
+    met = [each.case_id for each in found if each is not None]
+    assert set(met) == {f"shape/tiled/{planted.least}"}
+    assert len(met) >= 0.5 * n_seeds
+
+
+def test_shapes_of_interest_are_drawn_soon() -> None:
+    """One value above a whole step of k is among the first 50 shapes with nearly every seed."""
+    cases = shape_cases(Operation.GEMM, types=("f32",), bounds=_FROM_2)
+    met = [any(k(case) % 32 == 1 for case in drawn(cases, number, 50)) for number in range(_N_SEEDS)]
+    assert sum(met) >= 0.9 * _N_SEEDS
+
+
+@pytest.mark.parametrize("operation", Operation)
+@pytest.mark.parametrize("subject", Subject)
+def test_cases_are_of_what_was_asked_for(operation: Operation, subject: Subject) -> None:
+    """Every type that fits is drawn, within the bounds, cut into tiles where the subject cuts; so are many sizes."""
+    found = drawn(shape_cases(operation, subject=subject), 1, 300)
+    assert {case.subject for case in found} == {subject}
+    assert {case.operation for case in found} == {operation}
+    assert {case.shape.type for case in found} == {"f32", "f16", "q8_0", "q4_k", "q4_0"}
+    bounds = bounds_of(operation)
+    assert all(bounds[name].least <= case.shape.of(name) <= bounds[name].most for case in found for name in bounds)
+    assert len({case.case_id for case in found}) > 100
+
+
+def test_types_tiles_and_vectors_are_chosen_from() -> None:
+    """Only what is given is drawn, and no vector is wider than its tile."""
+    cases = shape_cases(Operation.GEMM, types=("q8_0",), tiles=(8, 64), vectors=(16,))
+    found = drawn(cases, 1, 100)
+    assert {case.shape.type for case in found} == {"q8_0"}
+    assert {case.tiling.id for case in found if case.tiling} == {"tile8-vector8", "tile64-vector16"}
+
+
+@given(tiling=tilings())
+def test_a_tiling_is_one(tiling: Any) -> None:
+    """Every drawn tiling is accepted."""
+    assert tiling.vector <= tiling.tile
+
+
+def test_heads_keep_to_their_bounds() -> None:
+    """Where few KV heads divide any heads within the bounds, only those are drawn; where none does, it is told."""
+    bounds = {"heads": SizeRange(least=9, most=10), "kvheads": SizeRange(least=4, most=8)}
+    assert {
+        (heads(case), kv_heads(case)) for case in drawn(shape_cases(Operation.ATTENTION, bounds=bounds), 1, 50)
+    } == {(10, 5)}
+    with pytest.raises(ShapeError, match="expected some heads to be a multiple of kvheads"):
+        shrunk(
+            shape_cases(Operation.ATTENTION, bounds={**bounds, "kvheads": SizeRange(least=6, most=8)}),
+            lambda case: False,
+            1,
+        )
+
+
+def test_bounds_without_a_block_are_told() -> None:
+    """Before anything is drawn of a dimension, and with the bounds and what is missing in them."""
+    bounds = {"k": SizeRange(least=1, most=31)}
+    with pytest.raises(ShapeError, match="k=1:31: expected a whole block of q4_0"):
+        shrunk(shape_cases(Operation.GEMM, types=("q4_0",), bounds=bounds), lambda case: False, 1)
+    with pytest.raises(ShapeError, match="sizes 1:31: expected some in whole blocks of 32"):
+        sizes(SizeRange(least=1, most=31), block=32)

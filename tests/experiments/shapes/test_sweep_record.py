@@ -1,0 +1,133 @@
+"""The record of a sweep over shapes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import ShapeError
+from perfsuite.experiments.shapes.sweep_record import (
+    SCHEMA,
+    Jump,
+    ShapeSweep,
+    SweepPoint,
+    TileSteps,
+    read_sweep,
+    to_plain,
+)
+
+SWEEP = ShapeSweep(
+    device="a device",
+    fingerprint={"driver": "1", "device": "a device"},
+    subject="tiled",
+    operation="bmm",
+    type="f32",
+    tile=64,
+    vector=8,
+    sizes={"b": 32, "m": 1, "k": 128},
+    swept="n",
+    step=64,
+    n_rounds=15,
+    points=(
+        SweepPoint(
+            size=64,
+            time_ns=100.5,
+            lower_ns=99.0,
+            upper_ns=110.0,
+            expected_time_ratio=0.5,
+            efficiency_ratio=0.98,
+            expected_efficiency_ratio=1.0,
+            error_norm=1e-7,
+            is_correct=True,
+        ),
+        SweepPoint(size=65, expected_time_ratio=1.0, expected_efficiency_ratio=0.5078125, missing="it crashed"),
+    ),
+    quantile=0.25,
+    rank_correlation=0.99,
+    time_rank_correlation=0.98,
+    mean_efficiency_ratio=0.9,
+    expected_mean_efficiency_ratio=0.91,
+    noise_ratio=0.003,
+    jumps=(Jump(size=64, next_size=65, height_ns=99.0, height_ratio=0.99),),
+    tile_steps=TileSteps(step=64, found=(64,), missed=(), hidden=(), extra=()),
+    period=64,
+)
+
+
+def json_of(sweep: ShapeSweep) -> Any:
+    """What a program reads."""
+    return json.loads(json.dumps(to_plain(sweep), allow_nan=False))
+
+
+def read_again(plain: Any, folder: Path) -> ShapeSweep:
+    """What is read from a file of that content."""
+    (folder / "sweep.json").write_text(json.dumps(plain))
+    return read_sweep(folder / "sweep.json")
+
+
+def test_a_sweep_survives_json(tmp_path: Path) -> None:
+    """With all that it has, and with nothing but its setting."""
+    bare = ShapeSweep(
+        device="",
+        fingerprint={},
+        subject="ggml-cpu",
+        operation="gemv",
+        type="q8_0",
+        tile=None,
+        vector=None,
+        sizes={"k": 64},
+        swept="n",
+        step=None,
+        n_rounds=0,
+        points=(SweepPoint(size=1),),
+    )
+    assert read_again(json_of(SWEEP), tmp_path) == SWEEP
+    assert read_again(json_of(bare), tmp_path) == bare
+
+
+def test_json_has_names_for_its_values() -> None:
+    """Sizes and the fingerprint by name, points with their units."""
+    plain = json_of(SWEEP)
+    assert (plain["schema"], plain["rank_correlation"], plain["swept"]) == (SCHEMA, 0.99, "n")
+    assert plain["sizes"] == {"b": 32, "m": 1, "k": 128}
+    assert plain["fingerprint"] == {"driver": "1", "device": "a device"}
+    assert plain["points"][0]["time_ns"] == 100.5
+    assert plain["points"][1]["time_ns"] is None
+    assert plain["tile_steps"]["found"] == [64]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"schema": 0}, f"schema is 0, expected {SCHEMA}"),
+        ({"points": 3}, "points is 3, expected a list"),
+        ({"points": [{"length": 3}]}, r"points\[0\]: size is missing"),
+        ({"more": 1}, "field 'more' is unknown"),
+        ({"sizes": [1]}, "sizes is a list, expected an object; expected what 'perfsuite sweep"),
+    ],
+)
+def test_what_is_no_sweep_is_refused(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """In one line that says why."""
+    with pytest.raises(ShapeError, match=message) as refusal:
+        read_again({**json_of(SWEEP), **changed}, tmp_path)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "no"])
+def test_a_file_without_a_sweep_is_refused(tmp_path: Path, content: str) -> None:
+    """Whatever is in it, or not there at all."""
+    path = tmp_path / "sweep.json"
+    path.write_text(content)
+    with pytest.raises(ShapeError, match=r"sweep\.json: "):
+        read_sweep(path)
+    with pytest.raises(ShapeError, match="cannot be read"):
+        read_sweep(tmp_path / "none.json")
+
+
+def test_the_title_names_the_operation_and_its_sizes() -> None:
+    """The range that is swept comes first."""
+    assert SWEEP.title == "bmm n64:65 b32 m1 k128 f32, tile 64, vector 8"
+    assert [point.size for point in SWEEP.measured] == [64]

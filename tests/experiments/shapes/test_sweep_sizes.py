@@ -1,0 +1,131 @@
+"""Sizes as the command line gives them."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.errors import ShapeError
+from perfsuite.experiments.shapes.sweep_sizes import (
+    MOST_SIZE,
+    SizeRange,
+    all_sizes,
+    size_option,
+    size_range,
+    swept_dimension,
+)
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import OperationShape
+
+
+def ranges(**texts: str) -> dict[str, SizeRange]:
+    """Sizes as they were given."""
+    return {name: size_range(size_option(name), text) for name, text in texts.items()}
+
+
+def fixed(operation: Operation, n_compute_units: int, type: str = "f32", **texts: str) -> dict[str, int]:
+    """The sizes that are not swept, at tile 64."""
+    found = all_sizes(operation, ranges(**texts), type=type, tile=64, n_compute_units=n_compute_units)
+    assert tuple(found) == operation.dimensions
+    return {name: each.sizes[0] for name, each in found.items() if not each.is_range}
+
+
+def test_a_range_holds_its_last_size() -> None:
+    """As far as the step reaches it; a single number is no range."""
+    assert size_range("--n", "1:4") == SizeRange(sizes=range(1, 5), is_range=True)
+    assert list(size_range("--n", "8:32:8").sizes) == [8, 16, 24, 32]
+    assert list(size_range("--n", "1:10:4").sizes) == [1, 5, 9]
+    assert size_range("--n", "7") == SizeRange.one(7)
+    assert size_range("--n", "7:7").is_range
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a size of 1 or more"),
+        ("x", "expected a size of 1 or more"),
+        ("-1", "expected a size of 1 or more"),
+        ("1.5", "expected a size of 1 or more"),
+        ("1:2:3:4", "expected a size of 1 or more"),
+        (":5", "expected a size of 1 or more"),
+        ("²", "expected a size of 1 or more"),
+        ("9:1", "an empty range"),
+        ("1:9:0", "an empty range"),
+        ("0", "expected sizes of 1 to"),
+        ("0:5", "expected sizes of 1 to"),
+        (f"1:{MOST_SIZE + 1}:1024", "expected sizes of 1 to"),
+        ("1:9000", "no more than 8192 of them"),
+    ],
+)
+def test_what_is_no_size_is_refused(text: str, message: str) -> None:
+    """With the option and what it takes."""
+    with pytest.raises(ShapeError, match=message) as refusal:
+        size_range("--n", text)
+    assert str(refusal.value).startswith(f"--n={text}: ")
+
+
+def test_the_range_is_what_is_swept() -> None:
+    """Without one it is the growing dimension, unless that has a size."""
+    assert swept_dimension(Operation.BMM, ranges(k="32:64", n="5")) == "k"
+    assert swept_dimension(Operation.GEMV, {}) == "n"
+    assert swept_dimension(Operation.ATTENTION, ranges(heads="4")) == "context"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"n": "512"}, "gemm: none given as a range; expected exactly one"),
+        ({"n": "1:9", "m": "1:9"}, "gemm: --n and --m given as a range; expected exactly one"),
+        ({"n": "9:9"}, "--n: a sweep over one size"),
+    ],
+)
+def test_exactly_one_range_is_swept(texts: dict[str, str], message: str) -> None:
+    """Of two sizes or more."""
+    with pytest.raises(ShapeError, match=message):
+        swept_dimension(Operation.GEMM, ranges(**texts))
+
+
+def test_the_growing_dimension_is_swept_where_nothing_else_is() -> None:
+    """From 1 to 512; else it is 512."""
+    grown = all_sizes(Operation.BMM, {}, type="f32", tile=64, n_compute_units=2)
+    assert grown["n"] == SizeRange(sizes=range(1, 513), is_range=True)
+    assert fixed(Operation.BMM, 2, k="1:64")["n"] == 512
+
+
+@pytest.mark.parametrize(("n_compute_units", "b"), [(1, 8), (2, 8), (3, 9), (12, 12), (100, 100)])
+def test_products_fill_the_compute_units(n_compute_units: int, b: int) -> None:
+    """The least multiple from 8 on."""
+    assert fixed(Operation.BMM, n_compute_units) == {"b": b, "m": 1, "k": 128}
+
+
+def test_rows_of_a_gemm_are_a_tile_for_each_unit() -> None:
+    """A step of n then gives each of them one tile more."""
+    assert fixed(Operation.GEMM, 6) == {"m": 384, "k": 128}
+    assert fixed(Operation.GEMV, 6) == {"k": 2048}
+
+
+@pytest.mark.parametrize(
+    ("n_compute_units", "texts", "heads"),
+    [(2, {}, (32, 8)), (6, {}, (48, 8)), (2, {"kvheads": "5"}, (40, 5)), (2, {"heads": "12"}, (12, 4))],
+)
+def test_heads_are_a_multiple_of_all(n_compute_units: int, texts: dict[str, str], heads: tuple[int, int]) -> None:
+    """Of the compute units and of the KV heads, which divide the heads that were given."""
+    found = fixed(Operation.ATTENTION, n_compute_units, **texts)
+    assert (found["heads"], found["kvheads"], found["head"]) == (*heads, 64)
+
+
+@pytest.mark.parametrize("type", ["f32", "q8_0", "q4_k"])
+@pytest.mark.parametrize("operation", list(Operation))
+def test_default_sizes_are_whole_blocks(operation: Operation, type: str) -> None:
+    """So that every type has every operation."""
+    found = all_sizes(operation, {}, type=type, tile=64, n_compute_units=4)
+    OperationShape.of_sizes(operation, type, {name: each.sizes[0] for name, each in found.items()})
+
+
+def test_options_are_called_as_people_type_them() -> None:
+    """KV heads and the head's size have longer names."""
+    assert [size_option(name) for name in Operation.ATTENTION.dimensions] == [
+        "--heads",
+        "--kv-heads",
+        "--head-size",
+        "--context",
+    ]

@@ -1,0 +1,149 @@
+"""Results files of lm-evaluation-harness."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.study.harness_scores import HarnessScore, read_harness_score
+
+#: The shape of release 0.4 with made-up numbers.
+NEW = {
+    "results": {
+        "arc_easy": {
+            "alias": "arc_easy",
+            "sample_len": 2376,
+            "acc,none": 0.5,
+            "acc_stderr,none": 0.01,
+            "acc_norm,none": 0.44,
+            "acc_norm_stderr,none": 0.02,
+        },
+        "gsm8k": {
+            "alias": "gsm8k",
+            "exact_match,strict-match": 0.1,
+            "exact_match_stderr,strict-match": "N/A",
+            "exact_match,flexible-extract": 0.12,
+            "exact_match_stderr,flexible-extract": 0.009,
+        },
+        "wikitext": {"word_perplexity,none": 23.5, "alias": "wikitext"},
+    },
+    "versions": {"arc_easy": 1.0},
+}
+#: The shape of release 0.3.
+OLD = {"results": {"arc_easy": {"acc": 0.5, "acc_stderr": 0.01, "acc_norm": 0.44, "acc_norm_stderr": 0.02}}}
+
+
+def written(folder: Path, plain: Any, name: str = "results.json") -> Path:
+    """Write a results file."""
+    path = folder / name
+    path.write_text(json.dumps(plain))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("plain", "metric", "found"),
+    [
+        (NEW, "acc_norm,none", "acc_norm,none"),
+        (NEW, "acc_norm", "acc_norm,none"),
+        (OLD, "acc_norm", "acc_norm"),
+        (OLD, "acc_norm,none", "acc_norm"),
+    ],
+)
+def test_a_metric_is_found_in_files_of_either_release(plain: Any, metric: str, found: str, tmp_path: Path) -> None:
+    """With its filter or without, under the file's own name, with its standard error."""
+    score = read_harness_score([written(tmp_path, plain)], "arc_easy", metric)
+    assert score == HarnessScore(task="arc_easy", metric=found, accuracy=0.44, stderr=0.02)
+
+
+def test_a_standard_error_may_be_missing(tmp_path: Path) -> None:
+    """N/A is not known."""
+    score = read_harness_score([written(tmp_path, NEW)], "gsm8k", "exact_match,strict-match")
+    assert (score.accuracy, score.stderr) == (0.1, None)
+
+
+def test_a_standard_error_of_nan_is_not_known(tmp_path: Path) -> None:
+    """The harness writes NaN where it cannot compute one."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,none": 1, "acc_stderr,none": math.nan}}})
+    assert read_harness_score([path], "piqa", "acc") == HarnessScore(
+        task="piqa", metric="acc,none", accuracy=1.0, stderr=None
+    )
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), math.inf, -0.1])
+@pytest.mark.parametrize("name", ["acc,none", "acc_stderr,none"])
+def test_what_is_no_share_is_refused(name: str, value: float, tmp_path: Path) -> None:
+    """Accuracies and standard errors lie between 0 and 1, however large a whole number may be."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,none": 0.5, "acc_stderr,none": 0.1, name: value}}})
+    with pytest.raises(PerfsuiteError, match=f"task 'piqa': {name} is .{{1,40}}, expected a share of 0 to 1"):
+        read_harness_score([path], "piqa", "acc")
+
+
+def test_an_accuracy_of_nan_is_refused(tmp_path: Path) -> None:
+    """Without an accuracy there is nothing to compare."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,none": math.nan}}})
+    with pytest.raises(PerfsuiteError, match="acc,none is nan, expected a share"):
+        read_harness_score([path], "piqa", "acc")
+
+
+def test_a_bare_name_must_be_a_number_too(tmp_path: Path) -> None:
+    """A text under the name without its filter is no metric."""
+    path = written(tmp_path, {"results": {"piqa": {"acc": "high"}}})
+    with pytest.raises(PerfsuiteError, match="metric 'acc,none' is not there; metrics are none"):
+        read_harness_score([path], "piqa", "acc,none")
+
+
+def test_a_name_that_cannot_be_printed_is_no_metric(tmp_path: Path) -> None:
+    """Half a surrogate pair cannot be written again."""
+    path = written(tmp_path, {"results": {"piqa": {"acc,\ud800": 0.5}}})
+    with pytest.raises(PerfsuiteError, match="metric 'acc' is not there; metrics are none"):
+        read_harness_score([path], "piqa", "acc")
+
+
+def test_tasks_may_lie_in_several_files(tmp_path: Path) -> None:
+    """The task is taken from the file that has it; in two of them it is refused."""
+    other = written(tmp_path, {"results": {"piqa": {"acc,none": 0.6}}}, "b.json")
+    paths = [written(tmp_path, NEW, "a.json"), other]
+    assert read_harness_score(paths, "piqa", "acc").accuracy == 0.6
+    with pytest.raises(PerfsuiteError, match=r"a\.json, .*c\.json: task 'arc_easy' is in 2 of the files"):
+        read_harness_score([*paths, written(tmp_path, OLD, "c.json")], "arc_easy", "acc")
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "message"),
+    [
+        ("hellaswag", "acc", "task 'hellaswag' is not there; tasks are arc_easy, gsm8k, wikitext"),
+        ("arc_easy", "f1", "task 'arc_easy': metric 'f1' is not there; metrics are acc,none, acc_norm,none"),
+        ("arc_easy", "acc_stderr", "metric 'acc_stderr' is not there"),
+        ("arc_easy", "sample_len", "metric 'sample_len' is not there"),
+        ("arc_easy", "alias", "metric 'alias' is not there"),
+        (
+            "gsm8k",
+            "exact_match",
+            "metric 'exact_match' has the filters of exact_match,strict-match, exact_match,flexible-extract; name one",
+        ),
+        ("wikitext", "word_perplexity", "word_perplexity,none is 23.5, expected a share of 0 to 1"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(task: str, metric: str, message: str, tmp_path: Path) -> None:
+    """The message names the file, and what it has in place of what was asked for."""
+    path = written(tmp_path, NEW)
+    with pytest.raises(PerfsuiteError) as caught:
+        read_harness_score([path], task, metric)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"results": 3}', '{"results": {"arc_easy": 0.5}}', "{" * 3])
+def test_another_file_is_refused(content: str, tmp_path: Path) -> None:
+    """What is no results file says so."""
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(PerfsuiteError, match=r"x\.json: (is not JSON|is a list|results).*; name a results file"):
+        read_harness_score([path], "arc_easy", "acc")
+    with pytest.raises(PerfsuiteError, match="cannot be read"):
+        read_harness_score([tmp_path / "none.json"], "arc_easy", "acc")

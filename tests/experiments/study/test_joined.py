@@ -1,0 +1,90 @@
+"""Accuracies and latencies side by side."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.study.joined import Study, TokenKind, join
+from perfsuite.experiments.study.plan import StudyPlan
+from perfsuite.experiments.study.scores import read_scores
+from perfsuite.experiments.study.token_latency import TokenLatency
+from tests.experiments.study.conftest import accuracies
+
+Latencies = dict[str, TokenLatency]
+
+
+def joined(plan: StudyPlan, latencies: Latencies) -> Study:
+    """Join a plan's scores with latencies."""
+    return join(plan, read_scores(plan), latencies)
+
+
+def test_a_point_has_both(plan: StudyPlan, latencies: Latencies) -> None:
+    """Its accuracy normalised to the reference, and the latency of either kind of token."""
+    point = joined(plan, latencies).points[1]
+    assert (point.task, point.run.name, point.normalised_accuracy) == ("arc_easy", "small q4_0", pytest.approx(0.45))
+    assert [point.latency_s(kind) for kind in TokenKind] == [1.25, 2.0]
+
+
+def test_frontiers_are_of_all_and_of_each_suite(plan: StudyPlan, latencies: Latencies) -> None:
+    """By input tokens quantised models are slower and worse, by output tokens faster."""
+    study = joined(plan, latencies)
+    found = {(each.suite, each.kind): [member.name for member in each.frontier.members] for each in study.frontiers}
+    assert found == {
+        (None, TokenKind.INPUT): ["small f16", "large f16"],
+        (None, TokenKind.OUTPUT): ["small q4_0", "small f16", "large q4_0", "large f16"],
+        ("smalls", TokenKind.INPUT): ["small f16"],
+        ("smalls", TokenKind.OUTPUT): ["small q4_0", "small f16"],
+        ("larges", TokenKind.INPUT): ["large f16"],
+        ("larges", TokenKind.OUTPUT): ["large q4_0", "large f16"],
+    }
+    knee = study.frontier("arc_easy", TokenKind.OUTPUT).knee
+    assert knee is not None
+    assert knee.name == "large q4_0"
+
+
+def test_one_suite_has_its_frontiers_once(plan: StudyPlan, latencies: Latencies) -> None:
+    """The frontier over all suites is then its own."""
+    one = replace(plan, runs=tuple(replace(run, suite="all") for run in plan.runs))
+    assert [each.suite for each in joined(one, latencies).frontiers] == [None, None]
+
+
+def test_quantisations_are_scored_beside_their_originals(plan: StudyPlan, latencies: Latencies) -> None:
+    """0.9, 0.8 and 2 give 3 / (1/0.9 + 1.25 + 0.5); the mean of a task is over its quantisations."""
+    study = joined(plan, latencies)
+    small, large = study.quantizations
+    assert (small.run.name, small.original.name) == ("small q4_0", "small f16")
+    assert small.score == pytest.approx(3 / (1 / 0.9 + 1.25 + 0.5))
+    assert large.score == pytest.approx(3 / (1 / 0.96 + 1.25 + 0.5))
+    assert small.score is not None
+    assert large.score is not None
+    assert study.mean_scores() == {"arc_easy": pytest.approx((small.score + large.score) / 2)}
+
+
+def test_models_without_an_original_have_no_score(plan: StudyPlan, latencies: Latencies) -> None:
+    """Only where both are there is there anything to compare."""
+    without = replace(plan, runs=tuple(run for run in plan.runs if run.name != "small f16"))
+    assert [row.run.name for row in joined(without, latencies).quantizations] == ["large q4_0"]
+
+
+def test_guessing_has_no_score(plan: StudyPlan, latencies: Latencies, tmp_path: Path) -> None:
+    """A quantised model at chance has ratios and no H_Q, an original at chance neither; the mean is not known."""
+    at_chance = replace(plan, tasks=(replace(plan.tasks[0], chance=0.36),))
+    small, large = joined(at_chance, latencies).quantizations
+    assert small.ratios is not None
+    assert (small.ratios.accuracy_ratio, small.score) == (0.0, None)
+    assert large.score is not None
+    assert joined(at_chance, latencies).mean_scores() == {"arc_easy": None}
+    accuracies(tmp_path, "small f16", 0.36)
+    small, _ = joined(at_chance, latencies).quantizations
+    assert (small.ratios, small.score) == (None, None)
+
+
+def test_a_run_without_a_latency_is_refused(plan: StudyPlan, latencies: Latencies) -> None:
+    """All that are missing are named."""
+    del latencies["small f16"], latencies["large q4_0"]
+    with pytest.raises(PerfsuiteError, match="no latency of small f16, large q4_0"):
+        joined(plan, latencies)

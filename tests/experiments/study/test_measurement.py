@@ -1,0 +1,89 @@
+"""Measuring the runs of a study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.scenario_bench import Bench
+from perfsuite.experiments.study.measurement import measure_latencies, study_points
+from perfsuite.experiments.study.plan import GivenLatency, StudyPlan
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import EngineRecord, Phase, Span
+
+QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
+
+
+def answer(plan: LlamaPlan, **_: Any) -> dict[str, Any]:
+    """Answer as a process that takes 1 s a token of a prompt, and 1 s an output token in Q4_0 and 10 s in F16."""
+    decode_s = 1 if "q4_0" in plan.gguf_path else 10
+    lengths = [(Phase.PREFILL, plan.n_prompt), *[(Phase.DECODE, decode_s)] * plan.n_gen]
+    spans = tuple(
+        Span(phase=phase, repetition=0, token=0, n_tokens=1, start_ns=0, end_ns=seconds * 10**9)
+        for phase, seconds in lengths
+    )
+    record = EngineRecord(engine_version="b9", spans=spans, graphs=(), n_dropped=0)
+    return {"engine": record.to_plain(), "contention": QUIET}
+
+
+def test_each_run_has_a_workload_for_each_length(plan: StudyPlan, tmp_path: Path) -> None:
+    """Prompts of one length are one workload, with the plan's threads and tokens."""
+    points = study_points(plan, models_dir=tmp_path, n_threads=2)
+    assert [(point.sweep, point.value) for point in points[:3]] == [
+        ("small f16", 8),
+        ("small f16", 16),
+        ("small q4_0", 8),
+    ]
+    assert len(points) == 2 * len(plan.runs)
+    assert {(point.workload.scenario.n_gen, point.n_threads) for point in points} == {(4, 2)}
+    assert points[3].workload.weights.name == "smollm2-135m-l2-q4_0"
+
+
+def test_what_is_known_is_not_measured(plan: StudyPlan, tmp_path: Path) -> None:
+    """Runs with a latency or a file have no workload."""
+    first, second, *others = plan.runs
+    known = replace(first, latency=GivenLatency(prefill_s_per_token=1.0, decode_s_per_token=1.0))
+    found = study_points(
+        replace(plan, runs=(known, replace(second, run_file=tmp_path), *others)), models_dir=tmp_path, n_threads=2
+    )
+    assert {point.sweep for point in found} == {"large f16", "large q4_0"}
+
+
+def test_unknown_weights_are_refused_before_anything_runs(plan: StudyPlan, tmp_path: Path) -> None:
+    """A name that the catalogue lacks."""
+    unknown = replace(plan, runs=(replace(plan.runs[0], weights="llama-9-9b-q4_0"),))
+    with pytest.raises(PerfsuiteError, match="llama-9-9b"):
+        study_points(unknown, models_dir=tmp_path, n_threads=2)
+
+
+def test_a_prompt_must_fit_what_the_model_was_trained_for(plan: StudyPlan, tmp_path: Path) -> None:
+    """The generation counts too; as much as fits is accepted."""
+    n_ctx = study_points(plan, models_dir=tmp_path, n_threads=2)[0].workload.weights.architecture.n_ctx_train
+    fits = replace(plan, prompt_lengths=(n_ctx - plan.n_gen,))
+    assert len(study_points(fits, models_dir=tmp_path, n_threads=2)) == len(plan.runs)
+    for changed in (replace(fits, n_gen=plan.n_gen + 1), replace(plan, prompt_lengths=(9, 9_999_999))):
+        with pytest.raises(PerfsuiteError, match=f"small f16: a prompt of .* expected {n_ctx} in all at most"):
+            study_points(changed, models_dir=tmp_path, n_threads=2)
+
+
+def test_latencies_are_by_run(plan: StudyPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An input token takes a second over prompts of 8, 16 and 8; an output token what its quantisation takes."""
+    monkeypatch.setattr("perfsuite.experiments.scenario_bench.run_worker", answer)
+    monkeypatch.setattr(
+        "perfsuite.experiments.scenario_bench.materialize", lambda weights, cache_dir: cache_dir / weights.name
+    )
+    bench = Bench(engine=find_engine(), profile=find_profile("host"), cache_dir=tmp_path, n_processes=3)
+    points = study_points(plan, models_dir=tmp_path, n_threads=2)
+    latencies, engine = measure_latencies(plan, points, bench, lambda text: None)
+    assert engine == "b9"
+    assert list(latencies) == [run.name for run in plan.runs]
+    for name, latency in latencies.items():
+        assert latency.prefill_samples_s == (1.0,) * 3
+        assert latency.decode_s_per_token == (1.0 if name.endswith("q4_0") else 10.0)
+        assert latency.source == "measured"

@@ -1,0 +1,109 @@
+"""The Harmonic Quantization score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import harmonic_mean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.study.quantization_score import AccuracyScale, QuantizationRatios, quantization_ratios
+
+RATIOS = st.floats(min_value=1e-3, max_value=1e3)
+
+
+def ratios(accuracy: float, prefill: float, decode: float) -> QuantizationRatios:
+    """Return three ratios."""
+    return QuantizationRatios(accuracy_ratio=accuracy, prefill_ratio=prefill, decode_ratio=decode)
+
+
+def scored(scale: AccuracyScale, **changes: float) -> QuantizationRatios:
+    """Return the ratios of a quantisation that keeps 0.4 of 0.5, and is 0.8 and 2 times as fast."""
+    times = {"original_prefill_s": 4.0, "quantized_prefill_s": 5.0, "original_decode_s": 2.0, "quantized_decode_s": 1.0}
+    return quantization_ratios(scale, **{"original_accuracy": 0.5, "quantized_accuracy": 0.4, **times, **changes})
+
+
+def test_a_score_worked_by_hand() -> None:
+    """0.8, 0.8 and 2 give 3 / (1.25 + 1.25 + 0.5) = 1."""
+    found = scored(AccuracyScale(reference=0.9))
+    assert (found.accuracy_ratio, found.prefill_ratio, found.decode_ratio) == (pytest.approx(0.8), 0.8, 2.0)
+    assert found.harmonic_quantization == pytest.approx(1.0)
+
+
+@given(accuracy=RATIOS, prefill=RATIOS, decode=RATIOS)
+def test_it_is_the_harmonic_mean(accuracy: float, prefill: float, decode: float) -> None:
+    """Of the three ratios, between the least and the most, and never above three times the least."""
+    score = ratios(accuracy, prefill, decode).harmonic_quantization
+    assert score == pytest.approx(harmonic_mean([accuracy, prefill, decode]))
+    least, most = min(accuracy, prefill, decode), max(accuracy, prefill, decode)
+    assert least * (1 - 1e-12) <= score <= min(most, 3 * least) * (1 + 1e-12)
+
+
+def test_an_unchanged_model_has_one() -> None:
+    """Nothing gained and nothing lost is 1."""
+    assert ratios(1.0, 1.0, 1.0).harmonic_quantization == 1.0
+
+
+def test_it_collapses_when_accuracy_does() -> None:
+    """A thousandth of the accuracy is a score of 3 thousandths at most, however fast the rest is."""
+    assert ratios(0.001, 100.0, 100.0).harmonic_quantization < 0.003
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.5, math.inf, math.nan])
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [("accuracy_ratio", "M_a"), ("prefill_ratio", "M_prefill"), ("decode_ratio", "M_decode")],
+)
+def test_each_ratio_must_be_above_0(field: str, name: str, bad: float) -> None:
+    """What is not above 0, or no number, is refused by its name."""
+    with pytest.raises(PerfsuiteError, match=f"{name} is "):
+        _ = replace(ratios(1.0, 1.0, 1.0), **{field: bad}).harmonic_quantization
+
+
+def test_both_accuracies_are_normalised_alike() -> None:
+    """By the reference alone it cancels; above chance 0.5 and 0.4 of four choices are 0.25 and 0.15."""
+    for reference in (0.6, 0.9):
+        assert scored(AccuracyScale(reference=reference)).accuracy_ratio == pytest.approx(0.8)
+        assert scored(AccuracyScale(reference=reference, chance=0.25)).accuracy_ratio == pytest.approx(0.6)
+
+
+def test_a_scale_has_the_reference_at_1_and_chance_at_0() -> None:
+    """What is worse than guessing is below 0."""
+    scale = AccuracyScale(reference=0.85, chance=0.25)
+    assert [scale.normalised(each) for each in (0.85, 0.25)] == [1.0, 0.0]
+    assert scale.normalised(0.1) < 0
+
+
+@pytest.mark.parametrize(("reference", "chance"), [(0.25, 0.25), (0.2, 0.25), (0.0, 0.0), (1.1, 0.0), (0.5, -0.1)])
+def test_a_reference_must_be_better_than_chance(reference: float, chance: float) -> None:
+    """Otherwise there is nothing to normalise by."""
+    with pytest.raises(PerfsuiteError, match="expected 0 <= guessing < reference <= 1"):
+        AccuracyScale(reference=reference, chance=chance)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"original_accuracy": 0.0}, "the original's normalised accuracy is 0,"),
+        ({"quantized_prefill_s": 0.0}, "prefill of the quantised model takes 0 s"),
+        ({"original_prefill_s": -1.0}, "prefill of the original model takes -1 s"),
+        ({"original_decode_s": math.inf}, "decode of the original model takes inf s"),
+        ({"quantized_decode_s": math.nan}, "decode of the quantised model takes nan s"),
+    ],
+)
+def test_what_cannot_be_divided_by_is_refused(change: dict[str, float], message: str) -> None:
+    """An original that knows nothing, and times that are none."""
+    with pytest.raises(PerfsuiteError, match=message):
+        scored(AccuracyScale(reference=0.9), **change)
+
+
+def test_a_quantised_model_that_only_guesses_has_no_score() -> None:
+    """Its ratio is 0 or less, and the score refuses it."""
+    found = scored(AccuracyScale(reference=0.9, chance=0.25), quantized_accuracy=0.25)
+    assert found.accuracy_ratio == 0.0
+    with pytest.raises(PerfsuiteError, match="M_a is 0,"):
+        _ = found.harmonic_quantization

@@ -1,0 +1,180 @@
+"""Whole runs of the plugin with ``--backend=opencl``, on a made-up device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.device.stability import sampler
+from perfsuite.errors import MeasurementError
+from perfsuite.expectation.cases import REST_ROLE, operator_cases
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import Phase
+from perfsuite.records.observation_file import read_observation
+from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
+from perfsuite.trace.samples import EMBEDDING_ROLE
+from tests.conftest import STORED_MODEL
+from tests.fake_device import HostRuns
+from tests.fake_opencl import SCENARIO, FakeOpenCl
+from tests.synthetic_opencl_run import GAP_NS, PASS_NS
+from tests.sys_trees import plant
+
+#: What each run has besides.
+USUAL = (
+    *("--backend=opencl", f"--scenario={SCENARIO}", "-k", "test_phase or test_operator or test_engine_kernel"),
+    *("--perf-replicates=6", "-o", "perf_session_spread=0.01"),
+)
+
+PREFIX = f"{STORED_MODEL}/{SCENARIO}"
+
+
+def expected_roles(fake: FakeOpenCl, plan: LlamaPlan, phase: Phase) -> set[str]:
+    """Return the roles that a device computes, and the rest."""
+    found = {case.role for case in operator_cases(fake.workload(plan)) if case.phase is phase}
+    return {role for role in found if role is not None} - {EMBEDDING_ROLE}
+
+
+def test_phases_operators_and_kernels_are_cases(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """Every operator but the processor's gather, and every kernel of each phase, is measured and new."""
+    assert runs().ret == 0
+    found = runs.cases()
+    assert {case["outcome"] for case in found.values()} == {"new"}
+    phases = ("prefill", "decode", "copy", "softmax", "sampling", "end_to_end")
+    assert {f"phase/{PREFIX}/{phase}" for phase in phases} == {each for each in found if each.startswith("phase")}
+    for phase in (Phase.PREFILL, Phase.DECODE):
+        roles = expected_roles(fake_opencl, fake_opencl.plans[0], phase)
+        assert {f"operator/{PREFIX}/{phase.value}/{role}" for role in roles} == {
+            each for each in found if each.startswith(f"operator/{PREFIX}/{phase.value}/")
+        }
+        assert f"kernel/{PREFIX}/{phase.value}/kernel_mul_mat" in found
+    assert found[f"kernel/{PREFIX}/decode/kernel_mul_mat"]["kind"] == "engine_kernel"
+    assert not any(isinstance(plan, LlamaPlan) for plan in runs.device.plans)
+
+
+def test_time_is_that_of_the_commands(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """Kernels sum to their executions, operators to what they occupy, and with the rest they are the phase."""
+    runs()
+    found = runs.cases()
+    parts = [case for each, case in found.items() if each.startswith(f"operator/{PREFIX}/decode/")]
+    kernels = [case for each, case in found.items() if each.startswith(f"kernel/{PREFIX}/decode/")]
+    decode_ns = found[f"phase/{PREFIX}/decode"]["measured_ns"]
+    assert sum(case["measured_ns"] for case in parts) == pytest.approx(decode_ns, rel=1e-3)
+    n_launches = len(fake_opencl.roles_of(Phase.DECODE))
+    executed_ns = decode_ns - n_launches * (GAP_NS + 300)
+    assert sum(case["measured_ns"] for case in kernels) == pytest.approx(executed_ns, rel=1e-3)
+    rest_ns = found[f"operator/{PREFIX}/decode/{REST_ROLE}"]["measured_ns"]
+    assert rest_ns == pytest.approx(n_launches * (GAP_NS + 100), rel=1e-3)
+    assert found[f"phase/{PREFIX}/copy"]["measured_ns"] == pytest.approx(PASS_NS, rel=1e-2)
+    share = runs.plain()["operator_share_ratio"]["decode"]
+    assert share == pytest.approx(1 - rest_ns / decode_ns, rel=1e-3)
+
+
+def test_each_replicate_is_a_process_with_a_layout_of_its_own(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """The mapping is asked for once, and each process repeats a short scenario with all layers on the device."""
+    runs()
+    assert (len(fake_opencl.learnt_plans), len(fake_opencl.plans)) == (1, 6)
+    assert len({plan.layout_seed for plan in fake_opencl.plans}) == 6
+    assert {(plan.n_repetitions, plan.n_gpu_layers, plan.recorder) for plan in fake_opencl.plans} == {(3, 999, "none")}
+
+
+def test_each_replicate_is_sampled_while_it_runs(
+    runs: HostRuns, fake_opencl: FakeOpenCl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Clock, heat and throttling are those of the device meanwhile, as they are without the layer."""
+    tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
+    monkeypatch.setattr(sampler, "sampling", lambda **options: sample(tree, **options))
+    runs()
+    states = read_observation(runs.pytester.path / "run").states
+    assert {(each.least_cpu_mhz, each.most_celsius, each.throttled) for each in states} == {(2064.0, 45.307, False)}
+
+
+def test_runs_tell_their_device(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """The run's file names the device, its driver and the compatibility layer, and so does what is compared."""
+    result = runs()
+    result.stdout.fnmatch_lines(["perfsuite: learning", f"perfsuite: {PREFIX}, *, backend opencl, *"])
+    plain = runs.plain()
+    fingerprint = plain["fingerprint"]["llama"]
+    assert {name: fingerprint[name] for name in fingerprint if name.startswith("opencl")} == {
+        "opencl_platform": "A platform, OpenCL 3.0",
+        "opencl_device": "A device",
+        "opencl_driver": "1.2",
+        "opencl_compatibility_layer": "on",
+    }
+    assert (fingerprint["backend"], fingerprint["flash_attn"]) == ("opencl", "off")
+    assert "A device" in plain["subject"]["llama"]
+    result.stdout.fnmatch_lines([f"Operators {PREFIX}*", f"Kernels of the engine {PREFIX}*"])
+
+
+def test_a_slower_kernel_is_regressed_with_its_operator(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """Twice the time of one kernel fails it and what it computes in each phase, and nothing beside it."""
+    assert runs("--baseline=record").ret == 0
+    assert runs().ret == 0
+    assert runs.outcomes() == {"pass"}
+    fake_opencl.slowdown["kernel_soft_max"] = 2.0
+    assert runs("--perf-step-share=0").ret == 1
+    regressed = {each for each, case in runs.cases().items() if case["outcome"] == "regressed"}
+    assert {each for each in regressed if each.startswith("kernel/")} == {
+        f"kernel/{PREFIX}/{phase}/kernel_soft_max" for phase in ("prefill", "decode")
+    }
+    operators = {each.rsplit("/", 1)[-1] for each in regressed if each.startswith("operator/")}
+    roles = fake_opencl.roles_of(Phase.DECODE, kernel="kernel_soft_max")
+    assert operators == set(roles)
+
+
+def test_lost_commands_make_every_case_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """A trace that is not whole vouches for nothing, and each case says why."""
+    fake_opencl.n_lost = 2
+    assert runs().ret == NOTHING_JUDGED_EXIT
+    found = runs.cases().values()
+    assert {case["outcome"] for case in found} == {"invalid"}
+    assert all("the OpenCL layer lost 2 commands" in case["reason"] for case in found)
+
+
+def test_another_sequence_of_kernels_is_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """A run whose kernels were never learnt in that order is not guessed at."""
+
+    def turned(mapping: KernelMapping) -> KernelMapping:
+        prefill, decode = mapping.sequences
+        kernels, roles = decode.kernels[::-1], decode.roles[::-1]
+        return KernelMapping(sequences=(prefill, replace(decode, kernels=kernels, roles=roles)))
+
+    fake_opencl.learnt = turned
+    runs()
+    found = runs.cases().values()
+    assert {case["outcome"] for case in found} == {"invalid"}
+    assert all("its kernels are another sequence than any that was learnt" in case["reason"] for case in found)
+
+
+def test_competition_makes_every_case_invalid(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """A runtime on the processor waits for itself, so what others took is what counts."""
+    fake_opencl.contended = True
+    runs()
+    found = runs.cases().values()
+    assert {case["outcome"] for case in found} == {"invalid"}
+    assert all("other processes took 90 % of the time" in case["reason"] for case in found)
+
+
+def test_an_operator_that_nobody_expects_is_told(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """What the mapping names and the expectation does not is an invalid case of its own."""
+
+    def renamed(mapping: KernelMapping) -> KernelMapping:
+        sequences = tuple(replace(each, roles=("surprise", *each.roles[1:])) for each in mapping.sequences)
+        return KernelMapping(sequences=sequences)
+
+    fake_opencl.learnt = renamed
+    runs()
+    case = runs.cases()[f"operator/{PREFIX}/decode/surprise"]
+    assert case["outcome"] == "invalid"
+    assert "no case claims it" in case["reason"]
+
+
+def test_a_mapping_that_cannot_be_learnt_stops_the_run(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """It is one line, before anything is measured."""
+    fake_opencl.mapping_error = MeasurementError("decode 0: kernel 3 is a group by group, b at full speed")
+    result = runs()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: decode 0: kernel 3 is a group by group, b at full speed"])
+    assert fake_opencl.plans == []

@@ -1,0 +1,153 @@
+"""Learning the mapping of a workload once, with made-up processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.learnt_mapping import learnt_mapping
+from perfsuite.experiments.traced_run import TracedRun
+from perfsuite.measure.opencl_backend import OpenClBackend
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import Phase
+from perfsuite.trace.opencl.kernel_mapping import KernelMapping
+from tests.synthetic_engine_kernels import ALONE, FUSED, Step, recorded
+from tests.synthetic_opencl_backend import opencl_backend, opencl_plan
+
+PHASES = (Phase.PREFILL, Phase.DECODE, Phase.DECODE)
+ENDS = ((0, 1, 1, 1, 1), (0, 1, 1, 1, 1))
+KERNELS = ("rms_norm_mul", "quantize", "mul_mat", "add")
+ROLES = ("attn_norm", "Qcur", "Qcur", "l_out")
+
+
+@dataclass
+class Engine:
+    """Runs plans: node by node without fusion, else with it."""
+
+    #: What a group is computed by.
+    grouped: tuple[tuple[str, ...], ...] = FUSED
+    plans: list[LlamaPlan] = field(default_factory=list)
+
+    def run(self, plan: LlamaPlan, _: OpenClBackend) -> TracedRun:
+        """Return what a process would bring."""
+        self.plans.append(plan)
+        is_grouped = plan.recorder == "groups"
+        by_node = is_grouped and plan.group_ends == ((), ())
+        kernels = ALONE if by_node else self.grouped if is_grouped else FUSED
+        steps = [Step(phase=phase, kernels=kernels) for phase in PHASES]
+        return TracedRun(payload={}, run=recorded(steps, group_ends=plan.group_ends, is_grouped=is_grouped))
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """Replace the runs."""
+    found = Engine()
+    monkeypatch.setattr("perfsuite.experiments.learnt_mapping.traced_run", found.run)
+    return found
+
+
+#: Learns a mapping for a plan and a backend.
+Learn = Callable[..., KernelMapping]
+
+
+@pytest.fixture
+def announced() -> list[str]:
+    """Return what was announced."""
+    return []
+
+
+@pytest.fixture
+def learn(tmp_path: Path, announced: list[str]) -> Learn:
+    """Return how to learn in a cache of its own."""
+
+    def learnt(plan: LlamaPlan | None = None, backend: OpenClBackend | None = None) -> KernelMapping:
+        return learnt_mapping(
+            plan or opencl_plan(tmp_path),
+            backend or opencl_backend(tmp_path),
+            cache_dir=tmp_path / "cache",
+            announce=announced.append,
+        )
+
+    return learnt
+
+
+def test_three_runs_teach_a_mapping(engine: Engine, learn: Learn, announced: list[str], tmp_path: Path) -> None:
+    """At full speed, node by node, then in the groups that follow from both; each kernel has its operator."""
+    mapping = learn(replace(opencl_plan(tmp_path), n_repetitions=3))
+    single = opencl_plan(tmp_path)
+    groups = replace(single, recorder="groups")
+    assert engine.plans == [single, groups, replace(groups, group_ends=ENDS)]
+    assert [mapping.roles_of(phase, KERNELS) for phase in (Phase.PREFILL, Phase.DECODE)] == [ROLES, ROLES]
+    assert announced == ["learning which kernels compute which operator: three runs, once for this build and device"]
+
+
+def test_a_mapping_is_learnt_once(engine: Engine, learn: Learn, announced: list[str]) -> None:
+    """The second time it comes from the cache as it was, without a run and without a word."""
+    first = learn()
+    assert learn() == first
+    assert (len(engine.plans), len(announced)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"sequences": []}',
+        '{"sequences": [{}]}',
+        '{"sequences": [{"phase": "lunch"}]}',
+        '{"sequences": [{"phase": "decode", "kernels": ["a", "b"], "roles": ["x"]}]}',
+        '{"sequences": [{"phase": "decode", "kernels": ["a"], "roles": [{}]}]}',
+        "\0",
+    ],
+)
+def test_a_mapping_that_cannot_be_read_is_learnt_anew(text: str, engine: Engine, learn: Learn, tmp_path: Path) -> None:
+    """Whatever lies in the cache in its place is replaced."""
+    first = learn()
+    (path,) = (tmp_path / "cache" / "mappings").iterdir()
+    stored = path.read_bytes()
+    path.write_text(text)
+    assert learn() == first
+    assert len(engine.plans) == 6
+    assert path.read_bytes() == stored
+
+
+def test_what_changes_no_kernel_needs_no_new_mapping(engine: Engine, learn: Learn, tmp_path: Path) -> None:
+    """Where buffers lie, how often a process repeats, and where caches are, is another plan with the same kernels."""
+    plan = opencl_plan(tmp_path)
+    learn(plan)
+    elsewhere = {"cache_dir": "/elsewhere", "library_dir": "/engine"}
+    learn(replace(plan, n_repetitions=4, layout_seed=77, **elsewhere))
+    assert len(engine.plans) == 3
+
+
+def test_what_may_change_a_kernel_is_learnt_again(engine: Engine, learn: Learn, tmp_path: Path) -> None:
+    """Another length, build, attention, file, backend, layer, driver or switch has a mapping of its own."""
+    plan, backend = opencl_plan(tmp_path), opencl_backend(tmp_path)
+    learn()
+    learn(replace(plan, n_prompt=2))
+    learn(replace(plan, engine_build_id="2"))
+    learn(replace(plan, flash_attn=not plan.flash_attn))
+    learn(plan, opencl_backend(tmp_path, driver_version="1.3"))
+    learn(plan, replace(backend, settings={**backend.settings, "GGML_OPENCL_MM_F16_FORCE_L4": "1"}))
+    learn(plan, replace(backend, compatibility_layer=None))
+    n_learnt = 7
+    for name in ("libggml-opencl.so", "compat.so", "weights.gguf"):
+        (tmp_path / name).write_text(f"another {name}")
+        learn()
+        n_learnt += 1
+    assert len(list((tmp_path / "cache" / "mappings").iterdir())) == n_learnt
+    assert len(engine.plans) == 3 * n_learnt
+
+
+def test_a_mapping_that_would_be_a_guess_is_not_kept(engine: Engine, learn: Learn, tmp_path: Path) -> None:
+    """Where a group by itself takes other kernels than at full speed, nothing is stored."""
+    engine.grouped = (("rms_norm_mul",), (), (), ("mul_mat", "quantize"), ("add",))
+    with pytest.raises(MeasurementError, match="kernel 1 is mul_mat group by group, quantize at full speed"):
+        learn()
+    assert not (tmp_path / "cache" / "mappings").exists()

@@ -1,0 +1,101 @@
+"""The line that tells how far the measurement is."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from perfsuite.experiments.progress import ProgressLine
+
+
+class _Terminal:
+    """Keeps what a terminal would show."""
+
+    def __init__(self, *, isatty: bool, verbosity: int = 0, width: int = 80) -> None:
+        self.isatty = isatty
+        self.config = SimpleNamespace(get_verbosity=lambda: verbosity)
+        self._tw = SimpleNamespace(fullwidth=width)
+        self.rewritten: list[str] = []
+        self.lines: list[str] = []
+
+    def rewrite(self, text: str, **_: Any) -> None:
+        self.rewritten.append(text)
+
+    def write_line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def _line(terminal: _Terminal, n_steps: int) -> ProgressLine:
+    return ProgressLine(cast(pytest.TerminalReporter, terminal), n_steps)
+
+
+def test_a_terminal_has_one_live_line() -> None:
+    """On a terminal each step overwrites the line, and from the second on tells the time left."""
+    terminal = _Terminal(isatty=True)
+    progress = _line(terminal, 2)
+    progress.step("ceilings")
+    progress.step("llama.cpp")
+    progress.finish()
+    assert terminal.rewritten[0] == "perfsuite: measuring ceilings (1/2)"
+    assert terminal.rewritten[1].startswith("perfsuite: measuring llama.cpp (2/2), about 0 s left")
+    assert terminal.rewritten[2].startswith("perfsuite: measured in 0.")
+
+
+def test_a_log_has_few_lines() -> None:
+    """Where the output is not a terminal, steps in quick succession are one line."""
+    terminal = _Terminal(isatty=False)
+    progress = _line(terminal, 50)
+    for _ in range(50):
+        progress.step("llama.cpp")
+    progress.finish()
+    assert len(terminal.lines) == 2
+    assert terminal.lines[0] == "perfsuite: measuring llama.cpp (1/50)"
+    assert terminal.lines[1].startswith("perfsuite: measured in")
+
+
+@pytest.mark.parametrize("isatty", [True, False])
+def test_nothing_is_told_quietly(isatty: bool) -> None:
+    """With -q there is neither a live line nor one now and then."""
+    terminal = _Terminal(isatty=isatty, verbosity=-1)
+    progress = _line(terminal, 1)
+    progress.step("llama.cpp")
+    progress.finish()
+    assert (terminal.rewritten, terminal.lines) == ([], [])
+
+
+def test_a_long_line_stays_one() -> None:
+    """What would fold is cut, for only one line is overwritten; controls in a name are written out."""
+    terminal = _Terminal(isatty=True, width=60)
+    _line(terminal, 1).step("kernel/\x1b[31m" + "x" * 80)
+    (shown,) = terminal.rewritten
+    assert len(shown) == 59
+    assert shown.startswith(r"perfsuite: measuring kernel/\x1b[31mx")
+
+
+def test_nothing_is_drawn_beside_what_is_measured() -> None:
+    """There is no thread that could draw while something is timed."""
+    before = threading.active_count()
+    progress = _line(_Terminal(isatty=True), 2)
+    progress.step("llama.cpp")
+    assert threading.active_count() == before
+
+
+def test_without_a_terminal_reporter_nothing_is_told() -> None:
+    """Nobody listens, and nothing fails."""
+    progress = ProgressLine(None, 1)
+    progress.step("llama.cpp")
+    progress.finish()
+
+
+def test_more_steps_than_planned_extend_the_plan() -> None:
+    """The count never runs past its end."""
+    terminal = _Terminal(isatty=True)
+    progress = _line(terminal, 0)
+    progress.step("a")
+    progress.add_steps(1)
+    progress.step("b")
+    progress.step("c")
+    assert terminal.rewritten[-1].startswith("perfsuite: measuring c (3/3)")

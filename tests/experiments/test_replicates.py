@@ -1,0 +1,134 @@
+"""What a group of replicates tells of the machine."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.replicates import Replicates, collect_replicates
+from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.competition import Competition
+from perfsuite.measure.contention import Contention
+from perfsuite.verdict.compare import MIN_SAMPLES
+
+
+def payload(waiting_ns: int | None = 0, sentinels: dict[str, int] | None = None) -> dict[str, Any]:
+    """What a worker sends beside its measurement."""
+    contention = {"wall_ns": 1, "running_ns": 100, "waiting_ns": waiting_ns, "steal_ratio": None, "others_ratio": None}
+    return {"contention": contention, **({"sentinels": sentinels} if sentinels else {})}
+
+
+def replicates(*payloads: dict[str, Any]) -> Replicates:
+    """Replicates without complaint, on a machine with a load."""
+    return Replicates(payloads=payloads, complaint=None, n_discarded=0, started_with={"load_average": 0.5})
+
+
+def test_sentinels_are_gathered_by_name() -> None:
+    """Each replicate adds one time to each sentinel; a payload without them adds none."""
+    found = replicates(
+        payload(sentinels={"memory_ns": 1, "compute_ns": 2}),
+        payload(),
+        payload(sentinels={"memory_ns": 3, "compute_ns": 4}),
+    )
+    assert found.sentinels_ns == {"memory": (1, 3), "compute": (2, 4)}
+    assert replicates(payload()).sentinels_ns == {}
+    assert replicates().sentinels_ns == {}
+
+
+def test_covariates_are_of_the_middle_replicate() -> None:
+    """The state at the start, and the median competition of those that know it; None where none does."""
+    assert replicates(payload(0), payload(100), payload(300), payload(None)).covariates == {
+        "load_average": 0.5,
+        "waiting_ratio": 0.5,
+        "steal_ratio": None,
+    }
+
+
+@dataclass
+class FakeRuns:
+    """Gives one payload after the other; where it has none left, somebody presses Ctrl-C."""
+
+    payloads: list[dict[str, Any]]
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the next one."""
+        if not self.payloads:
+            raise KeyboardInterrupt
+        return self.payloads.pop(0)
+
+
+class _Board(LocalBoard):
+    """A machine on which nobody is at work when one looks."""
+
+    def competition(self) -> Competition:
+        """Return that of a moment ago."""
+        return Competition(others_ratio=0.01, processors={"cc1plus": 0.3})
+
+
+def collected(*payloads: dict[str, Any], n_replicates: int = 10, wait_quiet_s: float = 0.0) -> Replicates:
+    """What comes of these payloads; waiting for a tenth of the time or more is a complaint."""
+
+    def complain(contention: Contention, _: object) -> str | None:
+        return "somebody else was at work" if (contention.waiting_ratio or 0.0) >= 0.1 else None
+
+    config = SimpleNamespace(
+        n_replicates=n_replicates,
+        profile=SimpleNamespace(max_others_ratio=0.05),
+        board=_Board(cache_dir=Path()),
+        began_s=time.monotonic() - 5.0,
+        wait_quiet_s=wait_quiet_s,
+    )
+    runs = FakeRuns(list(payloads))
+    progress = ProgressLine(None, n_replicates)
+    return collect_replicates(cast("RunConfig", config), runs, complain, "a test", progress, group="llama")
+
+
+def test_each_replicate_has_the_state_around_it() -> None:
+    """Valid or not: the load before it, the competition within it, and when it began."""
+    found = collected(payload(0), payload(100), payload(0), n_replicates=2)
+    assert [each.is_valid for each in found.states] == [True, False, True]
+    assert [each.waiting_ratio for each in found.states] == [0.0, 0.5, 0.0]
+    assert all(each.group == "llama" and each.load_average is not None for each in found.states)
+    assert 5.0 <= found.states[0].at_s <= found.states[1].at_s < 60.0
+    assert found.started_with["load_average"] == found.states[0].load_average
+    assert (found.n_discarded, found.complaint, found.broken_off_by) == (1, None, None)
+
+
+def test_what_was_measured_before_an_interruption_counts() -> None:
+    """Where enough replicates were valid by then there is no complaint, but it is known that they are not all."""
+    found = collected(*(payload(0) for _ in range(MIN_SAMPLES)))
+    assert (len(found.payloads), found.complaint) == (MIN_SAMPLES, None)
+    assert isinstance(found.broken_off_by, KeyboardInterrupt)
+
+
+def test_too_few_replicates_before_an_interruption_are_told() -> None:
+    """The reason is the interruption, and no competition."""
+    found = collected(payload(0), payload(100))
+    assert found.complaint == "interrupted after 1 of 10 replicates; run again"
+    assert collected().complaint == "interrupted after 0 of 10 replicates; run again"
+    assert collected().states == ()
+
+
+def test_what_was_left_out_is_shown_where_too_few_were_valid() -> None:
+    """Where enough are valid nothing else is shown; what competed from the beginning is noted once."""
+    busy = [payload(100) for _ in range(4)]
+    found = collected(*busy, n_replicates=4)
+    assert (found.payloads, found.shown_payloads, found.n_discarded) == ((), tuple(busy), 4)
+    (note,) = found.notes
+    assert note.startswith("the machine was busy from the beginning: somebody else was at work; others take 1 %")
+    late = collected(payload(0), payload(100), payload(100), payload(0), payload(0), n_replicates=3)
+    assert (late.notes, late.rough_payloads, len(late.shown_payloads), late.n_discarded) == ((), (), 3, 2)
+
+
+def test_quiet_is_waited_for_once() -> None:
+    """What was measured before it counts as left out alone; what competes later is left out as ever."""
+    found = collected(*(payload(100) for _ in range(6)), n_replicates=4, wait_quiet_s=30.0)
+    assert (len(found.shown_payloads), found.n_discarded, len(found.notes)) == (4, 6, 1)
+    assert found.complaint == "somebody else was at work in 4 of 4 replicates; free the machine and run again"
+    again = collected(payload(100), payload(100), *(payload(0) for _ in range(4)), n_replicates=4, wait_quiet_s=30.0)
+    assert (len(again.payloads), again.complaint, again.n_discarded) == (4, None, 2)

@@ -1,0 +1,184 @@
+"""What a run leaves behind, and what becomes of it when something cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.observation import NO_OBSERVATION
+from perfsuite.records.observation_file import read_observation
+from perfsuite.report.history import open_history, runs_of
+from tests.fake_device import HostRuns
+from tests.fake_opencl import SCENARIO, FakeOpenCl
+
+#: What each run has besides.
+USUAL = ("-k", "test_phase")
+
+MODEL = "--model=smollm2-135m-l2-q8_0"
+OUTPUTS = "perfsuite.experiments.run_outputs"
+
+
+def _fails(error: BaseException) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.usefixtures("real_outputs")
+def test_a_run_leaves_its_files(runs: HostRuns) -> None:
+    """The record, what was seen, the page, and a file of the history."""
+    result = runs()
+    assert result.ret == 0
+    run = runs.file()
+    assert {each.name for each in (runs.pytester.path / "run").iterdir()} == {
+        "run.json",
+        "observation.json",
+        "report.html",
+    }
+    (kept,) = (runs.pytester.path / ".perfsuite" / "history").rglob("*.parquet")
+    assert run.origin.run_id in kept.name
+    assert MODEL.partition("=")[2] in (runs.pytester.path / "run" / "report.html").read_text("utf-8")
+    result.stdout.fnmatch_lines([f"*{runs.pytester.path / 'run' / 'report.html'}*"])
+
+
+def test_the_observation_has_what_the_run_saw(runs: HostRuns) -> None:
+    """Tokens and states of each replicate, operators of one, the graph, and the work of each judged case."""
+    runs("--perf-replicates=5")
+    seen = read_observation(runs.pytester.path / "run")
+    assert [len(each.samples_ns) for each in seen.tokens] == [5] * 24
+    assert [each.phase for each in seen.timelines] == [each.phase for each in seen.graphs] == ["prefill", "decode"]
+    assert [(each.group, each.is_valid) for each in seen.states] == [("llama", True)] * 5
+    judged = {each.case_id for each in runs.file().judgements}
+    assert {each.case_id for each in seen.works} <= judged
+    decode = next(each for each in seen.works if each.case_id.endswith("/decode"))
+    assert 0.5 < (decode.operational_intensity or 0.0) < 4.0
+
+
+def test_pairs_show_their_new_side(runs: HostRuns) -> None:
+    """Tokens and a state of each pair, and the operators of one of them."""
+    runs("--against-args=threads=1")
+    seen = read_observation(runs.pytester.path / "run")
+    assert [len(each.samples_ns) for each in seen.tokens] == [8] * 24
+    assert [each.is_valid for each in seen.states] == [True] * 8
+    assert [each.phase for each in seen.timelines] == ["prefill", "decode"]
+
+
+def test_the_opencl_backend_shows_tokens_and_states(runs: HostRuns, fake_opencl: FakeOpenCl) -> None:
+    """Its operators have no times of their own on one clock, so that none is drawn."""
+    runs("--backend=opencl", f"--scenario={SCENARIO}", "--perf-replicates=5")
+    seen = read_observation(runs.pytester.path / "run")
+    assert len(seen.tokens) > 1
+    assert {len(each.samples_ns) for each in seen.tokens} == {len(seen.states)} == {5}
+    assert (seen.timelines, seen.graphs) == ((), ())
+    assert seen.works
+
+
+def test_contended_replicates_are_states_alone(runs: HostRuns) -> None:
+    """Where none was valid, the machine's states tell why, and nothing is drawn of what was measured."""
+    runs.device.contended = True
+    runs("--perf-replicates=3")
+    seen = read_observation(runs.pytester.path / "run")
+    assert [each.is_valid for each in seen.states] == [False] * 3
+    assert all((each.waiting_ratio or 0.0) > 0.4 for each in seen.states)
+    assert (seen.tokens, seen.timelines, seen.graphs) == ((), (), ())
+
+
+def test_kernels_have_states(runs: HostRuns) -> None:
+    """Each group's replicates are told apart, in the order of time."""
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "--perf-replicates=3", "-k", "gemm or test_phase")
+    runs.pytester.runpytest_inprocess("--device=host", MODEL, *own)
+    states = read_observation(runs.pytester.path / "run").states
+    assert [each.group for each in states] == ["llama"] * 3 + ["kernels"] * 3
+    assert [each.at_s for each in states] == sorted(each.at_s for each in states)
+
+
+def test_a_run_of_ones_own_cases_has_seen_nothing(runs: HostRuns) -> None:
+    """Its files are there all the same."""
+    runs.pytester.makepyfile(test_own="def test_own(perf):\n    perf.check('own/a', [10, 11, 12, 10, 11])")
+    own = ("--perf-dir=run", "-p", "no:cacheprovider", "test_own.py")
+    assert runs.pytester.runpytest_inprocess("--device=host", MODEL, *own).ret == 0
+    assert read_observation(runs.pytester.path / "run") == NO_OBSERVATION
+    assert (runs.pytester.path / "run" / "report.html").exists()
+
+
+def test_what_is_switched_off_is_not_written(runs: HostRuns) -> None:
+    """Nor does the page of an earlier run stay in the folder, which would show another run."""
+    runs("--perf-history=off", "--baseline=off")
+    assert (runs.pytester.path / "run" / "report.html").exists()
+    runs("--perf-report=off", "--perf-history=off", "--baseline=off")
+    assert {each.name for each in (runs.pytester.path / "run").iterdir()} == {"run.json", "observation.json"}
+    assert not (runs.pytester.path / ".perfsuite").exists()
+
+
+@pytest.mark.parametrize(
+    ("writer", "line"),
+    [
+        ("write_observation", "observation.json: not written (no room); the report has what it would hold"),
+        ("write_report", "report.html: not written (no room); make it with 'perfsuite report *run'"),
+        ("append_history", "history in *: not written (no room); add it with 'perfsuite history add *run'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [PerfsuiteError, OSError, ZeroDivisionError])
+def test_what_fails_is_one_line_and_loses_nothing(
+    runs: HostRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    writer: str,
+    line: str,
+    kind: type[Exception],
+) -> None:
+    """Neither run.json nor the verdict, be it a full disk or a defect; the line says how to have it later."""
+    monkeypatch.setattr(f"{OUTPUTS}.{writer}", _fails(kind("no room\nat all")))
+    result = runs()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"  {line}"])
+    assert len(runs.file().judgements) > 5
+
+
+def test_a_report_that_is_not_waited_for_is_told(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the page is made ends the making of the page."""
+    monkeypatch.setattr(f"{OUTPUTS}.write_report", _fails(KeyboardInterrupt()))
+    result = runs()
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["  report.html: not written (interrupted); make it with *"])
+    result.stdout.no_fnmatch_line("*run.json, *report.html")
+
+
+def test_a_failed_run_stays_failed(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be written makes a verdict no better, either."""
+    runs("--baseline=record")
+    runs.device.slowdown[""] = 3.0
+    monkeypatch.setattr(f"{OUTPUTS}.write_report", _fails(ValueError("x")))
+    assert runs().ret == 1
+
+
+@pytest.mark.usefixtures("real_outputs")
+def test_the_history_has_every_run(runs: HostRuns) -> None:
+    """One that was slowed down on purpose is marked as such, so that trends leave it out."""
+    runs("--perf-history=all", "--perf-report=off")
+    runs("--perf-history=all", "--perf-report=off", "--perf-inject=ffn_up=2", "--baseline=off")
+    with open_history(runs.pytester.path / "all") as history:
+        found = runs_of(history)
+    assert sorted(each.is_injected for each in found) == [False, True]
+
+
+def test_a_folder_in_the_place_of_the_report_is_a_complaint(runs: HostRuns) -> None:
+    """It stays, is told in a line, and is not named as the report; nor is it where none is asked for."""
+    (runs.pytester.path / "run" / "report.html").mkdir(parents=True)
+    for option, advice in (("on", "make it with *"), ("off", "what lies there is not of this run")):
+        result = runs(f"--perf-report={option}")
+        assert result.ret == 0
+        result.stdout.fnmatch_lines([f"  report.html: not written (*Is a directory*); {advice}"])
+        result.stdout.no_fnmatch_line("*run.json, *report.html")
+        assert len(runs.file().judgements) > 5
+
+
+def test_no_earlier_observation_stays_beside_a_new_run(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the new one cannot be written there is none, for the earlier one tells of another run."""
+    runs()
+    assert (runs.pytester.path / "run" / "observation.json").exists()
+    monkeypatch.setattr(f"{OUTPUTS}.write_observation", _fails(OSError("no room")))
+    runs()
+    assert not (runs.pytester.path / "run" / "observation.json").exists()

@@ -1,0 +1,331 @@
+"""Workloads of sweeps measured in turns, with the workers replaced but for one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import ArchitectureError, MeasurementError
+from perfsuite.expectation.cases import REST_ROLE, llama_workload, operator_cases
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
+from perfsuite.expectation.roofline.sweeps import SweepPoint
+from perfsuite.experiments.scenario_bench import MIN_PROCESSES, N_PROCESSES, Bench, measure_rows
+from perfsuite.measure.engine import find_engine
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.events import EngineRecord, Phase, Span
+from perfsuite.trace.samples import replicate_samples
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+from tests.synthetic_roofline import roofline_run, survey
+
+MODEL = "smollm2-135m-l2-q8_0"
+
+#: A process that had the processors for itself, and one that waited for them.
+QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
+DISTURBED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
+
+
+def point(scenario: str = "p16-g4", *, weights: str = MODEL, n_threads: int = 2, sweep: str = "length") -> SweepPoint:
+    """Return a point of a sweep."""
+    workload = llama_workload(resolve(weights, cache_dir=Path("/nowhere")), find_scenario(scenario))
+    return SweepPoint(sweep=sweep, setting=scenario, value=7.0, workload=workload, n_threads=n_threads)
+
+
+def spans(prefill_ns: int, decodes_ns: tuple[int, ...], repetition: int = 0) -> list[Span]:
+    """Return a prefill, its decodes, and what belongs to neither."""
+    lengths = [(Phase.PREFILL, prefill_ns), *((Phase.DECODE, each) for each in decodes_ns), (Phase.COPY, 10**6)]
+    return [
+        Span(phase=phase, repetition=repetition, token=0, n_tokens=1, start_ns=5, end_ns=5 + duration_ns)
+        for phase, duration_ns in lengths
+        if duration_ns
+    ]
+
+
+def record(*found: Span) -> EngineRecord:
+    """Return a record of phases alone."""
+    return EngineRecord(engine_version="build 9", spans=found, graphs=(), n_dropped=0)
+
+
+class Machine:
+    """Answers each process with a record, and notes in which order it was asked."""
+
+    def __init__(self) -> None:
+        self.plans: list[LlamaPlan] = []
+        #: Records of the processes of each prompt length in turn; the last one again and again.
+        self.records: list[EngineRecord] = [record(*spans(1000, (100, 120, 110, 130)))]
+        #: Which processes are disturbed, counted from 0.
+        self.disturbed: set[int] = set()
+
+    def run(self, plan: LlamaPlan) -> dict[str, Any]:
+        """Return what a worker would send."""
+        number = len(self.plans)
+        before = sum(each.n_prompt == plan.n_prompt for each in self.plans)
+        self.plans.append(plan)
+        found = self.records[min(before, len(self.records) - 1)]
+        return {"engine": found.to_plain(), "contention": DISTURBED if number in self.disturbed else QUIET}
+
+    @property
+    def turns(self) -> list[int]:
+        """The lengths of the prompts in the order in which they ran."""
+        return [plan.n_prompt for plan in self.plans]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Replace workers, and the files of the workloads."""
+    found = Machine()
+    monkeypatch.setattr("perfsuite.experiments.scenario_bench.run_worker", found.run)
+    monkeypatch.setattr(
+        "perfsuite.experiments.scenario_bench.materialize", lambda weights, cache_dir: cache_dir / weights.name
+    )
+    return found
+
+
+def bench(folder: Path, **changes: Any) -> Bench:
+    """Return a bench on this machine's engine."""
+    return Bench(engine=find_engine(), profile=find_profile("host"), cache_dir=folder, **changes)
+
+
+def measured(folder: Path, *points: SweepPoint, **changes: Any) -> tuple[Row, ...]:
+    """Measure points and return their rows."""
+    rows, _ = measure_rows(points or (point(),), bench(folder, **changes), lambda text: None)
+    return rows
+
+
+def test_a_workload_has_three_rows(machine: Machine, tmp_path: Path) -> None:
+    """Prefill, decode and both together: the middle token of a process, and the prompt with all its tokens."""
+    rows = measured(tmp_path)
+    assert [(row.kind, row.role) for row in rows] == [
+        (RowKind.PREFILL, ""),
+        (RowKind.DECODE, ""),
+        (RowKind.WHOLE_RUN, ""),
+    ]
+    assert [row.samples_ns for row in rows] == [(1000,) * 5, (115,) * 5, (1460,) * 5]
+    assert {(row.sweep, row.setting, row.value) for row in rows} == {("length", "p16-g4", 7.0)}
+    assert {row.subject.name for row in rows} == {f"{MODEL}/p16-g4/t2"}
+
+
+def test_repetitions_are_reduced_within_their_process(machine: Machine, tmp_path: Path) -> None:
+    """Of three repetitions the median prompt, the median of all tokens and the median of the wholes are taken."""
+    machine.records = [
+        record(*spans(1000, (100, 100), 0), *spans(1100, (200, 300), 1), *spans(5000, (100, 150), 2)),
+    ]
+    prefill, decode, whole = measured(tmp_path, n_processes=1)
+    assert (prefill.samples_ns, decode.samples_ns, whole.samples_ns) == ((1100,), (125,), (1600,))
+
+
+def test_each_process_is_a_sample_in_turn(machine: Machine, tmp_path: Path) -> None:
+    """Samples are those of the processes, one each, and the row's time is their median."""
+    machine.records = [record(*spans(prefill_ns, (100,))) for prefill_ns in (5, 4, 9, 7, 6)]
+    prefill = measured(tmp_path)[0]
+    assert prefill.samples_ns == (5, 4, 9, 7, 6)
+    assert prefill.time_ns == 6
+
+
+def test_workloads_take_turns(machine: Machine, tmp_path: Path) -> None:
+    """Every workload runs once before any runs again, in an order that is drawn anew."""
+    lengths = (16, 17, 18, 19, 20, 21)
+    measured(tmp_path, *(point(f"p{length}-g4") for length in lengths))
+    rounds = [machine.turns[start : start + len(lengths)] for start in range(0, len(machine.turns), len(lengths))]
+    assert len(rounds) == N_PROCESSES
+    assert [sorted(each) for each in rounds] == [list(lengths)] * N_PROCESSES
+    assert len({tuple(each) for each in rounds}) > 1
+
+
+def test_processes_are_fresh_and_lie_elsewhere(machine: Machine, tmp_path: Path) -> None:
+    """Each process has the workload's lengths and threads, no recorder, and its buffers where chance puts them."""
+    measured(tmp_path, point("p16-g4", n_threads=3))
+    assert len({plan.layout_seed for plan in machine.plans}) == N_PROCESSES
+    assert {(plan.n_prompt, plan.n_gen, plan.n_threads, plan.recorder) for plan in machine.plans} == {
+        (16, 4, 3, "none")
+    }
+    assert {plan.gguf_path for plan in machine.plans} == {str(tmp_path / "models" / MODEL)}
+
+
+@pytest.mark.parametrize(("scenario", "expected"), [("p16-g4", 3), ("p200-g56", 3), ("p200-g57", 1), ("p1-g1-d300", 1)])
+def test_short_workloads_are_repeated(machine: Machine, tmp_path: Path, scenario: str, expected: int) -> None:
+    """Up to 256 tokens of context a process runs its workload three times, beyond them once."""
+    measured(tmp_path, point(scenario))
+    assert {plan.n_repetitions for plan in machine.plans} == {expected}
+
+
+def test_a_disturbed_process_is_run_again_and_not_counted(machine: Machine, tmp_path: Path) -> None:
+    """What had competition leaves no sample; its workload alone runs in further rounds until it has enough."""
+    machine.records = [record(*spans(each, (100,))) for each in (1, 2, 3, 4, 5, 6, 7)]
+    machine.disturbed = {0, 3}
+    (prefill, *_) = measured(tmp_path)
+    assert prefill.samples_ns == (2, 3, 5, 6, 7)
+    assert len(machine.plans) == 7
+
+
+def test_only_what_lacks_processes_runs_on(machine: Machine, tmp_path: Path) -> None:
+    """In the further rounds the other workloads are left alone, and every row has the same number of samples."""
+    machine.disturbed = {0}
+    rows = measured(tmp_path, point("p16-g4"), point("p17-g4"))
+    again = machine.turns[0]
+    assert Counter(machine.turns) == {again: N_PROCESSES + 1, 33 - again: N_PROCESSES}
+    assert machine.turns[-1] == again
+    assert {len(row.samples_ns) for row in rows} == {N_PROCESSES}
+
+
+def test_a_busy_machine_is_told_after_twice_the_rounds(machine: Machine, tmp_path: Path) -> None:
+    """With fewer than three undisturbed processes of ten there is no row but the reason, with the workload's name."""
+    machine.disturbed = set(range(100)) - {2, 5}
+    with pytest.raises(MeasurementError) as told:
+        measured(tmp_path)
+    assert len(machine.plans) == 2 * N_PROCESSES
+    assert str(told.value) == (
+        f"sweep length, p16-g4: 2 undisturbed processes of 10, needed are {MIN_PROCESSES}; "
+        "threads waited 50 % of the time (limit 2 %) for a processor; run it when nothing else runs"
+    )
+
+
+def test_three_of_ten_are_enough(machine: Machine, tmp_path: Path) -> None:
+    """Rows are made of as many undisturbed processes as there were, from three on."""
+    machine.disturbed = set(range(100)) - {2, 5, 9}
+    assert {len(row.samples_ns) for row in measured(tmp_path)} == {MIN_PROCESSES}
+
+
+def test_one_process_may_be_all_that_is_asked_for(machine: Machine, tmp_path: Path) -> None:
+    """With one process a row needs that one; if it and the next are disturbed, one is what is needed."""
+    assert {len(row.samples_ns) for row in measured(tmp_path, n_processes=1)} == {1}
+    machine.disturbed = set(range(100))
+    with pytest.raises(MeasurementError, match="0 undisturbed processes of 2, needed are 1; threads waited"):
+        measured(tmp_path, n_processes=1)
+
+
+def test_the_engines_version_comes_with_the_rows(machine: Machine, tmp_path: Path) -> None:
+    """The version is that of an undisturbed process, also where the last one was disturbed."""
+    machine.disturbed = {5, 6, 7, 8, 9}
+    points = (point("p16-g4"), point("p17-g4"))
+    _, version = measure_rows(points, bench(tmp_path, n_processes=4), lambda text: None)
+    assert version == "build 9"
+    assert measure_rows((), bench(tmp_path), lambda text: None) == ((), "")
+
+
+def test_progress_counts_rounds_and_workloads(machine: Machine, tmp_path: Path) -> None:
+    """Whoever waits is told the round, the place in it and the setting."""
+    told: list[str] = []
+    measure_rows((point("p16-g4"), point("p17-g4")), bench(tmp_path, n_processes=1), told.append)
+    assert [text.rpartition(": ")[0] for text in told] == ["round 1, workload 1 of 2", "round 1, workload 2 of 2"]
+    assert {text.rpartition(": ")[2] for text in told} == {"p16-g4", "p17-g4"}
+
+
+def test_an_unknown_graph_runs_nothing(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where work cannot be counted nothing is measured."""
+    monkeypatch.setattr("perfsuite.expectation.cases.KNOWN_GRAPHS", frozenset())
+    with pytest.raises(MeasurementError, match=f"{MODEL}: the graph of 'llama' is not known"):
+        measured(tmp_path)
+    assert machine.plans == []
+
+
+def test_settings_that_the_engine_refuses_run_nothing(machine: Machine, tmp_path: Path) -> None:
+    """A quantised cache without flash attention is refused before the workloads in front of it have run."""
+    weights = resolve(MODEL, cache_dir=tmp_path)
+    refused = llama_workload(weights, find_scenario("siso"), flash_attn=False, type_k="q8_0", type_v="q8_0")
+    with pytest.raises(ArchitectureError, match="needs flash attention"):
+        measured(tmp_path, point(), replace(point(), workload=refused))
+    assert machine.plans == []
+
+
+def test_a_worker_that_fails_is_not_hidden(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker says when it fails ends the run."""
+
+    def fail(plan: LlamaPlan) -> dict[str, Any]:
+        raise MeasurementError("worker failed: out of memory")
+
+    monkeypatch.setattr("perfsuite.experiments.scenario_bench.run_worker", fail)
+    with pytest.raises(MeasurementError, match="worker failed: out of memory"):
+        measured(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "prefill_ns", "decodes_ns", "kind"),
+    [("p16-g0", 1000, (), RowKind.PREFILL), ("p0-g4", 0, (100, 110), RowKind.DECODE)],
+)
+def test_half_a_workload_has_no_whole(
+    machine: Machine, tmp_path: Path, scenario: str, prefill_ns: int, decodes_ns: tuple[int, ...], kind: RowKind
+) -> None:
+    """Without a generation or without a prompt there is one row, and nothing is called the whole run."""
+    machine.records = [record(*spans(prefill_ns, decodes_ns))]
+    assert [row.kind for row in measured(tmp_path, point(scenario))] == [kind]
+
+
+@pytest.fixture
+def recorded(machine: Machine, stored_record: EngineRecord) -> Machine:
+    """Let every process send the stored record, which has operators."""
+    machine.records = [stored_record]
+    return machine
+
+
+def test_operators_are_rows_where_they_were_recorded(
+    recorded: Machine, tmp_path: Path, stored_record: EngineRecord
+) -> None:
+    """Each role of a phase that computes something is a row, with the time that the record has of it."""
+    rows = [row for row in measured(tmp_path, point("siso"), records_operators=True) if row.kind is RowKind.OPERATOR]
+    samples = replicate_samples(stored_record).operator_ns
+    assert {plan.recorder for plan in recorded.plans} == {"callback"}
+    assert {"prefill/ffn_up", "decode/ffn_up", "decode/result_output"} <= {row.role for row in rows}
+    for row in rows:
+        phase, role = row.role.split("/")
+        assert row.samples_ns == (samples[Phase(phase)][role],) * N_PROCESSES
+        assert row.work.counts_activations
+        assert row.case == f"roofline/length/{MODEL}/siso/t2/{row.role}"
+
+
+def test_what_computes_nothing_is_left_out(recorded: Machine, tmp_path: Path, stored_record: EngineRecord) -> None:
+    """Gathers and copies have no place on a roofline, though they are recorded; nor has the rest of a phase."""
+    rows = measured(tmp_path, point("siso"), records_operators=True)
+    roles = {row.role for row in rows if row.kind is RowKind.OPERATOR}
+    seen = {
+        f"{phase.value}/{role}"
+        for phase, found in replicate_samples(stored_record).operator_ns.items()
+        for role in found
+    }
+    without = {
+        f"{case.phase.value}/{case.role}"
+        for case in operator_cases(point("siso").workload)
+        if case.phase is not None and not sum(cost.cost.flops for cost in case.costs)
+    }
+    assert roles == seen - without
+    assert "prefill/embd" in seen & without
+    assert not any(role.endswith(f"/{REST_ROLE}") for role in roles)
+    assert all(row.work.flops and row.work.least_traffic_bytes for row in rows)
+
+
+def test_operators_are_not_rows_unless_recorded(machine: Machine, tmp_path: Path) -> None:
+    """A record without evaluations gives phases only, even where operators are asked for."""
+    rows = measured(tmp_path, point("siso"), records_operators=True)
+    assert {row.kind for row in rows} == {RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN}
+
+
+def test_times_that_no_clock_could_tell_leave_no_row(machine: Machine, tmp_path: Path) -> None:
+    """A time of 0 ns has no rate, so that its row is left out instead of standing at infinity."""
+    found = Span(phase=Phase.PREFILL, repetition=0, token=0, n_tokens=1, start_ns=5, end_ns=5)
+    machine.records = [record(found, *spans(0, (100,)))]
+    assert {row.kind for row in measured(tmp_path)} == {RowKind.DECODE, RowKind.WHOLE_RUN}
+
+
+@pytest.mark.long
+def test_a_real_process_gives_rows_with_a_place(tmp_path: Path) -> None:
+    """Two layers of SmolLM2-135M through the engine: phases and operators have times, and points on a roofline."""
+    # The machine may be busy: competition is allowed, for no time is judged here.
+    patient = replace(find_profile("host"), max_waiting_ratio=1.0, max_others_ratio=1.0)
+    on_one = replace(bench(tmp_path, n_processes=1, records_operators=True), profile=patient)
+    rows, version = measure_rows((point(n_threads=1),), on_one, lambda text: None)
+    assert version
+    kinds = Counter(row.kind for row in rows)
+    assert kinds[RowKind.PREFILL] == kinds[RowKind.DECODE] == kinds[RowKind.WHOLE_RUN] == 1
+    assert kinds[RowKind.OPERATOR] > 20
+    by_kind = {row.kind: row for row in rows if not row.role}
+    prefill, decode, whole = (by_kind[kind] for kind in (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN))
+    assert whole.time_ns > max(prefill.time_ns, decode.time_ns)
+    run = roofline_run(*rows, survey=survey(1), n_threads=1)
+    assert all(run.point(row).attainable_ratio > 0 for row in rows)
+    assert all(row.case.startswith(f"roofline/length/{MODEL}/p16-g4/t1/") for row in rows)
+    assert RooflineRun.from_plain(run.to_plain()) == run

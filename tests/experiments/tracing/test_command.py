@@ -1,0 +1,60 @@
+"""``perfsuite trace``: whom to follow, and what is said of a wrong choice."""
+
+from __future__ import annotations
+
+import pytest
+
+from perfsuite.cli import main
+from tests.command_streams import Refused, Streams
+
+_OWN = ("--model", "smollm2-135m-q8_0")
+_IDLE = ": nothing would be done with it; expected "
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nobody to follow; expected -- COMMAND, --pid N or --model NAME"),
+        (["--"], "nobody to follow"),
+        (["--pid", "1", "--model", "smollm2-135m-q8_0"], "--pid and --model; expected one of them"),
+        (["--pid", "1", "--", "ls"], "--pid and a command; expected one of them"),
+        (["--pid", "-4"], "--pid=-4: expected the number of a process"),
+        (["--recorder", "callback", "--", "ls"], "--recorder=callback: is of the suite's own runs; expected --model"),
+        (["--output", "", "--", "ls"], "--output=: is empty"),
+        (["--trace-floor", "0", "--", "ls"], "--trace-floor=0: expected more than 0"),
+        (["--duration", "nan", "--pid", "1"], "--duration=nan: expected more than 0"),
+        (["--top", "0", "--", "ls"], "--top=0: expected 1 or more"),
+        (["--threads", "0", "--model", "smollm2-135m-q8_0"], "--threads=0: expected 1 or more"),
+        (["--trace", "operators", "--", "ls"], "--trace=operators: 'operators' is no level; there are token, graph"),
+        (["--ggml-include", "/nowhere", "--", "ls"], "--ggml-include=/nowhere: is no folder; expected that of ggml.h"),
+        (["--memory-limit", "900M", "--pid", "1"], f"--memory-limit{_IDLE}--model beside it"),
+        (["--duration", "3", "--", "ls"], f"--duration{_IDLE}--pid beside it"),
+        ([*_OWN, "--duration", "3"], f"--duration{_IDLE}--pid beside it"),
+        ([*_OWN, "--trace", "operator", "--recorder", "callback"], f"--trace{_IDLE}the recorder ebpf beside it"),
+        ([*_OWN, "--trace-floor", "5"], f"--trace-floor{_IDLE}--trace beside it"),
+        ([*_OWN, "--buffer", "perf"], f"--buffer{_IDLE}--trace beside it"),
+        ([*_OWN, "--trace", "operator", "--counters", "cycles"], f"--counters{_IDLE}--trace=counters beside it"),
+        ([*_OWN, "--ggml-include", "/usr/include"], f"--ggml-include{_IDLE}--pid or a command beside it"),
+        ([*_OWN, "--opencl-platform", "Intel"], f"--opencl-platform{_IDLE}--recorder=opencl beside it"),
+    ],
+)
+def test_what_cannot_be_followed_is_one_line(arguments: list[str], message: str, refused: Refused) -> None:
+    """Each mistake, and each option that nothing would be done with, is told by its name before anything runs."""
+    assert message in refused(["trace", *arguments])
+
+
+def test_help_names_every_way(capsys: Streams) -> None:
+    """The usage lists programs, processes, runs of the suite's own, and the words that are none."""
+    with pytest.raises(SystemExit):
+        main(["trace", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    for way in (
+        "-- COMMAND",
+        "--pid N",
+        "--model NAME",
+        "--opencl",
+        "view graph|timeline|statistics",
+        "install-helper",
+    ):
+        assert way in told
+    assert "after the program's own output" in told

@@ -1,0 +1,126 @@
+"""``perfsuite trace view``: stored recordings as graphs, timelines and figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from perfsuite.cli import main
+from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
+from perfsuite.records.trace_file import write_trace
+from perfsuite.testing.engine_traces import engine_trace, event, small_trace
+from perfsuite.trace.recording import TRACE_NAME
+from tests.command_streams import Refused, Streams
+
+
+def store(folder: str, trace: EngineTrace) -> None:
+    """Make the folder of a recording."""
+    Path(folder).mkdir()
+    write_trace(Path(folder) / TRACE_NAME, trace)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    """Return the folder of a recording of three tokens."""
+    folder = str(tmp_path / "run")
+    store(folder, small_trace(3))
+    return folder
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> str:
+    """Return the folder of a recording of one product, on a device."""
+    folder, place = str(tmp_path / "device"), {"iteration": 0, "evaluation": 0, "graph": 0, "node": 1}
+    kernel = event(EventKind.KERNEL, 0, 5_000, value=0, **place)
+    store(folder, engine_trace([kernel], kernels=("gemv",), recorder=TraceRecorder.OPENCL))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("view", "told"),
+    [("graph", "Qcur"), ("graph", "critical path"), ("timeline", "operator"), ("statistics", "MUL_MAT")],
+)
+def test_each_view_tells_in_words(run: str, view: str, told: str, capsys: Streams) -> None:
+    """Without a file to write, a view is lines and tables."""
+    assert main(["trace", "view", view, run]) == 0
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("view", ["graph", "timeline", "statistics"])
+def test_each_view_tells_as_json(run: str, view: str, capsys: Streams) -> None:
+    """Standard output is one JSON value and nothing else."""
+    assert main(["trace", "view", view, run, "--json"]) == 0
+    assert isinstance(json.loads(capsys.readouterr().out), dict)
+
+
+@pytest.mark.parametrize(
+    ("view", "name", "begin"),
+    [
+        ("graph", "graph.dot", b"digraph"),
+        ("graph", "graph.svg", b"<?xml"),
+        ("timeline", "timeline.json", b"{"),
+        ("timeline", "timeline.pftrace", b"\n"),
+    ],
+)
+def test_a_view_is_written_by_the_files_suffix(run: str, tmp_path: Path, view: str, name: str, begin: bytes) -> None:
+    """The end of the file's name says how."""
+    path = tmp_path / name
+    assert main(["trace", "view", view, run, f"--output={path}"]) == 0
+    assert path.read_bytes().startswith(begin)
+
+
+def test_two_runs_are_drawn_side_by_side(run: str, tmp_path: Path, capsys: Streams) -> None:
+    """A graph takes more than one recording, and names each by its folder."""
+    assert main(["trace", "view", "graph", run, run, f"--output={tmp_path / 'both.svg'}"]) == 0
+    assert (tmp_path / "both.svg").stat().st_size > 0
+    assert capsys.readouterr().out
+
+
+def test_a_run_against_one_on_a_device_tells_who_is_faster(run: str, device: str, capsys: Streams) -> None:
+    """Both are compared by dimension, as a table or as JSON."""
+    assert main(["trace", "view", "statistics", run, "--against", device, "--json"]) == 0
+    (product,) = json.loads(capsys.readouterr().out)["operators"]
+    assert (product["op"], product["dimensions"][0]["device_ns"]) == ("MUL_MAT", 5_000.0)
+
+
+def test_the_sides_of_a_comparison_are_not_mixed_up(run: str, device: str, refused: Refused) -> None:
+    """The device's run is the one behind --against, and a run of the processor has no place there."""
+    assert f"{device}: is of a device; expected the processor's run" in refused(
+        ["trace", "view", "statistics", device, "--against", run]
+    )
+    assert f"--against={run}: is of the ebpf recorder; expected one of opencl" in refused(
+        ["trace", "view", "statistics", run, "--against", run]
+    )
+
+
+def test_runs_without_a_common_operator_are_one_line(tmp_path: Path, device: str, refused: Refused) -> None:
+    """An empty table would say nothing."""
+    other = str(tmp_path / "tokens")
+    store(other, engine_trace(graphs=()))
+    assert f"shares no operator with {other}" in refused(["trace", "view", "statistics", other, "--against", device])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["graph", "RUN", "--layers", "first"], "--layers=first: expected numbers by commas"),
+        (["graph", "RUN", "--metric", "joy"], "metric 'joy': the trace has time, bandwidth"),
+        (["graph", "RUN", "--graph", "99"], "graph '99'"),
+        (["graph", "RUN", "--output", "x.gif"], "x.gif"),
+        (["timeline", "RUN", "--output", "x.txt"], "--output=x.txt: expected .json"),
+        (["statistics", "RUN", "--output", "x.svg"], "has no steps over a context and no operators of several sizes"),
+        (["statistics", "RUN", "--top", "0"], "--top=0: expected 1 or more"),
+        (["graph", "/nowhere"], "/nowhere: is not there"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(run: str, arguments: list[str], message: str, refused: Refused) -> None:
+    """The option or the path, and what is accepted, are told."""
+    assert message in refused(["trace", "view", *(run if each == "RUN" else each for each in arguments)])
+
+
+def test_a_trace_of_an_empty_file_is_one_line(tmp_path: Path, refused: Refused) -> None:
+    """A file that is no trace is named."""
+    (tmp_path / "x.pstrace").write_bytes(b"")
+    assert "x.pstrace" in refused(["trace", "view", "statistics", str(tmp_path / "x.pstrace")])

@@ -1,0 +1,116 @@
+"""Cases of ``--perf-trace`` in whole runs of the plugin, with traces that were made before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import Profile
+from perfsuite.errors import MeasurementError
+from perfsuite.experiments.tracing.undisturbed_trace import UndisturbedTrace
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.records.engine_trace import TraceRecorder
+from perfsuite.records.events import EngineRecord
+from perfsuite.trace.recorded_trace import recorded_trace
+from tests.fake_device import FakeDevice, HostRuns
+
+#: What each run has besides.
+USUAL = ("--threads=2", "-o", "perf_session_spread=0.01")
+
+
+@dataclass
+class Recorder:
+    """Answers with the trace of the stored run, and notes who was to record."""
+
+    record: EngineRecord
+    complaint: str | None = None
+    error: Exception | None = None
+    recorders: list[str] = field(default_factory=list)
+
+    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> UndisturbedTrace:
+        """Return the trace."""
+        assert (plan.n_repetitions, profile.name) == (1, "host")
+        assert folder.name == f"trace-{recorder}"
+        self.recorders.append(recorder)
+        if self.error:
+            raise self.error
+        return UndisturbedTrace(trace=recorded_trace(self.record, TraceRecorder.CALLBACK), complaint=self.complaint)
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice, stored_record: EngineRecord) -> Recorder:
+    """Replace the recording, on a device whose workers are replaced."""
+    found = Recorder(record=stored_record)
+    monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.undisturbed_trace", found.trace)
+    return found
+
+
+def cases(runs: HostRuns) -> dict[str, dict[str, Any]]:
+    """Return the cases of traces in the run's file."""
+    plain: dict[str, Any] = runs.plain()
+    return {case["id"]: case for case in plain["cases"] if case["kind"] == "trace"}
+
+
+def test_cases_are_listed_and_nothing_is_run(runs: HostRuns, recorder: Recorder) -> None:
+    """There is a balance for operators that run often enough, and what the steps of a decode show together."""
+    out = runs("--perf-trace", "--collect-only", "-q", "-k", "test_trace").stdout.str()
+    prefix = "trace/smollm2-135m-l2-q8_0/siso"
+    for name in ("balance/decode/ffn_up", "attention_growth", "decode_linearity"):
+        assert f"[{prefix}/{name}]" in out
+    assert "expert_reuse" not in out
+    assert recorder.recorders == []
+
+
+def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
+    """Without the option there are no such cases, and nothing is traced."""
+    assert "trace/" not in runs("--perf-replicates=3", "-k", "embedding or trace").stdout.str()
+    assert recorder.recorders == []
+
+
+def test_one_process_serves_all_cases(runs: HostRuns, recorder: Recorder) -> None:
+    """It is recorded once; what a callback does not see, the balance of threads, is INVALID and says so."""
+    runs("--perf-trace", "-k", "test_trace")
+    found = cases(runs)
+    assert recorder.recorders == ["preload"]
+    balance = found["trace/smollm2-135m-l2-q8_0/siso/balance/decode/ffn_up"]
+    assert balance["outcome"] == "invalid"
+    assert balance["reason"]
+    assert found["trace/smollm2-135m-l2-q8_0/siso/decode_linearity"]["outcome"] != "invalid"
+
+
+def test_experts_have_a_process_of_their_own(runs: HostRuns, recorder: Recorder) -> None:
+    """Reading what a router chose cuts the graph, so that times are taken elsewhere."""
+    runs("--perf-trace", "-k", "expert_reuse", model="qwen1.5-moe-a2.7b-l2-q8_0")
+    assert recorder.recorders == ["experts"]
+    (case,) = cases(runs).values()
+    assert case["id"].endswith("/expert_reuse")
+
+
+def test_a_disturbed_run_decides_nothing(runs: HostRuns, recorder: Recorder) -> None:
+    """Its complaint is the reason of each case."""
+    recorder.complaint = "threads waited 9 % of the time"
+    runs("--perf-trace", "-k", "test_trace")
+    assert {(each["outcome"], each["reason"]) for each in cases(runs).values()} == {
+        ("invalid", "threads waited 9 % of the time")
+    }
+
+
+def test_a_run_that_fails_is_told(runs: HostRuns, recorder: Recorder) -> None:
+    """Every case has the reason, and the run fails."""
+    recorder.error = MeasurementError("the worker for 'llama' was killed")
+    result = runs("--perf-trace", "-k", "attention_growth")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    (case,) = cases(runs).values()
+    assert (case["outcome"], case["reason"]) == ("invalid", "the worker for 'llama' was killed")
+
+
+@pytest.mark.parametrize("argument", ["--backend=opencl", "--against-args=threads=1", "--prompts=x"])
+def test_what_has_no_such_trace_is_refused(runs: HostRuns, recorder: Recorder, argument: str) -> None:
+    """Neither a device's operators nor pairs nor prompts are traced this way, and the message names the option."""
+    result = runs("--perf-trace", argument)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--perf-trace" in result.stderr.str()
+    assert recorder.recorders == []

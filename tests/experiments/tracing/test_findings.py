@@ -1,0 +1,70 @@
+"""What a trace says of the cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.experiments.tracing.findings import trace_findings
+from perfsuite.records.events import Phase
+from perfsuite.testing.engine_traces import engine_trace
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+from tests.synthetic_statistics import attention, experts_of, law_trace, product, step_events
+
+
+def workload() -> LlamaWorkload:
+    """Return a workload whose weights need not be there."""
+    return llama_workload(resolve("smollm2-135m-l2-q8_0", cache_dir=Path("nowhere")), find_scenario("siso"))
+
+
+GRAPH = (product("Qcur", 64, 64), attention(256))
+
+
+def test_contexts_and_attention_go_together() -> None:
+    """Each step of decoding has its context and the time of its attention."""
+    trace = law_trace(GRAPH, 3, lambda step, position, _thread: 1_000 + 10 * step * position)
+    found = trace_findings(trace, workload(), n_threads=2)
+    assert found.contexts == (1, 2, 3)
+    assert found.attention_ns == (1_000, 1_010, 1_020)
+    assert found.decode_ns["Qcur", 0] == 1_000
+    assert found.balances[Phase.DECODE, "Qcur"].balance_ratio == 1.0
+    assert (found.has_ends, found.complaint) == (True, None)
+
+
+def test_a_prefill_s_operators_are_not_decode_s() -> None:
+    """Medians of decode leave prefills out."""
+    events = [
+        *step_events(0, lambda *_: 90_000, 2, n_tokens=5),
+        *step_events(1, lambda *_: 1_000, 2),
+    ]
+    found = trace_findings(engine_trace(events, graphs=(GRAPH,)), workload(), n_threads=2)
+    assert found.decode_ns["Qcur", 0] == 1_000
+    assert found.contexts == (6,)
+
+
+def test_the_experts_are_those_of_the_longest_stretch() -> None:
+    """Of two decodes with a prompt between them the longer one counts, and the prompt not at all."""
+    tokens = [1, 1, 5, 1, 1, 1]
+    events = [each for at, n in enumerate(tokens) for each in step_events(at, lambda *_: 1_000, 1, n_tokens=n)]
+    experts = experts_of((at, 0, [[at % 4, 5]] * n) for at, n in enumerate(tokens))
+    trace = engine_trace(events, graphs=(GRAPH,), experts=experts, n_experts=8)
+    found = trace_findings(trace, workload(), n_threads=2)
+    assert found.n_stretch_steps == 3
+    assert found.layers[0].batches() == ((3, 5), (0, 5), (1, 5))
+
+
+def test_lost_events_and_a_cut_are_complaints() -> None:
+    """A trace with holes is not judged; what the caller complains of comes first."""
+    lost = trace_findings(engine_trace(graphs=(GRAPH,), n_lost=3), workload(), n_threads=2)
+    cut = trace_findings(engine_trace(graphs=(GRAPH,), cut="at byte 7"), workload(), n_threads=2)
+    told = trace_findings(engine_trace(graphs=(GRAPH,), n_lost=3), workload(), n_threads=2, complaint="throttled")
+    assert lost.complaint == "3 events of the trace were lost"
+    assert cut.complaint == "the trace breaks off: at byte 7"
+    assert told.complaint == "throttled"
+
+
+def test_an_empty_trace_says_nothing() -> None:
+    """No events give no findings and no error."""
+    found = trace_findings(engine_trace(graphs=()), workload(), n_threads=2)
+    assert (found.contexts, found.attention_ns, found.layers, found.has_ends) == ((), (), (), False)

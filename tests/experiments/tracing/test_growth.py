@@ -1,0 +1,84 @@
+"""The verdict on the growth of attention."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from perfsuite.experiments.tracing.growth import judge_growth, measured_growth
+from perfsuite.records.outcome import Finding, Outcome
+
+
+def judged(law: Callable[[int], float], expected_ns: float | None = 100.0, n: int = 200) -> Finding:
+    """Judge a law of time over positions with 1 % of noise; three times the expected slope passes."""
+    chance = random.Random(2)
+    positions = list(range(100, 100 + n))
+    times = [round(law(each) * (1.0 + chance.gauss(0.0, 0.01))) for each in positions]
+    return judge_growth(positions, times, expected_ns, 3.0)
+
+
+def test_a_position_that_costs_what_it_should_passes() -> None:
+    """At 150 ns a position where 100 are expected and 300 pass."""
+    finding = judged(lambda n: 5_000 + 150 * n)
+    assert finding.outcome is Outcome.PASS
+    assert "expected 100 ns and 300 ns at most" in finding.reason
+
+
+def test_a_position_that_costs_too_much_is_slow() -> None:
+    """At 400 ns a position the whole interval is beyond the limit."""
+    assert judged(lambda n: 5_000 + 400 * n).outcome is Outcome.SLOW
+
+
+def test_near_the_limit_nothing_is_decided() -> None:
+    """Bounds that hold the limit decide nothing."""
+    assert judged(lambda n: 500_000 + 300 * n).outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_bend_is_no_line() -> None:
+    """Growth with the square of the context is found though its slope would pass."""
+    finding = judged(lambda n: 0.4 * n * n, n=800)
+    assert finding.outcome is Outcome.SLOW
+    assert "off the line" in finding.reason
+
+
+def test_a_jump_is_no_line() -> None:
+    """A context from which on all takes twice as long is found."""
+    assert judged(lambda n: 100 * n * (2 if n > 260 else 1)).outcome is Outcome.SLOW
+
+
+def test_a_level_series_passes() -> None:
+    """Attention that hardly grows is within any limit."""
+    assert judged(lambda n: 50_000.0).outcome is Outcome.PASS
+
+
+def test_without_a_forecast_growth_is_told_and_not_judged() -> None:
+    """No ceilings, or no tolerance, leave the slope undecided."""
+    assert judged(lambda n: 150.0 * n, None).outcome is Outcome.INCONCLUSIVE
+    assert judge_growth(list(range(40)), [100 * each + 100 for each in range(40)], 100.0, None).outcome is (
+        Outcome.INCONCLUSIVE
+    )
+
+
+@pytest.mark.parametrize(
+    ("positions", "times", "outcome"),
+    [
+        ([], [], Outcome.INVALID),
+        ([1, 2, 3], [0, 0, 0], Outcome.INVALID),
+        ([1, 2, 3], [5, 6, 7], Outcome.INCONCLUSIVE),
+        ([256] * 40, [5] * 40, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_too_little_makes_no_line(positions: list[int], times: list[int], outcome: Outcome) -> None:
+    """Without attention, with few steps, or at one length there is no slope."""
+    assert judge_growth(positions, times, 100.0, 3.0).outcome is outcome
+
+
+def test_steps_of_one_length_count_by_their_median() -> None:
+    """An outlier among repetitions of one context does not move the slope."""
+    positions = [each for each in range(20) for _ in range(3)]
+    times = [time for each in range(20) for time in (1_000 + 50 * each, 1_000 + 50 * each, 90_000)]
+    found = measured_growth(positions, times)
+    assert found is not None
+    assert (found.slope_ns, found.intercept_ns) == (pytest.approx(50.0), pytest.approx(1_000.0))

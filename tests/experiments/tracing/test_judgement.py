@@ -1,0 +1,144 @@
+"""The verdict on the cases of a trace."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from perfsuite.expectation.cases import LlamaWorkload, llama_workload
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.trace_cases import trace_cases
+from perfsuite.experiments.tracing.findings import TraceFindings, trace_findings
+from perfsuite.experiments.tracing.judgement import judge_trace
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.records.events import Node, Phase, Tensor
+from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Outcome
+from perfsuite.testing.engine_traces import engine_trace, node, tensor
+from perfsuite.trace.statistics.operator_dimensions import dimensions_of
+from perfsuite.trace.statistics.traced_operators import traced_operators
+from perfsuite.workload.scenario import find_scenario
+from perfsuite.workload.weights import resolve
+from tests.synthetic_statistics import experts_of, step_events
+
+CEILINGS = Ceilings(
+    n_threads=2,
+    bandwidths=(
+        Bandwidth(working_set_bytes=1 << 30, read_bytes_per_s=1e10, copy_bytes_per_s=1e10, triad_bytes_per_s=1e10),
+    ),
+    fp32_flops_per_s=1e11,
+    int8_flops_per_s=1e11,
+    f16_flops_per_s=None,
+    dispatch_ns=1_000,
+)
+
+
+def workload(name: str = "smollm2-135m-l2-q8_0") -> LlamaWorkload:
+    """Return a workload whose weights need not be there."""
+    return llama_workload(resolve(name, cache_dir=Path("nowhere")), find_scenario("p0-g40"))
+
+
+def traced(operator: Operator) -> Node:
+    """Return an operator of the analytical graph as a recorder would have seen it."""
+    suffix = "" if operator.layer is None else f"-{operator.layer}"
+    name = operator.role.removesuffix(f"_{operator.op.lower()}")
+    sources = [_tensor(f"source {at}", each.type, each.ne) for at, each in enumerate(operator.sources)]
+    op, _, fused = operator.op.partition("+")
+    output = _tensor(f"{name}{suffix}", operator.output.type, operator.output.ne)
+    return node(op, output, *sources, fused_op=fused or None)
+
+
+def _tensor(name: str, type_name: str, ne: tuple[int, ...]) -> Tensor:
+    return tensor(name, ne, type=type_name)
+
+
+def run_trace(subject: LlamaWorkload, *, product_factor: float = 1.0) -> EngineTrace:
+    """Return a decode whose products take 20 µs and 0.1 ns a byte, attention 0.5 µs a position, the rest thread 0."""
+    operators = subject.graph(Phase.DECODE)
+    graph = tuple(map(traced, operators))
+    works = [dimensions_of(each).work for each in traced_operators(graph)]
+
+    def law(step: int, position: int, thread: int) -> int:
+        operator = operators[position]
+        if operator.op in ("MUL_MAT", "MUL_MAT_ID"):
+            slower = product_factor if operator.role == "ffn_out" else 1.0
+            return round((20_000 + 0.1 * operator.cost.parameter_bytes) * slower)
+        if operator.op == "FLASH_ATTN_EXT":
+            return 10_000 + 250 * step
+        if operator.op == "ROPE":
+            return 6_000
+        return 6_000 + works[position] // 100 if thread == 0 else 100
+
+    events = [each for step in range(40) for each in step_events(step, law, len(graph))]
+    return engine_trace(events, graphs=(graph,))
+
+
+def judged(
+    findings: TraceFindings | None, what: str, subject: LlamaWorkload | None = None, tolerance_ratio: float = 12.0
+) -> Judgement:
+    """Judge one case of a workload."""
+    case_id = f"trace/{(subject or workload()).prefix}/{what}"
+    return judge_trace(findings, case_id, ceilings=CEILINGS, tolerance_ratio=tolerance_ratio, reason="too late")
+
+
+@pytest.fixture(scope="module")
+def findings() -> TraceFindings:
+    """Return what a run as expected says."""
+    return trace_findings(run_trace(workload()), workload(), n_threads=2)
+
+
+def test_a_run_as_expected_passes(findings: TraceFindings) -> None:
+    """No case of a run that follows the rules fails, and growth, linearity and many roles pass."""
+    cases = [case.case_id for case in trace_cases(workload(), 2)]
+    found = {
+        case_id: judge_trace(findings, case_id, ceilings=CEILINGS, tolerance_ratio=12.0).outcome for case_id in cases
+    }
+    assert not [case_id for case_id, outcome in found.items() if outcome.fails]
+    assert found[cases[-1]] is found[cases[-2]] is Outcome.PASS
+    assert sum(outcome is Outcome.PASS for outcome in found.values()) >= 10
+
+
+def test_a_slower_product_is_off_the_line() -> None:
+    """A product of four times its time fails linearity by name."""
+    slow = trace_findings(run_trace(workload(), product_factor=4.0), workload(), n_threads=2)
+    judgement = judged(slow, "decode_linearity")
+    assert judgement.outcome is Outcome.SLOW
+    assert "ffn_out" in judgement.reason
+
+
+def test_growth_is_judged_by_the_tolerance(findings: TraceFindings) -> None:
+    """What passes with a wide tolerance is slow with a narrow one."""
+    assert judged(findings, "attention_growth").outcome is Outcome.PASS
+    assert judged(findings, "attention_growth", tolerance_ratio=1.01).outcome is Outcome.SLOW
+
+
+def test_experts_are_judged_where_they_were_recorded() -> None:
+    """The choices of a routed decode pass, are missing where none were recorded, and cannot name an expert twice."""
+    subject, chance = workload("qwen1.5-moe-a2.7b-l2-q4_0"), random.Random(3)
+    trace = run_trace(subject)
+    steps = [(step, layer) for step in range(40) for layer in (0, 1)]
+    drawn = experts_of((*step, [chance.sample(range(60), 4)]) for step in steps)
+    twice = experts_of((*step, [[1, 1, 2, 3]]) for step in steps)
+    outcomes = [
+        judged(trace_findings(each, subject, n_threads=2), "expert_reuse", subject).outcome
+        for each in (replace(trace, experts=drawn), trace, replace(trace, experts=twice))
+    ]
+    assert outcomes == [Outcome.PASS, Outcome.INVALID, Outcome.IMPOSSIBLE]
+
+
+def test_what_was_not_traced_or_was_disturbed_is_invalid(findings: TraceFindings) -> None:
+    """The reason is told in either case."""
+    assert judged(None, "attention_growth").reason == "too late"
+    disturbed = judged(replace(findings, complaint="others took 30 %"), "attention_growth")
+    assert (disturbed.outcome, disturbed.reason) == (Outcome.INVALID, "others took 30 %")
+
+
+@pytest.mark.parametrize("what", ["balance/decode/unknown", "something", "expert_reuse"])
+def test_a_case_that_is_none_is_invalid(findings: TraceFindings, what: str) -> None:
+    """An unknown role, an unknown case, and experts of a dense model are not judged."""
+    judgement = judged(findings, what)
+    assert (judgement.outcome, judgement.kind) == (Outcome.INVALID, "trace")

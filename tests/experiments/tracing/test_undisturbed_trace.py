@@ -1,0 +1,65 @@
+"""Tracing until one process had the processors for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import find_profile
+from perfsuite.experiments.recorder_traces import RecorderTrace
+from perfsuite.experiments.tracing.undisturbed_trace import N_TRIES, undisturbed_trace
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.testing.engine_traces import small_trace
+from perfsuite.trace.recording import read_recording
+
+_PLAN = LlamaPlan(
+    gguf_path="m.gguf", library_dir="/l", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=8, n_gen=4
+)
+
+
+@dataclass
+class Runs:
+    """Answers with traces, the first of them disturbed."""
+
+    n_disturbed: int
+    recorders: list[str] = field(default_factory=list)
+
+    def run(self, plan: LlamaPlan, recorder: str) -> RecorderTrace:
+        """Return a trace of as many tokens as there were runs."""
+        self.recorders.append(recorder)
+        waiting_ns = 50 if len(self.recorders) <= self.n_disturbed else 0
+        contention: dict[str, Any] = {
+            "wall_ns": 100,
+            "running_ns": 100,
+            "waiting_ns": waiting_ns,
+            "steal_ratio": None,
+            "others_ratio": None,
+        }
+        return RecorderTrace(payload={"contention": contention}, trace=small_trace(len(self.recorders)))
+
+
+def _trace(monkeypatch: pytest.MonkeyPatch, runs: Runs, folder: Path) -> str | None:
+    monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.traced_by_engine", runs.run)
+    found = undisturbed_trace(_PLAN, "preload", find_profile("host"), folder=folder)
+    assert read_recording(folder).events.tolist() == found.trace.events.tolist()
+    return found.complaint
+
+
+def test_a_disturbed_process_is_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first that had no competition is kept."""
+    runs = Runs(n_disturbed=1)
+    assert _trace(monkeypatch, runs, tmp_path / "trace") is None
+    assert runs.recorders == ["preload", "preload"]
+
+
+def test_after_a_few_the_complaint_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The trace is kept nevertheless, and may be one that replaces an earlier run's."""
+    runs = Runs(n_disturbed=99)
+    for _ in range(2):
+        complaint = _trace(monkeypatch, runs, tmp_path / "trace")
+        assert complaint is not None
+        assert "waited" in complaint
+    assert len(runs.recorders) == 2 * N_TRIES

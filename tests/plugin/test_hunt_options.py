@@ -1,0 +1,84 @@
+"""The options of hunts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfsuite.experiments.shapes.request import HuntRequest
+from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.shape_case import Subject
+from tests.experiments.shapes.conftest import FakeSubjects, Run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--perf-shapes=gem"], "--perf-shapes=gem: 'gem' is unknown; accepted are gemm, bmm, gemv, attention, all"),
+        (["--perf-shapes=gemm", "--perf-shape-subjects=cpu"], "'cpu' is unknown; accepted are tiled, ggml-cpu"),
+        (["--perf-shapes=gemm", "--perf-shape-types=q5_0"], "--perf-shape-types=q5_0: 'q5_0' is unknown"),
+        (["--perf-shapes=gemm", "--perf-shape-bounds=k=9"], "--perf-shape-bounds=k=9: 'k=9' is no range"),
+        (
+            ["--perf-shapes=gemm", "--perf-shape-bounds=k=1:9", "--perf-shape-types=q4_0"],
+            "gemm has no k within its bounds that is in whole blocks of q4_0",
+        ),
+        (["--perf-shape-subjects=tiled"], "--perf-shape-subjects: says what shapes are hunted for; give --perf-shapes"),
+        (["--perf-kernels=x"], "--perf-kernels: says what shapes are hunted for; give --perf-shapes as well"),
+        (["--perf-shapes=gemm", "--perf-kernels=x"], "--perf-kernels=x: no tiled.cl there"),
+        (
+            ["--perf-shapes=gemm", "--perf-kernels=x", "--perf-shape-subjects=ggml-cpu"],
+            "--perf-kernels=x: sources of tiled, which is no subject here",
+        ),
+        (["--perf-shapes=gemm", "--against-args=threads=1"], "leave out --against"),
+        (["--perf-shapes=gemm", "--prompts=x"], "leave out --prompts"),
+        (
+            ["--perf-shapes=attention", "--perf-shape-bounds=heads=3:3,kvheads=2:2"],
+            "attention has no heads within its bounds that are a multiple of kvheads",
+        ),
+        (["--perf-shapes=gemm", "-p", "no:hypothesispytest"], "needs Hypothesis' own plugin"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(run: Run, subjects: FakeSubjects, arguments: list[str], told: str) -> None:
+    """In one line that names the option and what is accepted, before anything is started."""
+    result = run(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert told in result.stderr.str()
+    assert "Traceback" not in result.stderr.str()
+    assert subjects.opened == {}
+
+
+def test_other_kernels_are_those_of_the_tiled_subject(run: Run, subjects: FakeSubjects, tmp_path: Path) -> None:
+    """They are handed to it, and the header tells of them."""
+    (tmp_path / "tiled.cl").write_text("")
+    options = ("--perf-shapes=gemm", "--perf-shape-types=f32", f"--perf-kernels={tmp_path}", "-k", "hunt and correct")
+    result = run(*options)
+    result.stdout.fnmatch_lines([f"perfsuite: shapes of gemm by tiled from {tmp_path}, profile default *"])
+    ((_, arguments),) = subjects.opened.items()
+    assert arguments["kernels_dir"] == tmp_path
+
+
+def test_hunts_on_no_device_are_refused(pytester: pytest.Pytester) -> None:
+    """Running the user's own tests instead would hide that nothing was hunted."""
+    for option in ("--perf-shapes=gemv", "--perf-shape-types=f32"):
+        result = pytester.runpytest_inprocess(option)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert f"{option}: on which device? Give --device=NAME as well" in result.stderr.str()
+
+
+def test_the_command_of_a_hunt_repeats_what_was_given() -> None:
+    """Values are quoted for a shell, and options that were left out stay so."""
+    request = HuntRequest(
+        operations=(Operation.GEMV,),
+        subjects=(Subject.TILED,),
+        types=("f32",),
+        bounds={},
+        kernels_dir=None,
+        profile="quick",
+        seed="7",
+        given=("--perf-shapes=gemv", "--perf-kernels=my kernels"),
+    )
+    assert request.command("host", "shape-hunt/tiled/gemv/growth") == (
+        "pytest --device=host --perf-shapes=gemv '--perf-kernels=my kernels' --hypothesis-seed=7 "
+        "-k shape-hunt/tiled/gemv/growth"
+    )
