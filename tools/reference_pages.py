@@ -17,7 +17,7 @@ from typing import Any
 
 from _pytest.config import get_config
 
-from perfsuite.cli.registry import COMMANDS, Purpose
+from perfsuite.cli.registry import COMMANDS, Command, Purpose
 from perfsuite.cli.whole_parser import whole_parser
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -82,7 +82,7 @@ def commands_page() -> str:
         for purpose in Purpose
         for line in (
             f"## {purpose.value}\n",
-            *(_command(choices, each.name) for each in COMMANDS if each.purpose is purpose),
+            *(_command(choices, each) for each in COMMANDS if each.purpose is purpose),
         )
     ]
     listing = [f"| [`{each.name}`](#perfsuite-{each.name}) | {_cell(each.summary)} |" for each in COMMANDS]
@@ -91,11 +91,11 @@ def commands_page() -> str:
     )
 
 
-def _command(choices: dict[str, argparse.ArgumentParser], name: str) -> str:
-    parts = list(_section(choices[name], f"perfsuite {name}", 3))
-    for word in _OWN.get(name, ()):
-        parser = import_module(f"perfsuite.cli.{name}_{word}")._parser()
-        parts += _section(parser, f"perfsuite {name} {word}", 4)
+def _command(choices: dict[str, argparse.ArgumentParser], command: Command) -> str:
+    parts = list(_section(choices[command.name], f"perfsuite {command.name}", 3))
+    for word in _OWN.get(command.name, ()):
+        parser = import_module(f"{command.module}_{word}")._parser()
+        parts += _section(parser, f"perfsuite {command.name} {word}", 4)
     return "\n".join(parts)
 
 

@@ -1,9 +1,9 @@
 """The subcommands: what each is called, what for, and in which module it is.
 
 To add one, add a line to `COMMANDS` and write ``perfsuite/cli/<name>.py`` with ``add_parser(commands)``, which calls
-`perfsuite.cli.command_help.add_command`, and answers with `perfsuite.cli.answer.give`. Nothing else: the module is
-imported only when the subcommand is run, its line below is what ``perfsuite --help`` says of it, and completion finds
-it by itself.
+`perfsuite.cli.command_help.add_command`, and answers with `perfsuite.cli.answer.give`; that of an experiment is
+``command.py`` in its folder. Nothing else: the module is imported only when the subcommand is run, its line below is
+what ``perfsuite --help`` says of it, and completion finds it by itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Purpose(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand; its module is ``perfsuite.cli.<name>``, with ``_`` for each ``-``."""
+    """A subcommand; its module is ``perfsuite.cli.<name>``, with ``_`` for each ``-``, or that of its experiment."""
 
     name: str
     purpose: Purpose
@@ -40,9 +40,32 @@ class Command:
 
     def load(self, commands: Commands) -> argparse.ArgumentParser:
         """Import the subcommand's module and let it add its parser; return that."""
-        import_module(f"perfsuite.cli.{self.name.replace('-', '_')}").add_parser(commands)
+        import_module(self.module).add_parser(commands)
         return commands.choices[self.name]
 
+    @property
+    def module(self) -> str:
+        """The module that has ``add_parser``."""
+        place = _OF_EXPERIMENTS.get(self.name, "")
+        return f"perfsuite.experiments.{place}" if place else f"perfsuite.cli.{self.name.replace('-', '_')}"
+
+
+#: The modules of the commands of experiments, below `perfsuite.experiments`.
+_OF_EXPERIMENTS = {
+    "calibrate": "calibration.command",
+    "certify": "certificate.command",
+    "experts": "experts.command",
+    "fidelity": "fidelity.command",
+    "held-out": "held_out.command",
+    "kernels": "kernels.command",
+    "offload": "offload.command",
+    "overhead": "overhead.command",
+    "policy": "shapes.command_policy",
+    "roofline": "roofline.command",
+    "study": "study.command",
+    "sweep": "shapes.command_sweep",
+    "trace": "tracing.command",
+}
 
 #: In the order in which ``perfsuite --help`` lists them below the heading of their purpose.
 COMMANDS = (

@@ -1,4 +1,4 @@
-"""What a run can measure: its cases, sweeps and examinations, enumerated before anything is measured."""
+"""What a run can measure: its cases, sweeps and experiments, enumerated before anything is measured."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ from perfsuite.expectation.cases import (
     phase_cases,
     recorded_operator_cases,
 )
-from perfsuite.experiments.fidelity.experiment import FidelityExamination
 from perfsuite.experiments.forecasts import Forecasts
-from perfsuite.experiments.overhead.experiment import OverheadExamination
-from perfsuite.experiments.protocol import Examination
+from perfsuite.experiments.protocol import Experiment
+from perfsuite.experiments.registry import open_experiments
 from perfsuite.experiments.roofline.experiment import Sweeps, open_sweeps
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.shapes.hunts import ShapeHunts
-from perfsuite.experiments.shapes.judges import ShapeJudges
-from perfsuite.experiments.shapes.kept_group import open_kept
-from perfsuite.experiments.tracing.experiment import TraceExamination
 from perfsuite.records.events import Phase
 from perfsuite.trace.samples import EMBEDDING_ROLE
 
@@ -40,10 +35,8 @@ class Enumeration:
     sweeps: Sweeps = field(default_factory=Sweeps)
     #: Which kernel computes which operator, on the OpenCL backend.
     mapping: KernelMapping | None = None
-    #: What options ask to be examined beside the groups.
-    examinations: tuple[Examination, ...] = ()
-    #: The hunts for shapes, which are among the examinations; None without any.
-    hunts: ShapeHunts | None = None
+    #: What options ask for beside the groups.
+    experiments: tuple[Experiment, ...] = ()
 
 
 def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[str] = ()) -> Enumeration:
@@ -56,39 +49,16 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
     cases = list(_engine_cases(config, mapping, recorded))
     if not config.is_against:  # the two sides of --against have the same kernels
         cases += kernel_cases()
-    hunts = _hunts(config, forecasts)
-    examinations = _examinations(config, forecasts, hunts)
-    cases += (case for examination in examinations for case in examination.cases())
+    experiments = open_experiments(config, forecasts)
+    cases += (case for experiment in experiments for case in experiment.cases())
     sweeps = open_sweeps(config) if config.sweeps else Sweeps()
     cases += sweeps.cases()
     return Enumeration(
         cases={case.case_id: case for case in cases},
         sweeps=sweeps,
         mapping=mapping,
-        examinations=examinations,
-        hunts=hunts,
+        experiments=experiments,
     )
-
-
-def _hunts(config: RunConfig, forecasts: Forecasts) -> ShapeHunts | None:
-    if config.shapes is None:
-        return None
-    judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)
-    return ShapeHunts(config=config, request=config.shapes, judges=judges)
-
-
-def _examinations(config: RunConfig, forecasts: Forecasts, hunts: ShapeHunts | None) -> tuple[Examination, ...]:
-    """Return what the options ask to be examined."""
-    found: list[Examination] = []
-    if config.fidelity:
-        found.append(FidelityExamination(config=config))
-    if config.overhead:
-        found.append(OverheadExamination(config=config))
-    if config.trace:
-        found.append(TraceExamination(config=config, ceilings=lambda: forecasts.ceilings))
-    if hunts is not None:
-        found += [open_kept(config, hunts.request, hunts.judges), hunts]
-    return tuple(found)
 
 
 def _open_mapping(config: RunConfig) -> KernelMapping | None:

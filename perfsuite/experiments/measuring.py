@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import pytest
-
 from perfsuite.errors import LinkError, MeasurementError, OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
@@ -20,15 +18,15 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.kept_speed import ceiling_time_ns, with_speed_problems
 from perfsuite.experiments.kernel_pairs import measure_kernels_beside
 from perfsuite.experiments.kernel_replicates import measure_kernels, opencl_device
-from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.protocol import Examination
+from perfsuite.experiments.progress import ProgressLine, Terminal
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.roofline.experiment import Sweeps, measure_roofline, n_steps
 from perfsuite.experiments.roofline.stored_run import write_roofline
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
-from perfsuite.records.case_groups import GROUP_OF_KIND
+from perfsuite.records.case_groups import group_of_kind
 from perfsuite.records.judgement import Judgement
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 
@@ -56,7 +54,7 @@ class Measuring:
     roofline: RooflineRun | None = None
     #: What pairs said, by case id, whether a test has asked for it or not.
     paired: dict[str, Judgement] = field(default_factory=dict)
-    #: The kinds of examinations that came to their end.
+    #: The kinds of experiments that came to their end.
     examined: set[str] = field(default_factory=set)
     #: Why a group could not be measured, by group.
     errors: dict[str, str] = field(default_factory=dict)
@@ -68,7 +66,7 @@ class Measuring:
     #: What the compute sentinel would take at the ceilings before the first and after the last group.
     _ceiling_times_ns: list[int] = field(default_factory=list)
 
-    def measure(self, marker_margins: Mapping[str, float | None], reporter: pytest.TerminalReporter | None) -> None:
+    def measure(self, marker_margins: Mapping[str, float | None], reporter: Terminal | None) -> None:
         """Measure the groups of the selected cases, given by id with the margin that their test's marker sets.
 
         Statements about sweeps are among them, by their names. What was measured when somebody interrupts, or when the
@@ -94,7 +92,7 @@ class Measuring:
         of_groups = (f"{name}: {note}" for name, group in self.groups.items() for note in group.notes)
         return (*self.held.notes, *self.forecasts.notes, *of_groups)
 
-    def _measure_pairs(self, selected: Sequence[Case], reporter: pytest.TerminalReporter | None) -> None:
+    def _measure_pairs(self, selected: Sequence[Case], reporter: Terminal | None) -> None:
         """Measure against the side that an option names; nothing is expected of the times."""
         progress = ProgressLine(reporter, 0)
         self._group("llama", lambda: self._paired(selected, progress))
@@ -112,14 +110,12 @@ class Measuring:
         self.paired.update(paired.judgements)
         return paired.group
 
-    def _measure_groups(
-        self, selected: Sequence[Case], sweeps: Sweeps, reporter: pytest.TerminalReporter | None
-    ) -> None:
+    def _measure_groups(self, selected: Sequence[Case], sweeps: Sweeps, reporter: Terminal | None) -> None:
         """Measure against forecasts and stored baselines, ceilings before and after."""
-        wanted = {GROUP_OF_KIND[case.kind] for case in selected}
+        wanted = {group_of_kind(case.kind) for case in selected}
         examined = [
             (each, [case.case_id for case in selected if case.kind == each.kind])
-            for each in self.enumerated.examinations
+            for each in self.enumerated.experiments
         ]
         n_examined = sum(each.n_steps(case_ids) for each, case_ids in examined)
         n_replicates = len(wanted & {"llama", "kernels"}) * self.config.n_replicates
@@ -132,7 +128,7 @@ class Measuring:
             self._add_time("calibration", started_s)
         self._probe(progress)
         if "llama" in wanted:
-            engine_cases = [case for case in selected if GROUP_OF_KIND[case.kind] == "llama"]
+            engine_cases = [case for case in selected if group_of_kind(case.kind) == "llama"]
             screen_ratio = _ENGINE_SCREEN_RATIO if "kernels" in wanted else 1.0
             self._group("llama", lambda: self._measure_engine(engine_cases, progress, screen_ratio))
         if "kernels" in wanted:
@@ -140,9 +136,9 @@ class Measuring:
             self._group("kernels", lambda: self._measure_kernels(kernels, progress))
         if sweeps.points:
             self._group(ROOFLINE, lambda: self._measure_sweeps(sweeps, progress))
-        for examination, case_ids in examined:
+        for experiment, case_ids in examined:
             if case_ids:
-                self._examine(examination, case_ids, progress)
+                self._examine(experiment, case_ids, progress)
         self._probe_again(progress)
         progress.finish()
 
@@ -154,7 +150,7 @@ class Measuring:
                 return self._paired(selected, progress, self.forecasts.expectation, screen_ratio)
             except MeasurementError as error:  # if it is the new engine that fails, it fails once more below
                 notes = (f"the build of the baseline does not run here, so its stored times judge: {error}",)
-        cases = [case for case in self.enumerated.cases.values() if GROUP_OF_KIND[case.kind] == "llama"]
+        cases = [case for case in self.enumerated.cases.values() if group_of_kind(case.kind) == "llama"]
         if self.enumerated.mapping is None:
             group = measure_llama(self.config, cases, progress)
             return replace(group, notes=(*group.notes, *notes))
@@ -196,16 +192,16 @@ class Measuring:
         write_roofline(self.roofline, self.config.run_dir / "roofline.json")
         return group
 
-    def _examine(self, examination: Examination, case_ids: Sequence[str], progress: ProgressLine) -> None:
-        """Let an examination measure its cases; it is no group, for it has no baselines."""
+    def _examine(self, experiment: Experiment, case_ids: Sequence[str], progress: ProgressLine) -> None:
+        """Let an experiment measure its cases; it is no group, for it has no baselines."""
         started_s = time.monotonic()
         try:
-            examination.measure(case_ids, progress)
-            self.examined.add(examination.kind)
+            experiment.measure(case_ids, progress)
+            self.examined.add(experiment.kind)
         except PerfsuiteError as error:
-            self.errors[examination.kind] = str(error)
+            self.errors[experiment.kind] = str(error)
         finally:
-            self._add_time(examination.kind, started_s)
+            self._add_time(experiment.kind, started_s)
 
     def _group(self, name: str, measure: Callable[[], GroupSamples]) -> None:
         started_s = time.monotonic()

@@ -5,21 +5,34 @@ Nothing here runs beside what is measured: there is no thread, and the line is w
 
 from __future__ import annotations
 
+import shutil
 import time
-
-import pytest
+from typing import Protocol
 
 from perfsuite.report.terminal_text import terminal_text
 
 _QUIET_INTERVAL_S = 15.0
 
 
-class ProgressLine:
-    """Tells how far the measurement is; nothing with ``-q``."""
+class Terminal(Protocol):
+    """Where progress is shown; pytest's terminal reporter is one."""
 
-    def __init__(self, reporter: pytest.TerminalReporter | None, n_steps: int) -> None:
-        is_quiet = reporter is None or reporter.config.get_verbosity() < 0
-        self._reporter = None if is_quiet else reporter
+    @property
+    def isatty(self) -> bool:
+        """Whether a line can be drawn over."""
+
+    def write_line(self, line: str) -> None:
+        """Write a line that stays."""
+
+    def rewrite(self, line: str, *, erase: bool) -> None:
+        """Draw over the line that was written last."""
+
+
+class ProgressLine:
+    """Shows how far the measurement is; nothing without a terminal."""
+
+    def __init__(self, reporter: Terminal | None, n_steps: int) -> None:
+        self._reporter = reporter
         self._n_steps = n_steps
         self._n_done = 0
         self._started_s = time.monotonic()
@@ -66,7 +79,7 @@ class ProgressLine:
             return
         line = f"perfsuite: {terminal_text(text)}"
         if self._is_live:
-            width = self._reporter._tw.fullwidth - 1
+            width = shutil.get_terminal_size().columns - 1
             shown = line if len(line) <= width else f"{line[: width - 1]}…"  # a second line would stay
             self._reporter.rewrite(shown, erase=True)
         elif time.monotonic() - self._told_s >= _QUIET_INTERVAL_S:

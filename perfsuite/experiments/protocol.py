@@ -1,30 +1,48 @@
-"""What a run examines beside its groups: cases with a measurement and a verdict of their own, and no baseline."""
+"""What an experiment is: a question that can be asked of a device, with cases of its own."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from typing import Protocol
 
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.records.judgement import Judgement
 
 
-class Examination(Protocol):
-    """One examination; an option asks for it."""
+class Experiment(ABC):
+    """One experiment of a run, which enumerates cases, measures them all at once, and judges each by itself."""
 
-    @property
-    def kind(self) -> str:
-        """The kind of its cases."""
+    #: The kind of its cases, and the first part of their ids.
+    kind: str
 
+    @abstractmethod
     def cases(self) -> Iterator[Case]:
-        """Enumerate its cases; nothing is measured yet."""
+        """Enumerate the cases; nothing is measured yet, and the device is not asked."""
 
+    @abstractmethod
     def n_steps(self, case_ids: Collection[str]) -> int:
         """Return how many steps of progress the given cases are."""
 
+    @abstractmethod
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
         """Measure what the given cases need; a `PerfsuiteError` is the reason of all of them."""
 
+    @abstractmethod
     def judge(self, case_id: str, reason: str) -> Judgement:
         """Judge one case; `reason` says why it was not measured, where it was not."""
+
+    def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
+        """Whether an interrupted run can judge a case; `has_ended` says whether `measure` came to its end."""
+        return has_ended
+
+    def keep(self) -> bool:
+        """Keep what ``--baseline=record`` asks for; return whether this experiment keeps anything at all."""
+        return False
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the closing lines say beside the cases."""
+        return ()
+
+    def close(self) -> None:  # noqa: B027 - most have nothing to end
+        """End what still runs."""

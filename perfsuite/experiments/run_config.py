@@ -66,6 +66,8 @@ class RunConfig:
     trace: bool = False
     #: What hunts for shapes were asked for; None without any.
     shapes: HuntRequest | None = None
+    #: Experiments of other wheels, by the names of their entry points.
+    experiments: tuple[str, ...] = ()
     #: The engine's OpenCL backend on its device; None with another backend.
     opencl: OpenClBackend | None = None
     #: Lengths of the prompts that each process runs; () runs the scenario's.

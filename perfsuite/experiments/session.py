@@ -9,8 +9,6 @@ from datetime import datetime, timezone
 from functools import cached_property
 from statistics import median
 
-import pytest
-
 from perfsuite.errors import BaselineError, PerfsuiteError
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
@@ -18,7 +16,8 @@ from perfsuite.experiments.engine_replicates import graph_settings
 from perfsuite.experiments.enumeration import Enumeration, enumerate_run
 from perfsuite.experiments.forecasts import Forecasts, open_forecasts
 from perfsuite.experiments.measuring import ROOFLINE, Measuring
-from perfsuite.experiments.protocol import Examination
+from perfsuite.experiments.progress import Terminal
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.experiment import roofline_expectation, unmeasured_statement
@@ -26,7 +25,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.hunts import ShapeHunts
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
-from perfsuite.records.case_groups import GROUP_OF_KIND, OWN_GROUP
+from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
 from perfsuite.records.events import Phase
 from perfsuite.records.judgement import Judgement
 from perfsuite.records.outcome import Outcome, is_nothing_judged
@@ -64,7 +63,7 @@ class PerfSession:
     @property
     def hunts(self) -> ShapeHunts | None:
         """The hunts for shapes; None without any."""
-        return self.enumerated.hunts
+        return next((each for each in self.enumerated.experiments if isinstance(each, ShapeHunts)), None)
 
     @property
     def groups(self) -> dict[str, GroupSamples]:
@@ -76,7 +75,7 @@ class PerfSession:
         """Why a group could not be measured, by group."""
         return self.measured.errors
 
-    def measure(self, marker_margins: Mapping[str, float | None], reporter: pytest.TerminalReporter | None) -> None:
+    def measure(self, marker_margins: Mapping[str, float | None], reporter: Terminal | None) -> None:
         """Measure what the selected cases need, given by id with the margin that their test's marker sets."""
         self.measured.measure(marker_margins, reporter)
 
@@ -135,10 +134,9 @@ class PerfSession:
         if is_interrupted:
             self._judge_measured()
         if self.config.baseline_mode == "record":
-            if self.hunts is not None:
-                self.hunts.keep()
+            kept = [each.keep() for each in self.enumerated.experiments]
             if not is_interrupted:
-                self._record()
+                self._record(may_be_empty=any(kept))
         elif self._may_be_first:
             self.first_notes = self._kept_first()
 
@@ -157,10 +155,10 @@ class PerfSession:
         except PerfsuiteError as error:
             return (f"no reference was kept for the next run: {error}",)
 
-    def _record(self) -> None:
+    def _record(self, *, may_be_empty: bool) -> None:
         """Record baselines; that there is nothing to record is an error, unless another one says why."""
         n_cases = self.stored.record(self.groups, self._own_judgements(), recorded_at=self.started_at)
-        if n_cases or self.errors or self.hunts is not None:
+        if n_cases or self.errors or may_be_empty:
             return
         reasons = Counter(each.reason for each in self.judgements.values() if each.outcome is Outcome.INVALID)
         why = reasons.most_common(1)[0][0] if reasons else "no case that has baselines was measured"
@@ -186,8 +184,8 @@ class PerfSession:
 
     def close(self) -> None:
         """End what still runs."""
-        if self.hunts is not None:
-            self.hunts.judges.close()
+        for experiment in self.enumerated.experiments:
+            experiment.close()
 
     def subjects(self) -> dict[str, str]:
         """Return, by group, what was measured in words."""
@@ -204,11 +202,11 @@ class PerfSession:
 
     def baseline_notes(self) -> tuple[str, ...]:
         """Say what the stored baselines and the device show and no verdict does, and what is no baseline here."""
-        hunted = () if self.hunts is None else self.hunts.notes()
+        noted = tuple(note for each in self.enumerated.experiments for note in each.notes())
         is_lost = self.is_interrupted and self.config.baseline_mode == "record"
         lost = ("the run was interrupted: its samples are no baseline; run again",) if is_lost else ()
         stored = self.stored.notes(self.groups, self._own_judgements())
-        return (*stored, *hunted, *lost, *self.first_notes, *self.measured.notes)
+        return (*stored, *noted, *lost, *self.first_notes, *self.measured.notes)
 
     def _judge_measured(self) -> None:
         """Judge the selected cases that were measured and whose tests were not reached."""
@@ -219,27 +217,26 @@ class PerfSession:
     def _is_measured(self, case: Case) -> bool:
         if case.case_id in self.measured.paired:
             return bool(self.measured.paired[case.case_id].samples_ns)
-        if self.hunts is not None and case.kind == self.hunts.kind:
-            return case.case_id in self.hunts.begun
-        if self._examination(case) is not None:
-            return case.kind in self.measured.examined
-        group = self.groups.get(GROUP_OF_KIND[case.kind])
+        experiment = self._experiment(case)
+        if experiment is not None:
+            return experiment.is_measured(case.case_id, has_ended=case.kind in self.measured.examined)
+        group = self.groups.get(group_of_kind(case.kind))
         return group is not None and bool(group.samples[case.case_id].samples_ns)
 
     def _judge(self, case: Case, marker_margin: float | None) -> Judgement:
         if case.case_id in self.measured.paired:
             return self.measured.paired[case.case_id]
-        examination = self._examination(case)
-        if examination is not None:
-            return examination.judge(case.case_id, self.errors.get(case.kind, "it was not measured"))
-        group = GROUP_OF_KIND[case.kind]
+        experiment = self._experiment(case)
+        if experiment is not None:
+            return experiment.judge(case.case_id, self.errors.get(case.kind, "it was not measured"))
+        group = group_of_kind(case.kind)
         samples = self._samples(case, group)
         expectation = self._expectation(case)
         baseline = self.stored.match(case.case_id, group, self.groups)
         return self._judged(samples, case.kind, expectation, baseline, marker_margin)
 
-    def _examination(self, case: Case) -> Examination | None:
-        return next((each for each in self.enumerated.examinations if each.kind == case.kind), None)
+    def _experiment(self, case: Case) -> Experiment | None:
+        return next((each for each in self.enumerated.experiments if each.kind == case.kind), None)
 
     def _judged(
         self,
@@ -260,21 +257,21 @@ class PerfSession:
     def _share(self, case_id: str) -> StepShare | None:
         """Return the share of its step that a case may change by."""
         case = self.cases.get(case_id)
-        if case is None or GROUP_OF_KIND[case.kind] not in self.groups:
+        if case is None or group_of_kind(case.kind) not in self.groups:
             return None
-        steps_ns = self._steps_ns if GROUP_OF_KIND[case.kind] == GROUP_OF_KIND["phase"] else {}
+        steps_ns = self._steps_ns if group_of_kind(case.kind) == group_of_kind("phase") else {}
         return step_share(case, steps_ns=steps_ns, share_ratio=self.config.step_share_ratio)
 
     @cached_property
     def _steps_ns(self) -> dict[Phase, float]:
         """What prefill and decode took, as far as they were measured; asked for when that is done."""
-        samples = self.groups[GROUP_OF_KIND["phase"]].samples
+        samples = self.groups[group_of_kind("phase")].samples
         steps = [case for case in self.cases.values() if case.kind == "phase" and case.phase in GRAPH_PHASES]
         found = [(case.phase, samples[case.case_id].samples_ns) for case in steps if case.case_id in samples]
         return {phase: median(samples_ns) for phase, samples_ns in found if phase is not None and samples_ns}
 
     def _expectation(self, case: Case) -> Expectation:
-        group = self.groups.get(GROUP_OF_KIND[case.kind])
+        group = self.groups.get(group_of_kind(case.kind))
         if group is not None and not group.on_processor:
             return Expectation()
         if case.kind != ROOFLINE:
@@ -294,7 +291,7 @@ class PerfSession:
         found: dict[str, list[Judgement]] = {name: [] for name in self.groups}
         for judgement in self.judgements.values():
             case = self.cases.get(judgement.case_id)
-            found.setdefault(GROUP_OF_KIND[case.kind] if case else OWN_GROUP, []).append(judgement)
+            found.setdefault(group_of_kind(case.kind) if case else OWN_GROUP, []).append(judgement)
         return found
 
 

@@ -24,7 +24,7 @@ from perfsuite.plugin.board_options import is_to_measure
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf
 from perfsuite.plugin.margins import marker_margin
 from perfsuite.plugin.options import resolve_config
-from perfsuite.plugin.parameters import CASE_KINDS, PARAMETERS, STATEMENT, cases_dir
+from perfsuite.plugin.parameters import BROUGHT, CASE_KINDS, PARAMETERS, STATEMENT, cases_dir
 from perfsuite.plugin.run_signals import end_on_signals
 
 
@@ -95,6 +95,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if argument in metafunc.fixturenames:
             ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind == kind]
             metafunc.parametrize(argument, ids, ids=ids)
+    if BROUGHT in metafunc.fixturenames:
+        own = CASE_KINDS.values()
+        ids = [] if session is None else [each.case_id for each in session.cases.values() if each.kind not in own]
+        metafunc.parametrize(BROUGHT, ids, ids=ids)
     if STATEMENT in metafunc.fixturenames:
         names = [] if session is None else list(session.enumerated.sweeps.statements())
         metafunc.parametrize(STATEMENT, names, ids=names)
@@ -176,7 +180,8 @@ def _compared_with(run: RunConfig) -> str:
 
 
 def _measure(perf: PerfSession, session: pytest.Session) -> None:
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    is_quiet = session.config.get_verbosity() < 0
+    reporter = None if is_quiet else session.config.pluginmanager.get_plugin("terminalreporter")
     selected = {
         str(value): marker_margin(item)
         for item in session.items

@@ -80,6 +80,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "trace a run, and judge balance of threads, growth of attention, linearity of products, reuse of experts",
         **_SWITCH,
     ),
+    "--perf-experiment": _row(
+        "experiments that other packages bring (entry points of the group perfsuite.experiments), by commas",
+        metavar="NAME,..",
+    ),
     "--perf-shapes": _row(
         f"hunt for shapes at which an operation breaks down: {', '.join(SHAPE_OPERATIONS)}, all", metavar="NAME,.."
     ),

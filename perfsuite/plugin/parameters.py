@@ -19,11 +19,14 @@ CASE_KINDS = {
     "shape_hunt": "shape-hunt",
 }
 
+#: The argument for the cases of experiments that other wheels bring.
+BROUGHT = "experiment_case"
+
 #: The argument of a test of statements about sweeps.
 STATEMENT = "roofline_statement"
 
 #: The arguments that get cases or statements.
-PARAMETERS = (*CASE_KINDS, STATEMENT)
+PARAMETERS = (*CASE_KINDS, BROUGHT, STATEMENT)
 
 #: The file of the cases of ``--perf-shapes``, whose import brings Hypothesis.
 SHAPES_FILE = "test_shapes.py"

@@ -18,6 +18,12 @@ GROUP_OF_KIND = {
     "shape-kept": "shapes",
 }
 
+
+def group_of_kind(kind: str) -> str:
+    """Return the group of a kind of cases; a kind that another wheel brings is its own group."""
+    return GROUP_OF_KIND.get(kind, kind)
+
+
 #: The cases that tests of one's own measure; also the name of their file.
 OWN_GROUP = "own"
 

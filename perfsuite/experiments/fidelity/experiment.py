@@ -13,7 +13,9 @@ from perfsuite.experiments.fidelity.phases import COMPARED
 from perfsuite.experiments.fidelity.recording import record_fidelity
 from perfsuite.experiments.fidelity.request import N_PROCESSES, FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
+from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.events import Phase
 from perfsuite.records.json_file import write_json
@@ -37,8 +39,13 @@ LONG_KERNELS = (
 )
 
 
+def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+    """Return the experiment where ``--perf-fidelity`` asks for it."""
+    return (FidelityExperiment(config=config),) if config.fidelity else ()
+
+
 @dataclass(kw_only=True)
-class FidelityExamination:
+class FidelityExperiment(Experiment):
     """The comparison of one run with its ground truths."""
 
     config: RunConfig

@@ -10,6 +10,7 @@ from perfsuite.device.lock.owner import STATE_FOLDER
 from perfsuite.device.work_folder import work_folder
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.engine_replicates import run_plan
+from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.overhead.judgement import OVERHEAD, case_name, judge_overhead, parts_of
 from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
 from perfsuite.experiments.overhead.recorder_sides import (
@@ -19,6 +20,7 @@ from perfsuite.experiments.overhead.recorder_sides import (
     compare_recorders,
 )
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.judgement import Judgement
@@ -29,8 +31,13 @@ N_PAIRS = 12
 _MOST_GEN = 24
 
 
+def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
+    """Return the experiment where ``--perf-overhead`` asks for it."""
+    return (OverheadExperiment(config=config),) if config.overhead else ()
+
+
 @dataclass(kw_only=True)
-class OverheadExamination:
+class OverheadExperiment(Experiment):
     """The comparisons of one run."""
 
     config: RunConfig

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from perfsuite.errors import OpenClError, PerfsuiteError
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.bounds import TIMED_BOUNDS
 from perfsuite.experiments.shapes.budget import TimeShares
@@ -32,7 +33,7 @@ COMPARED = (ShapeProperty.PADDING, ShapeProperty.GROWTH)
 
 
 @dataclass(kw_only=True)
-class ShapeHunts:
+class ShapeHunts(Experiment):
     """All hunts of a run."""
 
     config: RunConfig
@@ -114,8 +115,16 @@ class ShapeHunts:
         outcome = Outcome.INVALID if found is None else found.outcome
         return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id, hunt), change_ratio)
 
-    def keep(self) -> None:
-        """Add the smallest failing shapes to the device's baselines."""
+    def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
+        """Whether a hunt has begun, whatever became of others."""
+        return case_id in self.begun
+
+    def close(self) -> None:
+        """End the processes that measure."""
+        self.judges.close()
+
+    def keep(self) -> bool:
+        """Add the smallest failing shapes to the device's baselines; hunts are kept even where nothing else is."""
         from perfsuite.experiments.shapes.examples_file import examples_path
         from perfsuite.experiments.shapes.kept_files import example_of, keep
 
@@ -124,6 +133,7 @@ class ShapeHunts:
             path = examples_path(directory, device, verdict.case_id)
             is_new = keep(directory, device, example_of(verdict, self.judges.of(subject).fingerprint))
             self.kept.append(f"{verdict.case_id}: {'kept in' if is_new else 'is told already by'} {path}")
+        return True
 
     def notes(self) -> tuple[str, ...]:
         """Say which shapes were kept, or would be."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes.hunts import COMPARED
 from perfsuite.experiments.shapes.judges import ShapeJudges
@@ -26,7 +27,7 @@ KEPT = "shape-kept"
 
 
 @dataclass(kw_only=True)
-class KeptShapes:
+class KeptShapes(Experiment):
     """The kept shapes of what is hunted."""
 
     #: By case id, those of several benches together.

@@ -97,7 +97,7 @@ def _add_recording(group: argparse._ArgumentGroup) -> None:
 def _trace(options: argparse.Namespace) -> int:
     words = options.program
     if words and words[0] in _WORDS:
-        module = importlib.import_module(f"perfsuite.cli.trace_{words[0].replace('-', '_')}")
+        module = importlib.import_module(f"perfsuite.experiments.tracing.command_{words[0].replace('-', '_')}")
         return int(module.run(words[1:]))
     program = words[1:] if words[:1] == ["--"] else words
     if options.opencl:

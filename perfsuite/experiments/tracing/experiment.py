@@ -10,7 +10,9 @@ from perfsuite.expectation.cases import Case
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.trace_cases import EXPERT_REUSE, TRACE, trace_cases
 from perfsuite.experiments.engine_replicates import run_plan
+from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.judgement import Judgement
 
@@ -21,8 +23,13 @@ if TYPE_CHECKING:
 _OPERATORS, _EXPERTS = "preload", "experts"
 
 
+def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
+    """Return the experiment where ``--perf-trace`` asks for it."""
+    return (TraceExperiment(config=config, ceilings=lambda: forecasts.ceilings),) if config.trace else ()
+
+
 @dataclass(kw_only=True)
-class TraceExamination:
+class TraceExperiment(Experiment):
     """The traces of one run."""
 
     config: RunConfig

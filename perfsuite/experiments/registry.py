@@ -1,0 +1,46 @@
+"""The experiments that a run may ask for: the suite's own, a line each, and those that other wheels bring."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.forecasts import Forecasts
+from perfsuite.experiments.protocol import Experiment
+from perfsuite.experiments.run_config import RunConfig
+
+#: The group of entry points by which another wheel brings experiments.
+GROUP = "perfsuite.experiments"
+
+#: The suite's own: folders with a module ``experiment``, whose ``open_experiments(config, forecasts)`` returns those
+#: that the run's options ask for. To add one, add a folder and its name.
+OWN = ("fidelity", "overhead", "tracing", "shapes")
+
+
+def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
+    """Return the experiments that the run asks for; nothing is measured yet.
+
+    Raises `PerfsuiteError` where an experiment's options are wrong, or nobody brings one that was named.
+    """
+    own = (import_module(f"perfsuite.experiments.{name}.experiment") for name in OWN)
+    found = [each for module in own for each in module.open_experiments(config, forecasts)]
+    for name in config.experiments:
+        found += _brought(name, config, forecasts)
+    return tuple(found)
+
+
+def _brought(name: str, config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
+    """Open the experiments of an entry point; one that cannot be loaded is an error with its name."""
+    installed = entry_points(group=GROUP)
+    if name not in installed.names:
+        known = ", ".join(sorted(installed.names)) or "none is installed"
+        raise PerfsuiteError(f"--perf-experiment={name}: no installed package brings it; known: {known}")
+    entry = installed[name]
+    try:
+        opened = entry.load()(config, forecasts)
+    except PerfsuiteError:
+        raise
+    except Exception as error:
+        raise PerfsuiteError(f"--perf-experiment={name}: {entry.value} failed: {error!r}") from error
+    return tuple(opened)
