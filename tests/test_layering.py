@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: From the roof to the ground: a place imports from lower floors only, and never from a neighbour on its own.
 FLOORS = (
     {"plugin", "cli", "cases", "testing"},
+    {"experiments"},
     {"verdict", "report", "nightly"},
     {"expectation", "measure", "trace"},
     {"workload", "device", "records"},
@@ -24,6 +25,9 @@ LEVEL = {place: level for level, floor in enumerate(FLOORS) for place in floor}
 #: Imports along a floor: the record of the ceilings is written by those who measure them, and the shipped cases are
 #: tests that use the plugin's fixture.
 ALONG_THE_FLOOR = {("measure", "expectation"), ("cases", "plugin")}
+
+#: What a lower floor is for, and which place on a higher one must not have it: a verdict is computed, not measured.
+CLOSED = {("verdict", "measure")}
 
 PYTEST_USERS = {"plugin", "cases"}
 LIBRARY_LOADERS = {"perfsuite.measure.native"}
@@ -107,6 +111,8 @@ def upward_imports(module: Module) -> Iterator[str]:
         if name.split(".")[0] != "perfsuite":
             continue
         place = place_of(name)
+        if place == "cli" and is_command(module.name):
+            continue
         if not may_import(module.place, place):
             yield f"{module.name}:{line}: imports {name}"
 
@@ -115,6 +121,8 @@ def may_import(place: str, other: str) -> bool:
     """Whether a module in ``place`` may import from ``other``; the root package is open to all and imports nothing."""
     if place == other or (place, other) in ALONG_THE_FLOOR:
         return True
+    if (place, other) in CLOSED:
+        return False
     if other not in LEVEL:
         return other.startswith("__")
     return place in LEVEL and LEVEL[place] < LEVEL[other]
@@ -141,7 +149,34 @@ def environment_reads(module: Module) -> Iterator[str]:
             yield f"{module.name}:{line}: uses {name}"
 
 
-RULES = [upward_imports, pytest_imports, library_loads, environment_reads]
+def is_command(name: str) -> bool:
+    """Whether a module is the command of an experiment: ``command.py`` in its folder, or one beside it."""
+    parts = name.split(".")
+    return parts[1:2] == ["experiments"] and len(parts) > 3 and parts[3].partition("_")[0] == "command"
+
+
+def crossed_experiments(module: Module) -> Iterator[str]:
+    """Imports of one experiment by another; what two of them need lies beside their folders."""
+    own = experiment_of(module.name)
+    for line, name in imported_names(module):
+        if own and experiment_of(name) not in {"", own}:
+            yield f"{module.name}:{line}: imports {name}"
+
+
+def experiment_of(name: str) -> str:
+    """Return the folder of the experiment that a module is of; empty for what several share."""
+    parts = name.split(".")[:3]
+    return parts[2] if parts[:2] == ["perfsuite", "experiments"] and ROOT.joinpath(*parts).is_dir() else ""
+
+
+def argparse_imports(module: Module) -> Iterator[str]:
+    """Imports of argparse outside of the command line, the commands of experiments, and the plugin's options."""
+    for line, name in imported_names(module):
+        if name.split(".")[0] == "argparse" and module.place not in {"cli", "plugin"} and not is_command(module.name):
+            yield f"{module.name}:{line}: imports {name}"
+
+
+RULES = [upward_imports, pytest_imports, library_loads, environment_reads, crossed_experiments, argparse_imports]
 
 
 def suite_modules() -> Iterator[Module]:

@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 
-from perfsuite.device.profile import find_profile
+from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_profile
 from perfsuite.experiments.margins import KindMargins, Margins
-from perfsuite.plugin.margins import DEFAULT_MARGIN_RATIO, parse_margins
+from perfsuite.plugin.margins import parse_margins
 from tests.fake_device import HostRuns
 
 #: What each run has besides.
