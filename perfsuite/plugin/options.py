@@ -127,7 +127,7 @@ def _resolve(config: pytest.Config) -> RunConfig:
         long_sweeps=option.perf_long,
         fidelity=option.perf_fidelity,
         overhead=option.perf_overhead,
-        experiments=tuple(dict.fromkeys(option.perf_experiment)),
+        experiments=tuple(dict.fromkeys(option.perf_experiment.split(","))) if option.perf_experiment else (),
         trace=option.perf_trace,
         shapes=shapes,
         opencl=opencl,
