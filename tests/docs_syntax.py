@@ -121,7 +121,7 @@ def _own_parser(told: list[str]) -> argparse.ArgumentParser | None:
     """Return the parser of what takes the words behind it by itself, such as 'trace view'."""
     if told[:1] != ["trace"] or told[1:] not in (["view"], ["agree"]):
         return None
-    parser: argparse.ArgumentParser = import_module(f"perfsuite.cli.trace_{told[1]}")._parser()
+    parser: argparse.ArgumentParser = import_module(f"perfsuite.experiments.tracing.command_{told[1]}")._parser()
     return parser
 
 

@@ -41,7 +41,7 @@ def _leaves(name: str, parser: Parser) -> Iterator[tuple[str, Parser]]:
 def _word_parser(word: str) -> Parser:
     """Return the parser that a word of 'perfsuite trace' uses, without doing what it does."""
     made: list[Parser] = []
-    module = import_module(f"perfsuite.cli.trace_{word.replace('-', '_')}")
+    module = import_module(f"perfsuite.experiments.tracing.command_{word.replace('-', '_')}")
     if hasattr(module, "_parser"):
         parser = module._parser()
         assert isinstance(parser, Parser)

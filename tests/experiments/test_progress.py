@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,22 +13,20 @@ from perfsuite.experiments.progress import ProgressLine
 class _Terminal:
     """Keeps what a terminal would show."""
 
-    def __init__(self, *, isatty: bool, verbosity: int = 0, width: int = 80) -> None:
+    def __init__(self, *, isatty: bool) -> None:
         self.isatty = isatty
-        self.config = SimpleNamespace(get_verbosity=lambda: verbosity)
-        self._tw = SimpleNamespace(fullwidth=width)
         self.rewritten: list[str] = []
         self.lines: list[str] = []
 
-    def rewrite(self, text: str, **_: Any) -> None:
-        self.rewritten.append(text)
+    def rewrite(self, line: str, **_: Any) -> None:
+        self.rewritten.append(line)
 
-    def write_line(self, text: str) -> None:
-        self.lines.append(text)
+    def write_line(self, line: str) -> None:
+        self.lines.append(line)
 
 
 def _line(terminal: _Terminal, n_steps: int) -> ProgressLine:
-    return ProgressLine(cast(pytest.TerminalReporter, terminal), n_steps)
+    return ProgressLine(terminal, n_steps)
 
 
 def test_a_terminal_has_one_live_line() -> None:
@@ -56,19 +53,10 @@ def test_a_log_has_few_lines() -> None:
     assert terminal.lines[1].startswith("perfsuite: measured in")
 
 
-@pytest.mark.parametrize("isatty", [True, False])
-def test_nothing_is_told_quietly(isatty: bool) -> None:
-    """With -q there is neither a live line nor one now and then."""
-    terminal = _Terminal(isatty=isatty, verbosity=-1)
-    progress = _line(terminal, 1)
-    progress.step("llama.cpp")
-    progress.finish()
-    assert (terminal.rewritten, terminal.lines) == ([], [])
-
-
-def test_a_long_line_stays_one() -> None:
+def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would fold is cut, for only one line is overwritten; controls in a name are written out."""
-    terminal = _Terminal(isatty=True, width=60)
+    monkeypatch.setenv("COLUMNS", "60")
+    terminal = _Terminal(isatty=True)
     _line(terminal, 1).step("kernel/\x1b[31m" + "x" * 80)
     (shown,) = terminal.rewritten
     assert len(shown) == 59

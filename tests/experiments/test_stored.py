@@ -81,8 +81,8 @@ def test_the_resolution_that_is_asked_for_counts_in_pairs(
         return compare_sequentially(*arguments, resolution_limit_ratio=resolution_limit_ratio, **more)
 
     runs("--baseline=record", "-k", "add or decode")
-    for module in ("paired_group", "kernel_pairs"):
-        monkeypatch.setattr(f"perfsuite.plugin.{module}.compare_sequentially", compare)
+    for module in ("engine_pairs", "kernel_pairs"):
+        monkeypatch.setattr(f"perfsuite.experiments.{module}.compare_sequentially", compare)
     runs("-k", "add or decode", *options)
     assert limits == [limit_ratio] * 2
 

@@ -24,7 +24,7 @@ from tests.synthetic_roofline import compute_ceiling, memory_record, roofline_ru
 
 __all__ = ["fake_device"]
 
-BENCH = Path(__file__).parents[1] / "data" / "llama-bench.json"
+BENCH = Path(__file__).parents[2] / "data" / "llama-bench.json"
 KEYS = ("case", "operational_intensity", "flops_per_s", "attainable_flops_per_s", "regime")
 MODEL = "--model=smollm2-135m-l2-q8_0"
 

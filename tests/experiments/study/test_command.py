@@ -12,7 +12,7 @@ from perfsuite.cli import main
 from perfsuite.experiments.study.token_latency import TokenLatency
 from tests.command_streams import Refused, Streams
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study"
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study"
 SUITE, PLAN = EXAMPLES / "made-up-suite.toml", EXAMPLES / "plan.toml"
 RUNS = ("smollm2-135m q8_0", "smollm2-135m q4_0")
 

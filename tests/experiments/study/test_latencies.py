@@ -15,7 +15,7 @@ from perfsuite.experiments.study.plan import GivenLatency, StudyPlan, StudyRun
 from perfsuite.experiments.study.plan_file import read_plan
 from tests.command_streams import write_phase_run
 
-STUDY_PLAN = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "plan.toml"
+STUDY_PLAN = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study" / "plan.toml"
 NAME = "smollm2-135m q8_0"
 WORKLOAD = "smollm2-135m-q8_0/p100-g4"
 

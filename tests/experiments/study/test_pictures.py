@@ -10,7 +10,7 @@ from perfsuite.experiments.study.pictures import study_chart
 from perfsuite.experiments.study.plan_file import read_plan
 from perfsuite.experiments.study.scores import read_scores
 
-MADE_UP_SUITE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "study" / "made-up-suite.toml"
+MADE_UP_SUITE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study" / "made-up-suite.toml"
 
 
 def study() -> Study:

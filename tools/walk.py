@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Lists the files that one decode sample passes in a real run, from the worker's record to the row of the terminal.
+
+    tools/walk.py [PYTEST'S ARGUMENT ...]    # default: the phase decode on this machine, three replicates
+
+A file is on the walk where one of its functions takes or gives an object that holds the sample, or, before there is a
+sample, the begin of a recorded decode step. Objects are searched to a depth of eight. It prints a line for each file,
+with the first function that held the sample there, in the order in which it came by.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import CodeType, FrameType
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent / "perfsuite"
+#: Objects that are kept of each function, which hold what they held when it was called.
+_MOST_KEPT = 400
+_DEPTH = 8
+_OPTIONS = (
+    *("--device=host", "-k", "test_phase and decode", "--baseline=off", "--perf-replicates=3"),
+    *("-p", "no:cacheprovider"),
+)
+
+
+class Passers:
+    """What functions of the suite were given and gave back, in the order of their first call."""
+
+    def __init__(self) -> None:
+        self.kept: dict[CodeType, list[object]] = {}
+        self._own: dict[CodeType, bool] = {}
+
+    def __call__(self, frame: FrameType, event: str, given: object) -> None:
+        """Keep the arguments of a call, and what it returns (`sys.setprofile`)."""
+        code = frame.f_code
+        own = self._own.get(code)
+        if own is None:
+            own = self._own[code] = code.co_filename.startswith(str(ROOT)) and code.co_name != "<module>"
+        if not own or event not in ("call", "return"):
+            return
+        kept = self.kept.setdefault(code, [])
+        if len(kept) < _MOST_KEPT:
+            found = [given] if event == "return" else list(frame.f_locals.values())
+            kept += (each for each in found if not isinstance(each, bool | type(None)))
+
+
+def held(value: object, depth: int = _DEPTH) -> Iterator[object]:
+    """Yield the numbers and arrays that an object holds."""
+    if isinstance(value, int | np.ndarray):
+        yield value
+    elif depth and is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            yield from held(getattr(value, each.name, None), depth - 1)
+    elif depth and isinstance(value, Mapping):
+        for each in value.values():
+            yield from held(each, depth - 1)
+    elif depth and isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from held(each, depth - 1)
+
+
+def holds(value: object, wanted: set[int], known: dict[int, bool]) -> bool:
+    """Whether an object holds one of the numbers; `known` says it of those that were searched."""
+    if id(value) not in known:
+        known[id(value)] = any(
+            bool(np.isin(each, list(wanted)).any()) if isinstance(each, np.ndarray) else each in wanted
+            for each in held(value)
+        )
+    return known[id(value)]
+
+
+def decode_begins_ns(passers: Passers) -> set[int]:
+    """Return when recorded decode steps began, as the workers' answers have it."""
+    found: set[int] = set()
+    for kept in passers.kept.values():
+        for each in kept:
+            record = each.get("engine") if isinstance(each, dict) else None
+            spans = record.get("spans", ()) if isinstance(record, dict) else ()
+            found |= {span["start_ns"] for span in spans if span.get("phase") == "decode"}
+    return found
+
+
+def main(options: list[str]) -> int:
+    """Run, and print the walk."""
+    passers = Passers()
+    with TemporaryDirectory() as folder:
+        sys.setprofile(passers)
+        try:
+            status = pytest.main([*(options or _OPTIONS), f"--perf-dir={folder}"])
+        finally:
+            sys.setprofile(None)
+        cases = json.loads(next(Path(folder).rglob("run.json")).read_text())["cases"]
+    samples = {ns for case in cases if case["id"].endswith("/decode") for ns in case["samples_ns"]}
+    wanted, known = samples | decode_begins_ns(passers), {}
+    files: dict[str, str] = {}
+    for code, kept in passers.kept.items():
+        if any(holds(each, wanted, known) for each in kept):
+            files.setdefault(Path(code.co_filename).relative_to(ROOT).as_posix(), code.co_qualname)
+    for path, function in files.items():
+        print(f"{path:50} {function}")
+    floors = Counter(path.partition("/")[0] for path in files)
+    print(f"{len(files)} files:", ", ".join(f"{floor} {count}" for floor, count in floors.items()))
+    return int(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
