@@ -25,7 +25,7 @@ What a board has:
 * ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
 * ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
 
-``sys_tree`` is a folder shaped like ``/sys`` (see tests/board_sys.py): what it has is what the board has, and what the
+``sys_tree`` is a folder shaped like ``/sys`` (see tests/board_namespaces.py): what it has is what the board has, and what the
 board writes is written to its files.
 
 Everything of a board is in its processes' namespaces, and they die with pytest, even by SIGKILL: no mount, interface or
@@ -35,26 +35,160 @@ process is left. The folder of its keys is removed by `stop`, or else when the n
 from __future__ import annotations
 
 import os
+import random
+import re
 import secrets
 import shlex
 import shutil
 import signal
 import socket
 import subprocess
+import sysconfig
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.work_folder import new_work_folder
 
-from .board_clock import clock_variables
 from .board_keys import INSTALL, SSHD, SshdFiles
-from .board_network import plug_in
 from .board_processes import child_of, end_process, own_mounts, processes_beside, start_process
-from .board_sys import sys_mounts
+
+_FAKETIME = "libfaketimeMT.so.1"
+
+#: ``clock_nanosleep`` as the kernel has it: libfaketime 0.9.10 lets it fail for monotonic times (Python's sleep).
+_SLEEP = """\
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, struct timespec *left)
+{
+    return syscall(SYS_clock_nanosleep, clock, flags, wanted, left) == 0 ? 0 : errno;
+}
+"""
+
+
+def clock_library() -> Path | None:
+    """Return libfaketime, with which a board's clock can be wrong; None where it is not installed."""
+    return next(iter(sorted(Path("/usr/lib").glob(f"**/faketime/{_FAKETIME}"))), None)
+
+
+def clock_variables(folder: Path) -> dict[str, str]:
+    """Return the variables of processes whose date is off by what the file ``clock`` of a folder says."""
+    library = clock_library()
+    assert library is not None, f"libfaketime is not installed; {INSTALL}"
+    (folder / "clock").write_text("+0\n")
+    return {
+        "LD_PRELOAD": f"{_sleep_library(folder)}:{library}",
+        "FAKETIME_TIMESTAMP_FILE": str(folder / "clock"),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
+def _sleep_library(folder: Path) -> Path:
+    source, library = folder / "sleep.c", folder / "sleep.so"
+    source.write_text(_SLEEP)
+    compiler = str(sysconfig.get_config_var("CC") or "cc").split()
+    subprocess.run([*compiler, "-shared", "-fPIC", "-o", library, source], check=True, timeout=20)
+    return library
+
+
+SYS = Path("/sys")
+
+#: Folders that keep what the machine has in them besides what the tree has; every other folder of the tree is all.
+_MERGED = re.compile(r"(|class|bus|devices(|/platform|/virtual|/system(|/cpu(|/cpu\d+))))")
+
+#: What a board is measured by: the machine's own never shows through where a tree is given.
+_HIDDEN = re.compile(
+    r"class/(thermal|hwmon|devfreq|power_supply|powercap|kgsl|drm)"
+    r"|devices/system/cpu/(cpufreq|cpu\d+/cpufreq|intel_pstate|amd_pstate)"
+)
+
+
+def sys_mounts(tree: Path, staging: Path) -> list[str]:
+    """Return shell lines that put the tree over ``/sys``, in the mount namespace that they run in.
+
+    The tree's files are bound, not copied: what the board writes there is seen here, and the other way round.
+    """
+    return [f"mkdir {_q(staging)}", *_merge(tree, SYS, staging, ""), f"mount --rbind {_q(staging)} /sys"]
+
+
+def _merge(tree: Path, real: Path, to: Path, name: str) -> Iterator[str]:
+    own = {each.name: each for each in sorted(tree.iterdir())}
+    for each in sorted(real.iterdir()) if real.is_dir() else ():
+        if each.name not in own and not _HIDDEN.fullmatch(_join(name, each.name)):
+            yield from _show(each, to / each.name)
+    for each in own.values():
+        inner = _join(name, each.name)
+        if each.is_dir() and not each.is_symlink() and _MERGED.fullmatch(inner):
+            yield f"mkdir {_q(to / each.name)}"
+            yield from _merge(each, real / each.name, to / each.name, inner)
+        else:
+            yield from _show(each, to / each.name)
+
+
+def _show(source: Path, to: Path) -> Iterator[str]:
+    if source.is_symlink():
+        yield f"ln -s {_q(source.readlink())} {_q(to)}"
+    elif source.is_dir():
+        yield f"mkdir {_q(to)} && mount --rbind {_q(source)} {_q(to)}"
+    else:
+        yield f": >{_q(to)} && mount --bind {_q(source)} {_q(to)}"
+
+
+def _join(name: str, part: str) -> str:
+    return f"{name}/{part}" if name else part
+
+
+def _q(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+_CABLE_LIMIT_S = 20.0
+_ATTEMPTS = 20
+
+
+class Cable(NamedTuple):
+    """Both ends of a cable."""
+
+    desk_interface: str
+    board_interface: str
+    desk_address: str
+    board_address: str
+
+
+def plug_in(board: int) -> Cable:
+    """Lead a cable from here into the network namespace of a process; its own end it has to set up itself."""
+    for _ in range(_ATTEMPTS):
+        block = random.randrange(1 << 14)
+        net = f"10.213.{block >> 6}"
+        first = (block & 63) * 4
+        cable = Cable(f"psb{block}h", f"psb{block}", f"{net}.{first + 1}", f"{net}.{first + 2}")
+        if f"{net}.{first}/" not in _told("ip -4 route") and _laid(cable, board):
+            return cable
+    raise AssertionError(f"no free network for a board in {_ATTEMPTS} attempts")
+
+
+def _laid(cable: Cable, board: int) -> bool:
+    add = f"ip link add {cable.desk_interface} type veth peer name {cable.board_interface} netns {board}"
+    if subprocess.run(shlex.split(add), capture_output=True, check=False, timeout=_CABLE_LIMIT_S).returncode:
+        return False
+    _told(f"ip addr add {cable.desk_address}/30 dev {cable.desk_interface}")
+    _told(f"ip link set {cable.desk_interface} up")
+    return True
+
+
+def _told(command: str) -> str:
+    done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True, timeout=_CABLE_LIMIT_S)
+    return done.stdout
+
 
 ROOT = Path(__file__).resolve().parent.parent
 

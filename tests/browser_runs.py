@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, UniformShift
-from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import NO_OBSERVATION, Observation
 from perfsuite.records.observation_file import write_observation
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.page.page_run import read_page_run
 from perfsuite.report.page.render import write_page

@@ -43,8 +43,7 @@ from perfsuite.measure.plan import (
 from perfsuite.plugin.option_table import OPTIONS
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.observation import Observation
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.run_reader import read_run_file
+from perfsuite.report.run_file import RunFile, read_run_file
 from tests.conftest import STORED_MODEL
 from tests.fake_opencl import FakeOpenCl, replace_opencl
 from tests.synthetic_roofline import bandwidth_ceiling, compute_ceiling, independent_rate, memory_record
@@ -256,7 +255,7 @@ def _renamed(graph: tuple[Node, ...], op: str) -> tuple[Node, ...]:
 def stretched(record: EngineRecord, slowdown: Mapping[str, float], noise: float = 1.0) -> EngineRecord:
     """Lengthen the operators of some roles, and the spans that hold them, by a factor."""
     from perfsuite.records.engine_columns import evaluations_of
-    from perfsuite.testing.engine_records import evaluation
+    from perfsuite.testing.engine_traces import evaluation
     from perfsuite.trace.operators import timed_operators
 
     operators = [timed_operators(graph) for graph in record.graphs]

@@ -14,9 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfsuite.device.farm.client import Client
+from perfsuite.device.farm.client import Client, Place, places
 from perfsuite.device.farm.holder import Holder
-from perfsuite.device.farm.listings import Place, places
 from perfsuite.device.farm.request import FarmRequest
 
 #: Boards that the exporter has; each place takes one.

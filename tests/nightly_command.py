@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from perfsuite.cli import main, nightly_answer
-from perfsuite.nightly import plan_checks
+from perfsuite.nightly import plan_file
 from perfsuite.nightly.conduct import Night
 
 STUB = (sys.executable, str(Path(__file__).resolve().with_name("nightly_stub.py")))
 
 if __name__ == "__main__":
-    plan_checks.refuse_unknown_model = lambda _: None
+    plan_file.refuse_unknown_model = lambda _: None
     nightly_answer.Night = partial(Night, program=STUB)  # type: ignore[misc, assignment]
     sys.exit(main(["nightly", *sys.argv[1:]]))

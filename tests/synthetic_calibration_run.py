@@ -17,7 +17,7 @@ from perfsuite.expectation.timing.operator_shape import OperatorShape
 from perfsuite.expectation.timing.reference_architectures import named_weights
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, dump_record, load_plan, task_of
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.testing.engine_records import evaluation
+from perfsuite.testing.engine_traces import evaluation
 from perfsuite.workload.scenario import Scenario
 
 from .synthetic_calibration import lawful_ns

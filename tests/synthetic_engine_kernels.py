@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.records.opencl_commands import CommandType
-from perfsuite.testing.engine_records import evaluation
+from perfsuite.testing.engine_traces import evaluation
 from perfsuite.trace.opencl.kernel_mapping import RecordedRun
 from tests.synthetic_opencl import EPOCH_NS, command, trace
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfsuite.records.attribution import Carrier, PhaseAttribution
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 
 PASSED = Judgement(
     case_id="phase/a-q8_0/siso/decode",

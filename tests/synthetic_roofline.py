@@ -13,8 +13,7 @@ from perfsuite.expectation.memory.comparison import MemoryRecord
 from perfsuite.expectation.memory.need import MemoryNeed
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, Rate, Resource
 from perfsuite.expectation.roofline.independent_rate import IndependentRate
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.subject import Subject
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, Subject
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.work import Work, WorkPart
 from perfsuite.records.memory_timeline import MemoryPhase, MemorySample, MemoryTimeline

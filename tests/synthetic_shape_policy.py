@@ -19,8 +19,7 @@ from perfsuite.experiments.shapes.policy_record import (
     ShapePolicy,
 )
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 CPU, OPENCL = BACKENDS

@@ -10,8 +10,7 @@ from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
 from perfsuite.experiments.shapes.sweep_expected import SweepSetting
 from perfsuite.experiments.shapes.sweep_record import ShapeSweep
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 
 #: What a size of n takes, a whole tile of 64 a hundred times as much.

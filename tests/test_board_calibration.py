@@ -14,7 +14,7 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.device.fingerprint import host_fingerprint
 from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.board.identity import board_identity
 from perfsuite.measure.calibration_store import find_calibration

@@ -22,9 +22,9 @@ import pytest
 from perfsuite.device.lock.reading import account_name
 from perfsuite.records.outcome import NOTHING_JUDGED_EXIT
 from perfsuite.workload.weights import materialize, resolve
+from tests.board_namespaces import clock_library
 
 from . import farm_daemons
-from .board_clock import clock_library
 from .board_namespaces import NamespaceBoard
 from .board_runs import AGENT, NOTHING, Desk, EndedRun, awaited_free, in_replicate, is_let_go, kill_worker
 from .farm_daemons import awaited

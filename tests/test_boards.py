@@ -16,9 +16,9 @@ import pytest
 from perfsuite.device.target.opening import open_target
 from perfsuite.device.target.shell_target import Target
 from perfsuite.device.work_folder import sweep
+from tests.board_namespaces import clock_library
 
 from . import board_loopback
-from .board_clock import clock_library
 from .board_loopback import LoopbackBoard, loopback_obstacle
 from .board_namespaces import NamespaceBoard, board_obstacle
 
@@ -196,7 +196,7 @@ def test_a_loopback_board_has_its_own_home(loopback_board: LoopbackBoard) -> Non
 def test_the_lock_of_a_loopback_board_is_its_own(requires_loopback_board: None) -> None:
     """Two of them, of two runs of the tests, can each be taken; neither is this machine's."""
     program = (
-        "import sys; from perfsuite.device.lock import hold_lock; from perfsuite.device.lock.owner import LockOwner\n"
+        "import sys; from perfsuite.device.lock import hold_lock; from perfsuite.device.lock.state import LockOwner\n"
         "owner = LockOwner.here(user='ann', host='desk', run_id=sys.argv[1], purpose='a test')\n"
         "with hold_lock(owner): print('held', flush=True); sys.stdin.read()"
     )

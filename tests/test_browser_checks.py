@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .browser_axe import axe_violations
+from tests.browser_chromium import axe_violations
+
 from .browser_charts import seen_charts
 from .browser_chromium import a_limit, at_most, skip_without_browser, the_browser, visit
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import synthetic_run
 

@@ -20,13 +20,13 @@ from perfsuite.device.fingerprint import ENGINE
 from perfsuite.device.lock.reading import lock_behind
 from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.installed import last_answer, read_installed
-from perfsuite.device.stability.kept_changes import read_kept
+from perfsuite.device.stability.restore_file import read_kept
 from perfsuite.expectation.roofline.published_file import read_published
 from perfsuite.experiments.certificate.trial import read_trials
 from perfsuite.experiments.fidelity.published import published_fidelity
 from perfsuite.experiments.roofline.stored_run import read_roofline
 from perfsuite.experiments.shapes.examples_file import read_examples
-from perfsuite.experiments.shapes.policy_file import read_policy
+from perfsuite.experiments.shapes.policy_record import read_policy
 from perfsuite.experiments.shapes.sweep_record import read_sweep
 from perfsuite.experiments.study.harness_scores import read_harness_score
 from perfsuite.experiments.study.plan_file import read_plan as read_study_plan
@@ -46,7 +46,7 @@ from perfsuite.records.observation_file import read_observation
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace
 from perfsuite.report.measured_phases import read_measured_phases
-from perfsuite.report.run_reader import read_run_file
+from perfsuite.report.run_file import read_run_file
 from perfsuite.verdict.baseline import read_baselines
 from perfsuite.verdict.recorded_run import read_run
 

@@ -12,8 +12,8 @@ from perfsuite.report.page.charts import figures
 from perfsuite.report.page.names import case_anchor
 from perfsuite.report.verdict_words import verdict_sentence
 from perfsuite.testing.run_files import CHOSEN_CASES, HOSTILE_NAMES, synthetic_observation, synthetic_run
+from tests.browser_chromium import axe_violations
 
-from .browser_axe import axe_violations
 from .browser_charts import seen_charts
 from .browser_chromium import a_limit, skip_without_browser, the_browser, visit
 from .browser_report import all_rows, open_details, overflow_px

@@ -10,8 +10,8 @@ import pytest
 from perfsuite.report.page.names import case_anchor, kind_title, short_name
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_observation, synthetic_run
+from tests.browser_chromium import axe_violations
 
-from .browser_axe import axe_violations
 from .browser_charts import seen_charts
 from .browser_chromium import a_limit, skip_without_browser, the_browser, visit
 from .browser_report import all_rows, by_id, choose, overflow_px, shown_anchors

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.page.names import case_anchor
 from perfsuite.testing.run_cases import operator_id, phase_id
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.judgement import Judgement
-from perfsuite.report.run_reader import read_run_file
+from perfsuite.records.outcome import Judgement
+from perfsuite.report.run_file import read_run_file
 from perfsuite.units import format_ns
 
 _US_NS = 1_000

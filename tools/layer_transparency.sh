@@ -19,7 +19,7 @@ from pathlib import Path
 import platformdirs
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import environment_opencl_vendors
-from perfsuite.measure.opencl_layer import find_opencl_layers
+from perfsuite.measure.opencl_backend import find_opencl_layers
 cache = Path(platformdirs.user_cache_dir("perfsuite"))
 vendors = opencl_environment(cache, inherited=environment_opencl_vendors()).get("OCL_ICD_VENDORS", "/etc/OpenCL/vendors")
 print(find_opencl_layers(cache).tracing, vendors)

@@ -36,9 +36,8 @@ from typing import Any
 
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
 from perfsuite.records.outcome import Outcome
-from perfsuite.verdict.drift import sentinel_of
+from perfsuite.verdict.drift import fitted_weights, sentinel_of
 from perfsuite.verdict.entry import Anchor, BaselineEntry, StoredSession
-from perfsuite.verdict.sentinel_weights import fitted_weights
 from perfsuite.verdict.sequential import Pairs, compare_sequentially
 
 #: A case that takes as long is to be decided.

@@ -23,7 +23,7 @@ from pathlib import Path
 from scipy.stats import binomtest
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.shape_case import ShapeCase
 

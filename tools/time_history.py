@@ -16,12 +16,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from perfsuite.report.history.append import MOST_LOOSE, fill_table
+from perfsuite.report.history.append import MOST_LOOSE, fill_table, run_rows
 from perfsuite.report.history.compaction import compact, merge_loose
-from perfsuite.report.history.database import database
+from perfsuite.report.history.database import database, write_rows
 from perfsuite.report.history.folder import loose_files, loose_path
-from perfsuite.report.history.parquet import write_rows
-from perfsuite.report.history.rows import run_rows
 from perfsuite.testing.run_files import synthetic_run
 
 _BEGAN_AT = datetime(2023, 3, 1, 2)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from perfsuite.cli.ending import ended
-from perfsuite.device.held_signals import signals_held_off
+from perfsuite.device.end_requests import signals_held_off
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -57,7 +57,7 @@ def completion_script(shell: str) -> str:
 
 def _names() -> dict[str, Callable[[], Sequence[str]]]:
     """Return by argument what there is to choose from, where the parser takes more than that."""
-    from perfsuite.cli.pictures import PICTURES
+    from perfsuite.cli.plot import PICTURES
     from perfsuite.device.profile import profile_names
     from perfsuite.expectation.roofline.sweeps import SWEEPS
     from perfsuite.workload import catalog

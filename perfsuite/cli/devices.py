@@ -6,9 +6,27 @@ which calls `perfsuite.cli.command_help.add_action` and sets ``run``; imports th
 
 from __future__ import annotations
 
+import argparse
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from perfsuite.cli.command_help import Commands, add_command
+
+if TYPE_CHECKING:
+    from perfsuite.device.profile import Profile
+
+
+def add_device_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``NAME``, the device that the subcommand is about."""
+    parser.add_argument("device", metavar="NAME", help="a device of 'perfsuite devices list'")
+
+
+def chosen_profile(arguments: argparse.Namespace) -> Profile:
+    """Return the profile of the device that was named; an unknown or a broken one is a `DeviceError`."""
+    from perfsuite.device.profile import find_profile  # only where one is asked for
+
+    return find_profile(arguments.device, asked="")
+
 
 #: In the order in which ``perfsuite devices --help`` lists them; without one, ``list`` is run.
 ACTIONS = (

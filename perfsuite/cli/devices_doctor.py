@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_action
-from perfsuite.cli.devices_options import add_device_argument, chosen_profile
+from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
-    from perfsuite.device.doctor.finding import Finding
+    from perfsuite.device.doctor.facts import Finding
     from perfsuite.device.profile import Profile
 
 _ABOUT = """
@@ -52,7 +52,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from perfsuite.device.doctor.finding import Grade
+    from perfsuite.device.doctor.facts import Grade
 
     profile = chosen_profile(options)
     findings = examine_device(profile)
@@ -93,7 +93,7 @@ def _model_bytes(profile: Profile) -> int | None:
 
 def _parts(device: str, findings: Sequence[Finding]) -> Iterator[Part]:
     """Yield a line for each, and how many of which there are."""
-    from perfsuite.device.doctor.finding import Grade
+    from perfsuite.device.doctor.facts import Grade
 
     styles = {Grade.OK: "green", Grade.WARN: "yellow", Grade.FAIL: "red"}
     rows = [(each.grade.value, each.what, each.seen, each.mend) for each in findings]

@@ -67,7 +67,7 @@ def own_state(opencl_platform: str | None) -> dict[str, Any]:
 
 
 def _restore_file(cache_dir: Path) -> str | None:
-    from perfsuite.device.lock.owner import STATE_FOLDER
+    from perfsuite.device.lock.state import STATE_FOLDER
     from perfsuite.device.stability.restore_file import FILE_NAME
 
     path = cache_dir / STATE_FOLDER / FILE_NAME

@@ -51,7 +51,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from perfsuite.device.probe.survey import take_survey
+    from perfsuite.device.probe.readings import take_survey
     from perfsuite.device.target.opening import open_target
     from perfsuite.records.whole_file import write_whole_bytes
 
@@ -73,7 +73,7 @@ def _reach(options: argparse.Namespace) -> Reach:
         return asked_reach("--address", options.address)
     if options.device is None:
         raise DeviceError("name a device of 'perfsuite devices list', or say --address=ssh:user@host")
-    from perfsuite.cli.devices_options import chosen_profile
+    from perfsuite.cli.devices import chosen_profile
     from perfsuite.device.profile import profile_names
 
     if options.device not in profile_names():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Sheet, show
 from perfsuite.cli.command_help import Commands, add_action, add_quiet
-from perfsuite.cli.devices_options import add_device_argument, chosen_profile
+from perfsuite.cli.devices import add_device_argument, chosen_profile
 
 if TYPE_CHECKING:
     from perfsuite.device.setup.set_up import SetUp

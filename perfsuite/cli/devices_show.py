@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_action
+from perfsuite.cli.devices import add_device_argument
 from perfsuite.cli.devices_list import source
-from perfsuite.cli.devices_options import add_device_argument
 
 if TYPE_CHECKING:
     from perfsuite.device.profile import TheoreticalPeak

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.cli.command_help import Commands, add_action
-from perfsuite.cli.devices_options import add_device_argument, chosen_profile
+from perfsuite.cli.devices import add_device_argument, chosen_profile
 from perfsuite.device.setup.installed import NO_PROGRAM, suite_python
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.report.terminal_text import terminal_text

@@ -16,13 +16,11 @@ from perfsuite.records.llama_bench_file import bench_text
 from perfsuite.records.whole_file import write_whole_bytes
 from perfsuite.report.exports.csv import csv_text
 from perfsuite.report.exports.github_annotations import annotations_text
-from perfsuite.report.exports.github_summary import summary_text
 from perfsuite.report.exports.junit import junit_text
-from perfsuite.report.exports.markdown import comment_text
+from perfsuite.report.exports.markdown import comment_text, summary_text
 from perfsuite.report.exports.openmetrics import openmetrics_text
 from perfsuite.report.exports.pytest_benchmark import pytest_benchmark_text
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.run_reader import read_run_file, run_path
+from perfsuite.report.run_file import RunFile, read_run_file, run_path
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_count
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import re
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import groupby
+from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
 from perfsuite.cli.answer import Answer, fields_of, give
-from perfsuite.cli.history_commits import CommitsBetween, commits_between
-from perfsuite.cli.history_tables import commit_text, place_text
+from perfsuite.cli.history_listings import commit_text, place_text
 from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import DeviceError, HistoryError
@@ -25,6 +27,59 @@ from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_change, format_count
 from perfsuite.verdict.change_points import ChangeAdvice, ChangePoint, MachineChange, find_changes
 from perfsuite.verdict.steps import STANDARD_STEPS
+
+_LIMIT_S = 10.0
+_MOST_COMMITS = 20
+_SHA = re.compile(r"[0-9a-fA-F]{7,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitsBetween:
+    """Commits after one run's and up to another's, the newest first; or why they are not known."""
+
+    #: ``<short id> <subject>``.
+    lines: tuple[str, ...] = ()
+    #: What else is to be said, each in a few words.
+    remarks: tuple[str, ...] = ()
+
+
+def commits_between(repo: Path, old: Commit | None, new: Commit | None) -> CommitsBetween:
+    """Ask git for the commits between those of two runs; what is not known is said, and never an error."""
+    if old is None or new is None:
+        return CommitsBetween(remarks=(f"unknown, as {'both runs' if old is new else 'one run'} told none",))
+    dirty = tuple(
+        f"the {name} run's sources differed from {commit.sha[:10]}"
+        for name, commit in (("older", old), ("newer", new))
+        if commit.is_dirty
+    )
+    if old.sha == new.sha:
+        return CommitsBetween(remarks=(f"both runs are of {new.sha[:10]}", *dirty))
+    lines, remark = _log(repo, old.sha, new.sha)
+    return CommitsBetween(lines=lines, remarks=(*([remark] if remark else []), *dirty))
+
+
+def _log(repo: Path, old: str, new: str) -> tuple[tuple[str, ...], str]:
+    if not (_SHA.fullmatch(old) and _SHA.fullmatch(new)):
+        return (), f"commits {old!r} and {new!r} are no ids of git"
+    named = f"{old[:10]}..{new[:10]}"
+    command = ["git", "-C", str(repo), "log", "--oneline", "--no-decorate", "--no-color", f"-{_MOST_COMMITS + 1}"]
+    try:
+        told = subprocess.run(
+            [*command, f"{old}..{new}", "--"],
+            capture_output=True,
+            timeout=_LIMIT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return (), f"{named}: git cannot be asked ({type(error).__name__})"
+    if told.returncode:
+        return (), f"{named} is unknown in {repo.resolve()}; name its repository with --repo"
+    lines = tuple(told.stdout.decode("utf-8", "replace").splitlines())
+    if not lines:
+        return (), f"{named}: the newer run is of an older commit, or of another branch's"
+    return lines[:_MOST_COMMITS], f"{named}: and more" if len(lines) > _MOST_COMMITS else ""
+
 
 #: Tells the commits between those of two runs.
 Between: TypeAlias = Callable[[Commit | None, Commit | None], CommitsBetween]

@@ -4,13 +4,151 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
-from perfsuite.cli.answer import Answer, Records, check_picture, draw, give
-from perfsuite.cli.history_tables import cases_records, runs_records, trend_answer
+from perfsuite.cli.answer import Answer, Part, Records, Sheet, cell_text, check_picture, draw, give
 from perfsuite.cli.history_texts import check_last, empty_text, no_case_text, tell_skipped
 from perfsuite.errors import HistoryError
-from perfsuite.report.history import cases_of, open_history, runs_of, trend_of
-from perfsuite.report.history.own_query import ask
+from perfsuite.records.run_origin import Commit
+from perfsuite.records.trend_point import TrendPoint, has_boards
+from perfsuite.report.history import HistoryCase, HistoryRun, cases_of, open_history, runs_of, trend_of
+from perfsuite.report.history.reader import ask
+from perfsuite.report.terminal_text import folded_name, terminal_text
+from perfsuite.units import format_change, format_count, format_ns
+
+_BARS = "▁▂▃▄▅▆▇█"
+#: Runs that the line of bars shows, the newest.
+_MOST_BARS = 60
+
+#: What people read above the columns of listings.
+_HEADINGS = {
+    "started_at": "<began (UTC)",
+    "case_id": "case",
+    "n_cases": "<cases",
+    "n_failed": "<failed",
+    "n_runs": "<runs",
+    "last_at": "<last run (UTC)",
+    "last_measured_ns": "<time",
+    "last_outcome": "<outcome",
+    "commit": "<commit",
+    "run_id": "run",
+    "is_injected": "slowed",
+}
+
+_RUN: Mapping[str, Callable[[HistoryRun], Any]] = {
+    "started_at": lambda run: run.started_at,
+    "device": lambda run: run.device,
+    "board": lambda run: run.board.kept_by if run.board else None,
+    "workload": lambda run: run.workload,
+    "n_cases": lambda run: run.n_cases,
+    "n_failed": lambda run: run.n_failed,
+    "commit": lambda run: commit_text(run.commit),
+    "run_id": lambda run: run.run_id,
+    "against": lambda run: run.against,
+    "is_injected": lambda run: run.is_injected,
+}
+
+_CASE: Mapping[str, Callable[[HistoryCase], Any]] = {
+    name: attrgetter(name) for name in ("case_id", "device", "n_runs", "last_at", "last_measured_ns", "last_outcome")
+}
+
+_POINT: Mapping[str, Callable[[TrendPoint], Any]] = {
+    **{name: attrgetter(name) for name in ("case_id", "device", "run_id", "started_at", "outcome", "measured_ns")},
+    "samples_ns": lambda point: list(point.samples_ns),
+    "expected_ns": lambda point: point.expected_ns,
+    "baseline_ns": lambda point: point.baseline_ns,
+    "sentinels_ns": lambda point: dict(point.sentinels_ns),
+    "fingerprint_digest": lambda point: point.fingerprint_digest,
+    "commit_sha": lambda point: point.commit and point.commit.sha,
+    "is_dirty": lambda point: point.commit and point.commit.is_dirty,
+    "branch": lambda point: point.commit and point.commit.branch,
+    "engine": lambda point: point.engine,
+    "is_injected": lambda point: point.is_injected,
+    "against": lambda point: point.against,
+    "board": lambda point: point.board and point.board.identity,
+    "board_hostname": lambda point: point.board and point.board.hostname,
+    "is_linked": lambda point: point.board and point.board.is_linked,
+}
+
+
+def _folded(width: int) -> Callable[[Any], str]:
+    """Return what folds a name on a terminal; what else reads the table finds names whole."""
+    return lambda name: folded_name(terminal_text(str(name)), width if sys.stdout.isatty() else sys.maxsize)
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "case_id": _folded(40),
+    "device": _folded(24),
+    "workload": _folded(24),
+    "run_id": _folded(16),
+    "board": _folded(16),
+    "last_measured_ns": format_ns,
+}
+
+
+def runs_records(runs: Sequence[HistoryRun]) -> Records:
+    """Return a row a run."""
+    return Records.of(_RUN, runs, shown=_SHOWN, headings=_HEADINGS)
+
+
+def cases_records(cases: Sequence[HistoryCase]) -> Records:
+    """Return a row a case and device."""
+    return Records.of(_CASE, cases, shown=_SHOWN, headings=_HEADINGS)
+
+
+def trend_answer(points: Sequence[TrendPoint]) -> Answer:
+    """Return one case over its runs, for people device by device, and board by board where there are several."""
+    records = Records.of(_POINT, points, shown={}, headings={})
+    return Answer(parts=lambda: _trend_parts(points), plain=records.plain, csv=records.csv)
+
+
+def spark_line(times_ns: Sequence[int | None]) -> str:
+    """Draw times as a line of bars between the least and the most of them; a gap where nothing was measured."""
+    newest = times_ns[-_MOST_BARS:]
+    known = [time_ns for time_ns in newest if time_ns is not None]
+    if not known:
+        return ""
+    least, reach = min(known), max(max(known) - min(known), 1)
+    bars = (" " if each is None else _BARS[(each - least) * (len(_BARS) - 1) // reach] for each in newest)
+    return f"{''.join(bars)}  {format_ns(least)} to {format_ns(max(known))}"
+
+
+def place_text(point: TrendPoint, *, names_board: bool) -> str:
+    """Return what was measured: the device, and which board of its kind where these are to be told apart."""
+    if not names_board:
+        return point.device
+    board = point.board if point.kept_by else None
+    return f"{point.device}, board {board.text}" if board else f"{point.device}, without a board's name"
+
+
+def commit_text(commit: Commit | None) -> str | None:
+    """Return the beginning of a commit's id, with a + where tracked files differed from it."""
+    return f"{commit.sha[:10]}{'+' if commit.is_dirty else ''}" if commit else None
+
+
+def _trend_parts(points: Sequence[TrendPoint]) -> Iterator[Part]:
+    names_boards = has_boards(points)
+    by_board = sorted(points, key=lambda point: (point.device, point.kept_by or ""))
+    for _, of_board in groupby(by_board, key=lambda point: (point.device, point.kept_by)):
+        nights = list(of_board)
+        place = terminal_text(place_text(nights[-1], names_board=names_boards))
+        yield f"{terminal_text(nights[0].case_id)} on {place}, {format_count(len(nights), 'run')}"
+        yield f"{spark_line([night.measured_ns for night in nights])}\n"
+        yield _trend_sheet(nights)
+
+
+def _trend_sheet(nights: Sequence[TrendPoint]) -> Sheet:
+    rows = []
+    for older, night in zip([None, *nights], nights, strict=False):
+        ratio = night.measured_ns / older.measured_ns if older and older.measured_ns and night.measured_ns else None
+        outcome = f"{night.outcome.value} (slowed on purpose)" if night.is_injected else night.outcome.value
+        cells = (format_ns(night.measured_ns), format_change(ratio), outcome, commit_text(night.commit))
+        rows.append((cell_text(night.started_at), *cells, (night.fingerprint_digest or "-")[:8]))
+    return Sheet(("run began (UTC)", ">measured", ">to run before", "outcome", "commit", "fingerprint"), rows)
+
 
 #: The most rows and seconds that may be asked for.
 _MOST_ROWS, _MOST_LIMIT_S = 100_000_000, 86_400.0

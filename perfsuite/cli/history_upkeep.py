@@ -9,9 +9,8 @@ from pathlib import Path
 from perfsuite.cli.history_texts import tell_skipped
 from perfsuite.errors import HistoryError, PerfsuiteError
 from perfsuite.report.history import append_run, compact, open_history, run_ids
-from perfsuite.report.history.rows import run_identity
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.run_reader import read_run_file
+from perfsuite.report.history.append import run_identity
+from perfsuite.report.run_file import RunFile, read_run_file
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.units import format_count
 

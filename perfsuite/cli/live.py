@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from perfsuite.cli.answer import give, show
+from perfsuite.cli.answer import Answer, Part, Sheet, figure, give, percent, show
 from perfsuite.cli.command_help import Commands, add_command
-from perfsuite.cli.live_tables import cost_answer, loss_line, summary_plain, summary_sheets, token_line
 from perfsuite.cli.opencl_run import engine_run, opencl_backend_of
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
@@ -21,9 +22,82 @@ from perfsuite.experiments.overhead.live_cost import LiveCostRun, measure_live_c
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.live import Delivery, deliveries, run_live
-from perfsuite.records.live import LiveEnd, LiveLoss, LiveToken, to_line
-from perfsuite.trace.live_watch import LiveWatch
-from perfsuite.units import format_count
+from perfsuite.records.live import LiveEnd, LiveForecast, LiveLoss, LiveToken, to_line
+from perfsuite.trace.forecast_errors import LiveWatch
+from perfsuite.units import format_count, format_ns
+
+
+def token_line(token: LiveToken, forecasts: tuple[LiveForecast, ...]) -> str:
+    """Tell one token, and what follows from it."""
+    told = "".join(
+        f"  +{each.horizon} {format_ns(each.forecast_ns)} ({format_ns(each.lower_ns)} to {format_ns(each.upper_ns)})"
+        for each in forecasts
+    )
+    return f"step {token.step:4d}  {format_ns(token.latency_ns):>8}  {token.tokens_per_s:7.1f} tokens/s{told}"
+
+
+def loss_line(loss: LiveLoss) -> str:
+    """Tell what did not arrive."""
+    n_records = loss.n_records
+    count = "an unknown number of records" if n_records is None else format_count(n_records, "record")
+    return f"lost: {count} ({loss.where})"
+
+
+def summary_plain(watch: LiveWatch) -> dict[str, Any]:
+    """Return the record that ends the stream of records."""
+    return {
+        "kind": "summary",
+        "delays": [asdict(each) for each in watch.delays()],
+        "forecast_errors": [asdict(each) for each in watch.forecast_errors()],
+        "n_tokens": watch.n_tokens,
+        "n_lost": watch.n_lost,
+    }
+
+
+def summary_sheets(watch: LiveWatch) -> Iterator[Sheet]:
+    """Yield how late the records were, and how far off the forecasts."""
+    delays = [(each.name, each.n_records, format_ns(each.median_ns), format_ns(each.p95_ns)) for each in watch.delays()]
+    yield Sheet(("record", "n", "delay", "95 % within"), delays)
+    yield Sheet(
+        ("steps ahead", "n", "median error", "95 % within", "in interval", "last step", "mean"),
+        [
+            (
+                *(each.horizon, each.n_outcomes),
+                *(figure("{:.1f} %", each.median_percent), figure("{:.1f} %", each.p95_percent)),
+                *(percent(each.within_ratio), figure("{:.1f} %", each.last_median_percent)),
+                figure("{:.1f} %", each.mean_median_percent),
+            )
+            for each in watch.forecast_errors()
+        ],
+    )
+
+
+def cost_answer(run: LiveCostRun) -> Answer:
+    """Return what a subscriber costs each phase."""
+    overhead = run.overhead
+    costs = [{"phase": phase.value, **asdict(ratio)} for phase, ratio in overhead.ratios.items()]
+    return Answer(
+        parts=lambda: _cost_parts(run),
+        plain=lambda: {"costs": costs, "n_tokens": run.n_tokens, "n_discarded": overhead.n_discarded},
+    )
+
+
+def _cost_parts(run: LiveCostRun) -> Iterator[Part]:
+    rows = [
+        (
+            *(phase.value, _change(ratio.median_ratio)),
+            *(f"{_change(ratio.lower_ratio)} to {_change(ratio.upper_ratio)}", ratio.n_pairs),
+        )
+        for phase, ratio in run.overhead.ratios.items()
+    ]
+    yield Sheet(("phase", "median", "95 % bounds", "pairs"), rows)
+    left_out = format_count(run.overhead.n_discarded, "pair")
+    yield f"{format_count(run.n_tokens, 'token')} delivered, {left_out} left out"
+
+
+def _change(ratio: float) -> str:
+    return f"{(ratio - 1.0) * 100.0:+.2f} %"
+
 
 _DEFAULT_PAIRS = 20
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfsuite.cli.ending import fail_in_the_end
 from perfsuite.cli.kept_folders import user_cache
-from perfsuite.device.end_requests import requests_unheard
-from perfsuite.device.held_signals import signals_held_off
+from perfsuite.device.end_requests import requests_unheard, signals_held_off
 from perfsuite.errors import DeviceError, PerfsuiteError
 
 if TYPE_CHECKING:
@@ -72,8 +71,7 @@ def taken_device(
     """
     with signals_held_off():  # as `perfsuite.cli.main` does
         from perfsuite.cli.progress import remarks  # only whoever measures needs what is imported here
-        from perfsuite.measure.board.claiming import desk_claim
-        from perfsuite.measure.board.opening import choose_board
+        from perfsuite.measure.board.opening import choose_board, desk_claim
 
     cache_dir = user_cache()
     _refuse_mistakes(options, cache_dir)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from perfsuite.device.stability.battery import read_battery
-from perfsuite.device.stability.clock_rates import cpuinfo_mhz, find_policies, mean_mhz
-from perfsuite.device.stability.power_sensors import find_power_sensors
+from perfsuite.device.stability.power_sensors import find_power_sensors, read_battery
 from perfsuite.device.stability.small_files import read_line
 from perfsuite.device.stability.thermal_zones import find_zones, read_temperatures
-from perfsuite.device.stability.throttling import find_throttling, together
+from perfsuite.device.stability.throttling import cpuinfo_mhz, find_policies, find_throttling, mean_mhz, together
 
 
 def device_covariates(

@@ -12,7 +12,7 @@ from perfsuite.errors import DeviceError
 
 def settable_governors(root: Path = Path("/")) -> tuple[str, ...]:
     """Return the governors that every core offers and this user may set; none where the kernel offers no control."""
-    from perfsuite.device.stability.governor_files import processor_governors  # every run of pytest loads this module
+    from perfsuite.device.stability.governing import processor_governors  # every run of pytest loads this module
 
     files = processor_governors(root)
     if not files or not all(_may_write(file.path) for file in files):

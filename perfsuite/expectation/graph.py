@@ -17,8 +17,7 @@ from perfsuite.expectation.graphs.linear import product
 from perfsuite.expectation.graphs.norms import norm
 from perfsuite.expectation.graphs.operator import Operator, shape, total_cost, with_distinct_roles
 from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.graphs.refusal import refusal
-from perfsuite.expectation.graphs.request import KV_PADDING, Batch, Settings
+from perfsuite.expectation.graphs.request import KV_PADDING, Batch, Settings, refusal
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.families import FAMILIES
 

@@ -25,16 +25,16 @@ from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.measure.board.watching import watched
-from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.llama_plan import with_drawn_layout
+from perfsuite.measure.undisturbed import others_complaint
 from perfsuite.records.events import Phase
 from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples
+from perfsuite.trace.observation import step_latencies, token_latencies
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.trace.opencl.kernel_samples import MappedRun, map_run
 from perfsuite.trace.samples import ReplicateSamples, reduce_phases
-from perfsuite.trace.token_latencies import step_latencies, token_latencies
 from perfsuite.verdict.case_sample import sample_of
 
 #: Where a payload keeps what its trace was reduced to: a trace is too large to keep one of each process.

@@ -11,23 +11,22 @@ from typing import Any
 from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.experiments.busy import BusyMachine
 from perfsuite.experiments.engine_replicates import graph_problems, llama_fingerprint, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
 from perfsuite.experiments.machine_states import StateLog
 from perfsuite.experiments.pairs import PairRun, pairs_by_case, weighty_cases
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import BreakOff, GroupSamples, busy_text, how_broken_off
+from perfsuite.experiments.replicates import BreakOff, BusyMachine, GroupSamples, busy_text, how_broken_off
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.events import EngineRecord
-from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import Observation
+from perfsuite.records.outcome import Judgement
 from perfsuite.trace.observation import EngineObserver
+from perfsuite.verdict.allowance import step_margin_ratio
 from perfsuite.verdict.device_change import device_change
 from perfsuite.verdict.entry import StoredSession
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION, judge_pairs
 from perfsuite.verdict.sequential import STANDARD_DESIGN, PairedVerdict, Pairs, compare_sequentially
-from perfsuite.verdict.step_share import step_margin_ratio
 
 #: Pairs that rule out no less than this decide nothing, whatever may pass against stored times.
 PAIRS_RESOLUTION_RATIO = 0.10

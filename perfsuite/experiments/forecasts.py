@@ -14,7 +14,7 @@ from perfsuite.expectation.timing.calibration_plan import CalibrationPlan, quick
 from perfsuite.expectation.timing.case_times import case_forecasts
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.board.naming import board_name
+from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import find_calibration, store_calibration
 from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings

@@ -30,11 +30,11 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import BreakOff, GroupSamples, busy_text, how_broken_off, peak_rss_bytes
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import EngineSession
-from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.engine_store import kernels_folder
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import KernelPlan
+from perfsuite.measure.undisturbed import others_complaint
 from perfsuite.records.observation import Observation
 from perfsuite.trace.samples import midmean
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION

@@ -13,9 +13,9 @@ from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
+from perfsuite.measure.undisturbed import others_complaint
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20

@@ -16,7 +16,7 @@ from perfsuite.measure.engine import library_build_id
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence, group_ends, learn_mapping
 
 

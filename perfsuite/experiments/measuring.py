@@ -27,7 +27,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.stored import StoredBaselines
 from perfsuite.measure.board.holding import NOTHING_HELD, Held
 from perfsuite.records.case_groups import group_of_kind
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.verdict.judge_pairs import NO_EXPECTATION
 
 #: The kind of the sweeps' cases, and the name of their group.

@@ -15,10 +15,10 @@ from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.measure import turns
 from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.competition import SEEN_AFTER
-from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.measure.undisturbed import waiting_complaint
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples
 from perfsuite.verdict.case_sample import sample_of

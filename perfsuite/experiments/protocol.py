@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 
 
 class Experiment(ABC):

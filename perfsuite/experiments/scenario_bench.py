@@ -12,18 +12,17 @@ from statistics import median
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.memory.comparison import MemoryRecord
-from perfsuite.expectation.roofline.roofline_run import Row, RowKind
+from perfsuite.expectation.roofline.roofline_run import Row, RowKind, subject_of
 from perfsuite.expectation.roofline.row_works import PHASE_KINDS, row_works
-from perfsuite.expectation.roofline.subject import subject_of
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.expectation.roofline.work import Work
-from perfsuite.measure.complaint import waiting_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.memory_timeline import measure_memory
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.undisturbed import waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord
 from perfsuite.trace.samples import ReplicateSamples, replicate_samples

@@ -11,16 +11,14 @@ from perfsuite.device.fingerprint import ENGINE, Fingerprint, asked_fields, diff
 from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.case_groups import OWN_GROUP
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.units import format_count
 from perfsuite.verdict.baseline import BaselineFile, baseline_path, changing, read_baselines, write_baselines
 from perfsuite.verdict.compare import BaselineMatch
 from perfsuite.verdict.creep import Creep, find_creep
-from perfsuite.verdict.drift import suspicion
+from perfsuite.verdict.drift import fitted_weights, suspicion
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_case
-from perfsuite.verdict.sentinel_weights import fitted_weights
 
 #: What was measured, by group.
 Groups = Mapping[str, GroupSamples]

@@ -9,7 +9,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import Calibration
 from perfsuite.measure.device_file import device_file
 from perfsuite.records.codec import ABSENT, plain_json
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 
 
 def store_calibration(

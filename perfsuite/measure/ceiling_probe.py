@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.measure.board.naming import board_name
-from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.measure.ceiling_store import best_ceilings
 from perfsuite.measure.plan import ProbePlan
 

@@ -14,7 +14,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.ceilings import Ceilings, merge_ceilings
 from perfsuite.measure.device_file import device_file
 from perfsuite.records.codec import plain_json
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 
 
 def best_ceilings(

@@ -23,8 +23,7 @@ from typing import Any, BinaryIO
 from perfsuite.errors import EngineError
 from perfsuite.measure.engine import Engine
 from perfsuite.records.file_digest import file_digest
-from perfsuite.records.json_file import write_json
-from perfsuite.records.whole_file import write_whole_binary
+from perfsuite.records.whole_file import write_json, write_whole_binary
 from perfsuite.units import format_bytes
 
 #: The sources of the suite's own kernels.

@@ -10,17 +10,68 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from dataclasses import fields, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from perfsuite.errors import EngineError, MeasurementError
-from perfsuite.measure.engine_kernels import EngineKernel, kernels_since, longest_kernels
 from perfsuite.measure.llama import LlamaEngine
 from perfsuite.measure.native_calls import declare_functions, native_fields
 from perfsuite.measure.plan import EngineDuplicationPlan, LlamaPlan
 from perfsuite.records.duplication import DuplicationRound, KernelDuplication, duplicates_wanted, duplicates_within
 from perfsuite.records.events import Phase
+from perfsuite.records.opencl_commands import CommandFlag, CommandType, OpenClTrace
 from perfsuite.records.opencl_log_file import read_opencl_log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineKernel:
+    """A kernel at one size of its index space, and which launch of it to duplicate."""
+
+    phase: str
+    name: str
+    #: Work-items by dimension.
+    global_size: tuple[int, ...]
+    #: Launches of this name that come before it in an evaluation.
+    skip: int
+    #: END - START of that launch.
+    execution_ns: int
+
+    @property
+    def title(self) -> str:
+        """Phase, name and size, such as ``kernel/engine/decode/kernel_add/576x1x1``."""
+        return f"kernel/engine/{self.phase}/{self.name}/{'x'.join(map(str, self.global_size))}"
+
+
+def kernels_since(trace: OpenClTrace, since_ns: int, phase: str) -> tuple[EngineKernel, ...]:
+    """List the kernels launched from a host time on, each name and size once, by the first launch that has a time."""
+    commands = trace.commands
+    is_kernel = (commands["type"] == CommandType.KERNEL) & (commands["host_start_ns"] >= since_ns)
+    found: dict[tuple[str, tuple[int, ...]], EngineKernel] = {}
+    launched: Counter[str] = Counter()
+    for row in commands[is_kernel]:
+        name = trace.names[int(row["name"])]
+        size = tuple(int(each) for each in row["global"][: max(1, int(row["work_dim"]))])
+        if (name, size) not in found and not row["flags"] & CommandFlag.NO_PROFILE:
+            found[name, size] = EngineKernel(
+                phase=phase,
+                name=name,
+                global_size=size,
+                skip=launched[name],
+                execution_ns=int(row["end_ns"]) - int(row["start_ns"]),
+            )
+        launched[name] += 1
+    return tuple(found.values())
+
+
+def longest_kernels(
+    kernels: Sequence[EngineKernel], *, least_ns: int, n_kernels: int, names: Sequence[str] = ()
+) -> tuple[EngineKernel, ...]:
+    """Return the `n_kernels` longest of at least `least_ns`, of the given names where there are any."""
+    wanted = [each for each in kernels if each.execution_ns >= least_ns and (not names or each.name in names)]
+    return tuple(sorted(wanted, key=lambda each: -each.execution_ns)[:n_kernels])
+
 
 #: Duplicates of the evaluation that says how long a kernel takes.
 _N_PILOT = 10

@@ -7,8 +7,7 @@ from pathlib import Path
 from perfsuite.measure import launch
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.opencl_backend import OpenClBackend, backend_library, find_opencl_backend
-from perfsuite.measure.opencl_layer import find_opencl_layers
+from perfsuite.measure.opencl_backend import OpenClBackend, backend_library, find_opencl_backend, find_opencl_layers
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan
 

@@ -253,7 +253,7 @@ def _run_operators(plan: OperatorsPlan) -> dict[str, Any]:
 
 def _run_shapes(plan: ShapesPlan) -> dict[str, Any]:
     from perfsuite.measure.shapes.benches import make_bench
-    from perfsuite.measure.shapes.progress import ProgressMark
+    from perfsuite.measure.shapes.requests import ProgressMark
     from perfsuite.measure.shapes.service import serve
 
     library = _engine_library(plan) if plan.library_dir else None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.codec import Amount, Count, read_json, to_plain
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 
 #: What the file is called.
 EXIT_NAME = "exit.json"

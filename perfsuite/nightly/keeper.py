@@ -6,7 +6,7 @@ measured and gives its board back; what does not end is killed. A request to ter
 does the same. Its exit code is pytest's, or 128 + N for signal N; a cell that ended by itself leaves it in a file, too.
 
 pytest stays in the keeper's session, in a group of processes of its own: should the keeper be killed, the night finds
-by that session what it left; see `perfsuite.nightly.leftovers`.
+by that session what it left; see `perfsuite.nightly.running_cell`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from perfsuite.nightly.cell_end import CellEnd, cell_end, has_run
 from perfsuite.nightly.exit_file import read_exit
 from perfsuite.nightly.plan import NightPlan
 from perfsuite.records.codec import read_json, to_plain
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 
 #: What the file is called in the folder of a night.
 STATE_NAME = "night.json"

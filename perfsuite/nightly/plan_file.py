@@ -15,9 +15,56 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.device.waits import length_s
 from perfsuite.errors import PerfsuiteError
 from perfsuite.nightly.plan import TAKEN_NAMES, Cell, NightPlan
-from perfsuite.nightly.plan_checks import is_taken, lane, refuse_unknown_model
 from perfsuite.records.codec import Name, read_toml
 from perfsuite.workload.scenario import find_scenario
+
+#: What the night itself tells pytest.
+_OWN = (
+    "--device",
+    "--model",
+    "--scenario",
+    "--perf-dir",
+    "--perf-history",
+    "--perf-wait",
+    "--perf-address",
+    "--junitxml",
+    "--junit-xml",
+    "--farm",
+)
+
+#: Begins like one of these, and is the plan's business.
+_QUIET = "--perf-wait-quiet"
+
+
+def refuse_unknown_model(model: str) -> None:
+    """Refuse what pytest would refuse in each cell; a file is looked for, and not read.
+
+    Raises
+    ------
+    PerfsuiteError
+        There is no such file, or the name is none of the catalogue.
+    """
+    from perfsuite.workload.weights import resolve  # only a plan that is read needs the catalogue
+
+    if not (model.endswith(".gguf") or "/" in model):
+        resolve(model, cache_dir=Path())
+    elif not Path(model).is_file():
+        raise PerfsuiteError(f"{model}: there is no such file; a path is from the folder in which the night is begun")
+
+
+def lane(profile: Profile) -> str:
+    """Return what names the device itself, whatever its profiles are called: a user or the usual port make no other."""
+    reach = profile.reach
+    if reach.way == "local":
+        return "local"
+    return f"{reach.way} {reach.address.rpartition('@')[2].lower()} {reach.port or 22}"
+
+
+def is_taken(word: str) -> bool:
+    """Whether the night says this itself, or it would run several things at a time on a device."""
+    name = word.split("=")[0]
+    return (name.startswith(_OWN) and name != _QUIET) or re.match(r"-n|--dist|--numproc|--tx", word) is not None
+
 
 #: The schema that is read.
 SCHEMA = 1

@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _register_rest(manager: pytest.PytestPluginManager) -> None:
-    from perfsuite.device.held_signals import signals_held_off
+    from perfsuite.device.end_requests import signals_held_off
 
     with signals_held_off():  # libraries that are imported here start threads
         from perfsuite.plugin import hooks, run_end, statuses

@@ -11,14 +11,33 @@ import pytest
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.session import PerfSession
 from perfsuite.plugin.margins import marker_margin
-from perfsuite.plugin.replay import ReplayClock
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.samples import CaseSamples
 from perfsuite.report.exports.case_properties import case_properties, run_properties
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DataObject
+
+
+class ReplayClock:
+    """A timer in seconds whose successive pairs of readings are apart by the samples given.
+
+    pytest-benchmark reads its timer before and after each round; with one iteration a round, round i lasts sample i.
+    """
+
+    def __init__(self, samples_ns: Sequence[int]) -> None:
+        self._samples_ns = tuple(samples_ns)
+        self._n_readings = 0
+        self._now_ns = 0
+
+    def __call__(self) -> float:
+        """Return the current reading, s."""
+        round_index, is_end = divmod(self._n_readings, 2)
+        if is_end and round_index < len(self._samples_ns):
+            self._now_ns += self._samples_ns[round_index]
+        self._n_readings += 1
+        return self._now_ns / 1e9
+
 
 SESSION_KEY = pytest.StashKey[PerfSession]()
 #: No latency; what is written must be read again.

@@ -17,8 +17,7 @@ from perfsuite.errors import LinkError, PerfsuiteError
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.session import PerfSession, open_session
 from perfsuite.experiments.shapes.request import HuntRequest
-from perfsuite.measure.board.naming import board_name
-from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.board.protocol import Board, board_name
 from perfsuite.plugin.against import with_old_side, with_stored_side
 from perfsuite.plugin.board_options import is_to_measure
 from perfsuite.plugin.fixtures import SESSION_KEY, Perf

@@ -14,7 +14,7 @@ from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, kv_heads_with
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.plugin.durations import asked_names
 from perfsuite.plugin.option_table import DEFAULT_SHAPE_PROFILE, SHAPE_OPTIONS, given_options, value_of
-from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
 _NAME = "--perf-shapes"

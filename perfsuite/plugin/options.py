@@ -17,17 +17,15 @@ from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
-from perfsuite.plugin.board_options import asked_board, is_to_measure
+from perfsuite.plugin.board_options import asked_board, is_to_measure, on_farm_board
 from perfsuite.plugin.durations import asked_names, asked_seconds
-from perfsuite.plugin.farm_options import on_farm_board
 from perfsuite.plugin.hunt_options import asked_hunts
 from perfsuite.plugin.margins import asked_margins, asked_ratio
 from perfsuite.plugin.option_table import DEFAULT_BUDGET, DEFAULT_MODEL, value_of
 from perfsuite.plugin.origin import new_run_id, run_origin
 from perfsuite.plugin.output_options import asked_outputs
 from perfsuite.records.events import Phase
-from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
-from perfsuite.verdict.step_share import DEFAULT_STEP_SHARE_RATIO
+from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.prompts import prompt_lengths, prompts_scenario
 from perfsuite.workload.scenario import Scenario, find_scenario
 from perfsuite.workload.weights import resolve

@@ -3,17 +3,68 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import subprocess
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfsuite.measure.engine import Engine
 from perfsuite.plugin.option_table import GROUP
-from perfsuite.plugin.working_tree import commit_of, named_commit
-from perfsuite.records.run_origin import RunOrigin
+from perfsuite.records.run_origin import Commit, RunOrigin
+
+#: Longest that git may take for one answer.
+_LIMIT_S = 10.0
+
+_SHA = re.compile(r"[0-9a-f]{7,40}")
+
+
+def named_commit(text: str) -> Commit:
+    """Return the commit that ``--perf-commit`` names.
+
+    Raises pytest.UsageError: it is no commit in hexadecimal.
+    """
+    sha = text.strip().lower()
+    if not _SHA.fullmatch(sha):
+        raise pytest.UsageError(f"--perf-commit={text}: expected 7 to 40 hexadecimal digits, as 'git rev-parse HEAD'")
+    return Commit(sha=sha)
+
+
+def commit_of(folder: Path) -> Commit | None:
+    """Return what is checked out in a folder; None without git, outside of a working tree, or before any commit.
+
+    A tree whose state git cannot tell in time counts as dirty.
+    """
+    sha = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD")
+    if not sha or not re.fullmatch(r"[0-9a-f]{40,64}", sha):
+        return None
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    branch = _git(folder, "symbolic-ref", "--short", "--quiet", "HEAD")
+    return Commit(sha=sha, is_dirty=changed != "", branch=branch or None)
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return what git says; None where it fails. Nothing is written: other processes of git may be at work."""
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
 
 #: Options that say where a run is written, or how a board is waited for, and not what is measured. ``--farm`` is not
 #: among them: the board was given back, and may be another's by now, who would not hear of a run at its address.

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.records.codec import Count, double, read_json, to_plain
-from perfsuite.records.json_file import write_json
 from perfsuite.records.observation import (
     NO_OBSERVATION,
     CaseWork,
@@ -19,6 +18,7 @@ from perfsuite.records.observation import (
     PhaseTimeline,
     TokenLatency,
 )
+from perfsuite.records.whole_file import write_json
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1

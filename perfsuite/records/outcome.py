@@ -67,3 +67,78 @@ def foremost(findings: Iterable[Finding]) -> Finding:
     """Return the finding that takes precedence."""
     order = list(Outcome)
     return min(findings, key=lambda finding: order.index(finding.outcome))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What is told of one case; latencies in ns, None where there is none."""
+
+    case_id: str
+    kind: str
+    samples_ns: tuple[int, ...]
+    #: Median of the samples.
+    measured_ns: int | None
+    #: The least that physics allows, the forecast, and the most that passes.
+    floor_ns: int | None
+    expected_ns: int | None
+    limit_ns: int | None
+    #: What it took before, as it is shown: the median of the baseline's samples, or of the old side's.
+    baseline_ns: int | None
+    #: New over old, as it is judged: an estimate from all samples, and not the quotient of the two medians.
+    change_ratio: float | None
+    outcome: Outcome
+    reason: str
+
+    @property
+    def old_ns(self) -> float | None:
+        """What the case took before by the estimate of the change, for sums over cases; shown is `baseline_ns`."""
+        if self.measured_ns is not None and self.change_ratio:
+            return self.measured_ns / self.change_ratio
+        return self.baseline_ns
+
+    @property
+    def lost_ns(self) -> int | None:
+        """New minus old; negative where time was won."""
+        if self.measured_ns is None or self.old_ns is None:
+            return None
+        return round(self.measured_ns - self.old_ns)
+
+    #: The forecast's interval, where a calibration gives one.
+    lower_ns: int | None = None
+    upper_ns: int | None = None
+    #: Where pairs were compared: the old side's samples, pair by pair with `samples_ns`.
+    baseline_samples_ns: tuple[int, ...] = ()
+    #: Bounds of `change_ratio`, by the same pairs or from the spread of the stored sessions.
+    lower_ratio: float | None = None
+    upper_ratio: float | None = None
+    #: How much slower the case may be and still pass; None where nothing was compared.
+    margin_ratio: float | None = None
+    #: How much slower it is surely not where it passes: the larger of the margin and of what could be resolved, as the
+    #: margin is given; None where nothing was compared.
+    resolution_ratio: float | None = None
+    #: The share of its step that it may change by, where it passes by that and by nothing finer.
+    step_share_ratio: float | None = None
+    #: Pairs that the verdict rests on, and how many more would probably decide an INCONCLUSIVE one.
+    n_pairs: int | None = None
+    n_more_pairs: int | None = None
+    #: The smallest slowdown that these pairs could have shown.
+    smallest_effect_ratio: float | None = None
+
+
+def told_judgement(
+    case_id: str, kind: str, outcome: Outcome, reason: str, change_ratio: float | None = None
+) -> Judgement:
+    """Return the judgement of a case that has no latency of its own: an outcome, and in words why."""
+    return Judgement(
+        case_id=case_id,
+        kind=kind,
+        samples_ns=(),
+        measured_ns=None,
+        floor_ns=None,
+        expected_ns=None,
+        limit_ns=None,
+        baseline_ns=None,
+        change_ratio=change_ratio,
+        outcome=outcome,
+        reason=reason,
+    )

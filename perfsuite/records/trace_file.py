@@ -20,7 +20,6 @@ from perfsuite.records.engine_trace import (
     ProbeCost,
     TracedThread,
 )
-from perfsuite.records.trace_blocks import MAGIC, Block, BlockKind, read_blocks
 from perfsuite.records.trace_tables import (
     FIELDS,
     Graphs,
@@ -29,7 +28,7 @@ from perfsuite.records.trace_tables import (
     TraceTables,
     graphs_from_plain,
 )
-from perfsuite.records.trace_writer import TraceWriter
+from perfsuite.records.trace_writer import MAGIC, Block, BlockKind, TraceWriter, read_blocks
 
 #: Events in one block: what is lost at most when a writer is killed.
 _CHUNK = 1 << 16

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from perfsuite.errors import PerfsuiteError
 
@@ -63,3 +66,28 @@ def _replacement(path: Path, error_type: type[PerfsuiteError]) -> Iterator[int]:
     finally:
         if partial is not None:
             Path(partial).unlink(missing_ok=True)
+
+
+#: A list of numbers as `json` indents it. Within a string a line break is escaped, so none is taken for a list.
+_NUMBERS = re.compile(r"\[\n[-+.,\d\seE]+\]")
+
+
+def write_json(path: Path, plain: Mapping[str, Any], error_type: type[PerfsuiteError]) -> None:
+    """Write indented JSON that ends with a newline, a list of numbers on one line.
+
+    Raises
+    ------
+    PerfsuiteError
+        Of `error_type`, naming the path and why it cannot be written; what was there before stays.
+    """
+
+    def fill(out: TextIO) -> None:
+        text = io.StringIO()
+        json.dump(plain, text, indent=1, ensure_ascii=False, allow_nan=False)
+        out.write(_NUMBERS.sub(_on_one_line, text.getvalue()) + "\n")
+
+    write_whole(path, fill, error_type)
+
+
+def _on_one_line(numbers: re.Match[str]) -> str:
+    return " ".join(numbers[0].split()).replace("[ ", "[").replace(" ]", "]")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from perfsuite.records.run_origin import RunOrigin
-from perfsuite.report.same_again import option_value
+from perfsuite.report.reproduce import option_value
 
 #: How the engine names itself, as `ps_engine_version` puts it together. ggml's commit is that of the sources which both
 #: were built from.

@@ -2,39 +2,178 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import CPU
+from perfsuite.expectation.roofline.point import Point
 from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.records.chart import (
-    Axis,
-    PointGroup,
-    RoofLine,
-    RooflineChart,
-    RooflinePanel,
-    RoofRole,
-    Scale,
-)
-from perfsuite.report.roofline_findings import conditions, operators_finding, sweep_finding, whole_run_ns
-from perfsuite.report.roofline_points import PHASES, SHADES, place_of, point_group, sweep_groups
+from perfsuite.expectation.roofline.sweeps import BASE
+from perfsuite.records.chart import Axis, PointGroup, RoofLine, RooflineChart, RooflinePanel, RoofRole, Scale
+from perfsuite.report.roofline_findings import KIND_WORDS, conditions, operators_finding, sweep_finding, whole_run_ns
 from perfsuite.report.roofline_roofs import (
     Frame,
     arithmetic_roofs,
     frame_of,
     potential_region,
     ridge,
+    ridge_words,
     roof_above,
     roof_line,
     side_roofs,
 )
-from perfsuite.units import (
-    format_bytes_per_s,
-    format_count,
-    format_flops_per_s,
-)
+from perfsuite.units import format_bytes_per_s, format_count, format_flops_per_s, to_giga_per_s
+
+#: The kinds of row that are not operators.
+PHASES = (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)
+
+#: The sweeps whose settings are a scale of colours, and what it tells.
+SHADES: Mapping[str, str] = MappingProxyType({"depth": "layers", "length": "tokens of the prompt"})
+
+#: The sweep whose prefills are joined over prompts, one line for each architecture.
+_ROUTED = "moe"
+
+
+def sweep_groups(run: RooflineRun, sweep: str, rows: Sequence[Row]) -> Iterator[PointGroup]:
+    """Yield the points of a sweep: by kind where settings are colours, else by setting and kind."""
+    if sweep in SHADES:
+        for kind in dict.fromkeys(row.kind for row in rows):
+            yield point_group(KIND_WORDS[kind], KIND_WORDS[kind], _of_kind(rows, kind), run, is_shaded=True)
+        return
+    for label in dict.fromkeys(map(_label, rows)):
+        yield from groups_by_kind(run, label, [row for row in rows if _label(row) == label])
+
+
+def groups_by_kind(run: RooflineRun, label: str, rows: Sequence[Row]) -> Iterator[PointGroup]:
+    """Yield the points of one label, a group for each kind."""
+    for kind in dict.fromkeys(row.kind for row in rows):
+        yield point_group(label, KIND_WORDS[kind], _of_kind(rows, kind), run)
+
+
+def point_group(
+    label: str,
+    kind: str,
+    rows: Sequence[Row],
+    run: RooflineRun,
+    *,
+    texts: tuple[str, ...] = (),
+    is_shaded: bool = False,
+) -> PointGroup:
+    """Return the points of rows, with the ranges of their intensities where routing leaves them open."""
+    points = [run.point(row) for row in rows]
+    is_open = any(point.least_intensity < point.most_intensity for point in points)
+    return PointGroup(
+        label=label,
+        kind=kind,
+        x=tuple(point.operational_intensity for point in points),
+        y=tuple(to_giga_per_s(point.flops_per_s) for point in points),
+        least_x=tuple(point.least_intensity for point in points) if is_open else None,
+        most_x=tuple(point.most_intensity for point in points) if is_open else None,
+        shades=tuple(row.value or 0.0 for row in rows) if is_shaded else None,
+        texts=texts,
+        is_joined=is_shaded or all(row.sweep == _ROUTED and row.kind is RowKind.PREFILL for row in rows),
+    )
+
+
+def place_of(point: Point) -> tuple[float, float]:
+    """Return where a point lies: FLOP/byte and FLOP/s."""
+    return point.operational_intensity, point.flops_per_s
+
+
+def _of_kind(rows: Sequence[Row], kind: RowKind) -> list[Row]:
+    return sorted((row for row in rows if row.kind is kind), key=lambda row: row.value or 0.0)
+
+
+def _label(row: Row) -> str:
+    """Return what tells points of a sweep apart, in words."""
+    words = {
+        _ROUTED: row.subject.architecture,
+        "kv": f"KV cache of {row.setting}",
+        "flash": f"flash attention {row.setting}",
+        "threads": format_count(row.subject.n_threads, "thread"),
+    }
+    return words.get(row.sweep, row.setting)
+
+
+class _Device(NamedTuple):
+    """A roof in a picture of several, with the rows below it where it was measured here."""
+
+    name: str
+    roof: Roof
+    run: RooflineRun | None = None
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}, {ridge_words(self.roof)}"
+
+
+def devices_chart(runs: Sequence[RooflineRun], published: Sequence[tuple[str, Roof]]) -> RooflineChart:
+    """Return the classical roofs of measured devices with their points, beside published ones, given by name."""
+    devices = [*map(_measured, runs), *(_Device(name, roof) for name, roof in published)]
+    if not devices:
+        raise PerfsuiteError("roofline: there is no device, expected at least one run or published roof")
+    points = [place_of(each.run.point(row)) for each in devices if each.run for row in each.rows]
+    faster = [each for each in map(_faster, devices) if each]
+    frame = frame_of(points, [*(each.roof for each in devices), *(roof for _, roof in faster)])
+    panel = RooflinePanel(
+        title="",
+        roofs=(
+            *(
+                roof_line(each.label, each.roof, frame, role=RoofRole.MAIN, is_measured=each.run is not None)
+                for each in devices
+            ),
+            *(roof_line(label, roof, frame, role=RoofRole.SIDE) for label, roof in faster),
+        ),
+        ridges=tuple(ridge(each.roof, is_named=False) for each in devices),
+        groups=tuple(
+            group for each in devices if each.run for group in groups_by_kind(each.run, each.label, each.rows)
+        ),
+    )
+    return RooflineChart(
+        title=_ridges_finding(devices),
+        note="; ".join([*map(conditions, runs), *(["thin broken roofs as published"] if published else [])]),
+        n_columns=1,
+        x_axis=frame.x_axis,
+        y_axis=frame.y_axis,
+        shade_axis=None,
+        panels=(panel,),
+    )
+
+
+def _measured(run: RooflineRun) -> _Device:
+    name = f"{run.device}, {format_count(run.n_threads, 'thread')}"
+    return _Device(name, run.survey.of(CPU, run.n_threads).memory_roof, run, _shown(run))
+
+
+def _faster(device: _Device) -> tuple[str, Roof] | None:
+    """Return the roof of the arithmetic that a device's points have, where it is not FP32."""
+    if device.run is None or not device.rows:
+        return None
+    arithmetic = arithmetic_roofs(device.run.survey.of(CPU, device.run.n_threads))
+    name, roof = roof_above(arithmetic, [device.run.point(row) for row in device.rows])
+    label = f"{device.name}, {name}, {format_flops_per_s(roof.peak_flops_per_s)}"
+    return None if roof == device.roof else (label, roof)
+
+
+def _ridges_finding(devices: Sequence[_Device]) -> str:
+    least, *_, most = sorted((*devices, devices[0]), key=lambda each: each.roof.ridge_point)
+    low, high = (f"{each.roof.ridge_point:.2f}" for each in (least, most))
+    if least is most:
+        return f"{least.name}: the ridge lies at {low} FLOP/byte"
+    return f"Ridges lie between {low} FLOP/byte ({least.name}) and {high} ({most.name})"
+
+
+def _shown(run: RooflineRun) -> tuple[Row, ...]:
+    """Return the phases of what no sweep varies, else those of the scenarios, else all."""
+    phases = tuple(row for row in run.rows if row.kind in PHASES and row.subject.n_threads == run.n_threads)
+    by_sweep = (tuple(row for row in phases if row.sweep == sweep) for sweep in (BASE, "scenario"))
+    return next(filter(None, by_sweep), phases)
+
 
 #: How many operators are named in the picture.
 _N_NAMED = 10

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from perfsuite.expectation.roofline.point import Point
-from perfsuite.expectation.roofline.potential import nearest
+from perfsuite.expectation.roofline.point import Point, nearest
 from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.units import format_count, format_flops_per_s

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from perfsuite.errors import MeasurementError
+from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.ceilings import Ceilings
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
-from perfsuite.records.json_file import write_json
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.run_json import RUN_NAME, SCHEMA
-from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
+from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
+from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.records.run_json import RUN_NAME, SCHEMA, read_plain_run
+from perfsuite.records.run_origin import NO_ORIGIN, BoardName, Commit, RunOrigin
+from perfsuite.records.whole_file import write_json
 from perfsuite.report.token_rates import tokens_per_s
 
 #: What fields of the records are called in the file, where that differs.
@@ -108,3 +108,75 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value.value if isinstance(value, Enum) else value
+
+
+_TOTAL = "total"
+
+
+def run_path(named: Path) -> Path:
+    """Return the file of a run that is named by its folder or by the file itself."""
+    return named / RUN_NAME if named.is_dir() else named
+
+
+def read_run_file(named: Path) -> RunFile:
+    """Read a run, named by its folder or its ``run.json``.
+
+    Fields that older versions did not write are as in a run that has none of it.
+
+    Raises PerfsuiteError where the file cannot be read, is no ``run.json`` of this schema, lacks a field, or has one
+    that holds what it cannot; the message says which.
+    """
+    path = run_path(named)
+    plain = read_plain_run(path)
+    try:
+        return _run(plain)
+    except KeyError as error:
+        raise PerfsuiteError(f"{path}: lacks the field {error}; run again") from error
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, PerfsuiteError) as error:
+        raise PerfsuiteError(f"{path}: cannot be used ({type(error).__name__}: {error}); run again") from error
+
+
+def _run(plain: Mapping[str, Any]) -> RunFile:
+    ceilings = plain["ceilings"]
+    sentinels = plain.get("sentinels_ns", {})
+    shift, commit, board = (plain.get(name) for name in ("uniform_shift", "commit", "board"))
+    origin = _fields(RunOrigin, plain) | {
+        "arguments": tuple(plain.get("arguments", ())),
+        "selection": tuple(plain.get("selection", ())),
+        "commit": Commit(**commit) if commit else None,
+        "board": BoardName(**board) if board else None,
+    }
+    told = {
+        "ceilings": None if ceilings is None else Ceilings.from_plain(ceilings),
+        "durations_s": {name: spent for name, spent in plain["duration_s"].items() if name != _TOTAL},
+        "judgements": tuple(_judgement(case) for case in plain["cases"]),
+        "sentinels_ns": {
+            group: {name: tuple(times) for name, times in each.items()} for group, each in sentinels.items()
+        },
+        "device_notes": tuple(plain.get("device_notes", ())),
+        "attribution": Attribution(
+            phases=tuple(map(_attribution, plain.get("attribution", ()))),
+            uniform_shift=UniformShift(**shift) if shift else None,
+        ),
+        "origin": RunOrigin(**origin),
+    }
+    return RunFile(**_fields(RunFile, plain) | told)
+
+
+def _fields(record_type: type[Any], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record is made of; what has a default may be missing, and what no field is for is left out."""
+    return {
+        each.name: plain[name]
+        for each in fields(record_type)
+        if (name := written_name(each.name)) in plain or each.default is each.default_factory is MISSING
+    }
+
+
+def _judgement(case: Mapping[str, Any]) -> Judgement:
+    samples = {name: tuple(case.get(name, ())) for name in ("samples_ns", "baseline_samples_ns")}
+    return Judgement(**_fields(Judgement, case) | samples | {"outcome": Outcome(case["outcome"])})
+
+
+def _attribution(phase: Mapping[str, Any]) -> PhaseAttribution:
+    carriers = tuple(Carrier(**_fields(Carrier, each)) for each in phase["carriers"])
+    return PhaseAttribution(**_fields(PhaseAttribution, phase) | {"carriers": carriers})

@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import ORDER_OF_WEIGHT, Outcome
-from perfsuite.report.change_notes import change_notes
+from perfsuite.records.outcome import ORDER_OF_WEIGHT, Judgement, Outcome
 from perfsuite.report.page.names import kind_place, kind_title
 from perfsuite.report.resolution_words import outcome_words
 from perfsuite.report.terminal_text import folded_name, terminal_text
 from perfsuite.report.token_rates import tokens_per_s
+from perfsuite.report.verdict_words import change_notes
 from perfsuite.units import format_change, format_ns, format_tokens_per_s
 
 _STYLES = {

@@ -5,20 +5,89 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.attribution import NO_ATTRIBUTION, Attribution, Carrier, PhaseAttribution, UniformShift
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import NO_ORIGIN, RunOrigin
-from perfsuite.report.ended_run import EndedRun
-from perfsuite.report.failures import failure_lines, shift_line
-from perfsuite.report.next_steps import next_steps
+from perfsuite.report.next_steps import EndedRun, next_steps
 from perfsuite.report.resolution_words import resolution_line
 from perfsuite.report.summary_table import summary_text
 from perfsuite.report.terminal_text import terminal_text
 from perfsuite.report.verdict_words import counts_words, verdict_sentence
-from perfsuite.units import format_count
+from perfsuite.units import format_count, format_signed_ns
 
-__all__ = ["next_step", "summary_text"]
+__all__ = ["MAX_LINES", "failure_lines", "next_step", "shift_line", "summary_text"]
+
+#: More lines than this are not read.
+MAX_LINES = 15
+
+
+def failure_lines(failed: Sequence[Judgement], attribution: Attribution) -> tuple[str, ...]:
+    """Return a line for each failing case; what a phase's line of carriers names has none of its own.
+
+    Where everything moved alike, no carriers are shown: each is as slow as the next.
+    """
+    trees = {} if attribution.uniform_shift else {each.case_id: each for each in attribution.phases}
+    shown = [trees[each.case_id] for each in failed if each.case_id in trees]
+    carried = {carrier.case_id for tree in shown for carrier in tree.carriers}
+    told = [each for each in sorted(failed, key=_place) if each.case_id not in carried]
+    blocks = [tuple(_case_lines(each, trees.get(each.case_id))) for each in told]
+    return _shortened(blocks)
+
+
+def shift_line(shift: UniformShift) -> str:
+    """Say that everything moved alike, and what that points to."""
+    direction = "slower" if shift.ratio > 1.0 else "faster"
+    return (
+        f"  everything is {abs(shift.ratio - 1.0) * 100.0:.1f} % {direction} ({shift.n_cases} cases): "
+        "a difference of frequency, memory, threads or build rather than of an operator"
+    )
+
+
+def _place(judgement: Judgement) -> tuple[bool, int, int]:
+    """Phases in their order; then what measures wrongly, what got slower by the time lost, what is too slow at all."""
+    if judgement.kind == "phase":
+        return False, 0, 0
+    return True, list(Outcome).index(judgement.outcome), -(judgement.lost_ns or 0)
+
+
+def _case_lines(judgement: Judgement, tree: PhaseAttribution | None) -> Iterator[str]:
+    yield f"  {judgement.outcome.value}: {terminal_text(judgement.case_id)}: {terminal_text(judgement.reason)}"
+    if tree is not None:
+        yield f"      {', '.join(_branches(tree))}"
+
+
+def _branches(tree: PhaseAttribution) -> Iterator[str]:
+    """Name each carrier, then what they leave over."""
+    if not tree.carriers:
+        yield "no few operators carry it"
+    elif not tree.carriers[0].is_significant:
+        yield "none changed for sure by itself; mostly " + ", ".join(map(_branch, tree.carriers))
+    else:
+        yield from map(_branch, tree.carriers)
+    share_ratio = tree.unexplained_ns / tree.lost_ns if tree.lost_ns else None
+    yield f"unexplained {_lost(tree.unexplained_ns, share_ratio)}"
+
+
+def _branch(carrier: Carrier) -> str:
+    return f"{terminal_text(carrier.role)} {_lost(carrier.lost_ns, carrier.share_ratio)}"
+
+
+def _lost(lost_ns: int, share_ratio: float | None) -> str:
+    share = "" if share_ratio is None else f" ({share_ratio * 100.0:.0f} %)"
+    return f"{format_signed_ns(lost_ns)}{share}"
+
+
+def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Join blocks while there is room; count the rest."""
+    lines: list[str] = []
+    n_left_out = 0
+    for block in blocks:
+        if n_left_out or len(lines) + len(block) > MAX_LINES:
+            n_left_out += 1
+        else:
+            lines += block
+    return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))
+
 
 #: Reasons of what could not be decided that are told.
 _MAX_REASONS = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.units import NS_PER_S, format_ns, format_tokens_per_s
 from perfsuite.workload.scenario import find_scenario
 

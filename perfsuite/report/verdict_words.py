@@ -8,10 +8,32 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from perfsuite.records.attribution import Attribution
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.resolution_words import passed_words
 from perfsuite.units import FACTOR_RATIO, format_change, format_count, format_ratio
+
+_OF_PAIRS = (
+    "change, which is what is judged, is the typical ratio of the pairs, not the quotient of the times beside it"
+)
+_OF_SESSIONS = (
+    "change, which is what is judged, is the typical ratio of this run's samples to the stored ones (the drift of the "
+    "sentinels divided out), not the quotient of the times beside it"
+)
+
+
+def change_notes(judgements: Iterable[Judgement]) -> tuple[str, ...]:
+    """Say of what the change is, where some case's is not the quotient of its median and its baseline's."""
+    apart = [each for each in judgements if _is_apart(each)]
+    notes = (_OF_SESSIONS if each.n_pairs is None else _OF_PAIRS for each in apart)
+    return tuple(dict.fromkeys(notes))
+
+
+def _is_apart(judgement: Judgement) -> bool:
+    """Whether change and quotient differ as they are shown."""
+    if judgement.measured_ns is None or not judgement.baseline_ns or judgement.change_ratio is None:
+        return False
+    return format_ratio(judgement.change_ratio) != format_ratio(judgement.measured_ns / judgement.baseline_ns)
+
 
 #: Cases and carriers that the sentence names; it counts the others.
 _MAX_NAMED = 2

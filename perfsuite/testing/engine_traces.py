@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perfsuite.records.engine_columns import RING_DTYPE
 from perfsuite.records.engine_trace import (
     EVENT_DTYPE,
     NOTHING,
@@ -22,6 +23,14 @@ from perfsuite.records.engine_trace import (
 )
 from perfsuite.records.events import Node, Tensor
 from perfsuite.records.trace_levels import TraceLevel
+
+
+def evaluation(launch_ns: int, *ends_ns: int, graph: int = 0, first_start_ns: int | None = None) -> bytes:
+    """Return the events of one evaluation, whose operators end at these times."""
+    entry = [] if first_start_ns is None else [(first_start_ns, graph, NOTHING)]
+    ends = [(end_ns, graph, 1 + place) for place, end_ns in enumerate(ends_ns)]
+    return np.array([*entry, (launch_ns, graph, 0), *ends], RING_DTYPE).tobytes()
+
 
 #: Monotonic time at which made-up traces begin: a machine that has been up for two days.
 EPOCH_NS = 172_800_000_000_000

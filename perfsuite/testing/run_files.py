@@ -9,16 +9,63 @@ from collections.abc import Sequence
 from perfsuite import __version__
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
 from perfsuite.records.attribution import Attribution, Carrier, PhaseAttribution
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import Commit, RunOrigin
 from perfsuite.report.run_file import RunFile
-from perfsuite.testing.hostile_names import HOSTILE_NAMES
 from perfsuite.testing.run_cases import ARCHITECTURE, WORKLOAD, PlannedCase, planned_cases
 from perfsuite.testing.run_judgements import CHOSEN_CASES, Circumstances, planned_outcome, synthetic_judgement
 from perfsuite.testing.run_observations import synthetic_observation
 
 __all__ = ["CHOSEN_CASES", "HOSTILE_NAMES", "synthetic_observation", "synthetic_run"]
+
+_HTML = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</script><svg/onload=alert(1)>",
+    "<!-- ]]> -->",
+    "' onmouseover='alert(1)",
+    '" autofocus onfocus="alert(1)',
+    "`backticks` and ``two``",
+    "a & b &amp; c &#x3c;",
+    "javascript:alert(1)",
+)
+
+_TEMPLATES = ("{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "datum['x'] + 1")
+
+_DIRECTIONS = (
+    "מבחן ביצועים 17",
+    "اختبار الأداء",
+    "before\u202eafter",
+    "\u2067isolated\u2069 and \u202bembedded",
+)
+
+_PICTURES = ("👩\u200d💻 coder", "🏳️\u200d🌈🧪", "e\u0301 and é", "zero\u200bwidth")
+
+_MARKUP = (
+    "| a | b |",
+    "[link](https://example.invalid) ![image](x)",
+    "**bold** _it_ ~~no~~ # head",
+    "[bold red]rich[/]",
+    "back\\slash\\n",
+    "100 % {le=\"1\",x='2'} %s %(a)s",
+    "::error file=a,line=1::b",
+)
+
+_SPACE = ("two\nlines", "a\ttab", " leading and trailing ", "\x1b[31mred\x07")
+
+_FORMULAS = ("=1+1", "+1", "-1", "@x", 'a,b;"c"')
+
+#: Each of another danger, and no two alike.
+HOSTILE_NAMES: tuple[str, ...] = (
+    *_HTML,
+    *_TEMPLATES,
+    *_DIRECTIONS,
+    *_PICTURES,
+    *_MARKUP,
+    *_SPACE,
+    *_FORMULAS,
+    "long-" * 60,
+)
 
 
 def synthetic_run(

@@ -6,8 +6,7 @@ import random
 from dataclasses import dataclass, replace
 from statistics import median
 
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.testing.run_cases import PlannedCase, operator_id, phase_id
 from perfsuite.units import format_change, format_ns
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from perfsuite.errors import ShapeCrashError
-from perfsuite.expectation.shapes.padding import padded_shape
-from perfsuite.measure.shapes.samples import BenchDescription, Deviation, PairSamples
+from perfsuite.expectation.shapes.floor import padded_shape
+from perfsuite.measure.shapes.meter import BenchDescription, Deviation, PairSamples
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 CasePredicate = Callable[[ShapeCase], bool]

@@ -2,18 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from statistics import median
 
 from perfsuite.records.engine_columns import Evaluations, evaluations_of
-from perfsuite.records.engine_trace import Times
-from perfsuite.records.events import EngineRecord, Phase, Span
-from perfsuite.records.observation import Observation, OperatorSpan, PhaseTimeline, RoleEdge
-from perfsuite.trace.operators import timed_operators
-from perfsuite.trace.role_graph import role_edges, role_graph
-from perfsuite.trace.token_latencies import step_latencies, token_latencies
+from perfsuite.records.engine_trace import NOTHING, Times
+from perfsuite.records.events import EngineRecord, Node, Phase, Span
+from perfsuite.records.observation import (
+    Observation,
+    OperatorSpan,
+    PhaseGraph,
+    PhaseTimeline,
+    RoleEdge,
+    RoleNode,
+    TokenLatency,
+)
+from perfsuite.trace.graph.edges import sources_of
+from perfsuite.trace.operators import recorded_graph, timed_operators
+
+#: More places than this are not told apart in a picture.
+MAX_TOKENS = 512
+
+
+def step_latencies(record: EngineRecord) -> dict[int, int]:
+    """Return, by tokens in the context, how long one process's decode step took: the median of its repetitions, ns."""
+    durations: dict[int, list[int]] = defaultdict(list)
+    for span in record.spans:
+        if span.phase is Phase.DECODE:
+            durations[span.token].append(span.duration_ns)
+    return {n_context: round(median(found)) for n_context, found in durations.items()}
+
+
+def token_latencies(replicates: Sequence[Mapping[int, int]]) -> tuple[TokenLatency, ...]:
+    """Put the steps of several processes side by side; of more than `MAX_TOKENS` places that many are kept.
+
+    Only places that all of them have are told. They are thinned out evenly: of n places in order, those at
+    round(i (n - 1) / (MAX_TOKENS - 1)) for i from 0, so that the first and the last are among them.
+    """
+    shared = set[int]().union(*replicates[:1]).intersection(*replicates)
+    return tuple(
+        TokenLatency(n_context=n_context, samples_ns=tuple(each[n_context] for each in replicates))
+        for n_context in _thinned(sorted(shared))
+    )
+
+
+def _thinned(places: Sequence[int]) -> Sequence[int]:
+    if len(places) <= MAX_TOKENS:
+        return places
+    step = (len(places) - 1) / (MAX_TOKENS - 1)
+    return [places[round(index * step)] for index in range(MAX_TOKENS)]
+
+
+def role_graph(phase: str, operators: Sequence[OperatorSpan], edges: Sequence[RoleEdge]) -> PhaseGraph:
+    """Sum the operators of one occurrence of a phase by role, in the order in which roles first run.
+
+    Edges between roles that did not run are left out. What the last layer gives to the next one makes a circle.
+    """
+    counts = Counter(each.role for each in operators)
+    spent_ns: dict[str, int] = defaultdict(int)
+    for each in operators:
+        spent_ns[each.role] += each.duration_ns
+    first = {each.role: each.op for each in reversed(operators)}
+    nodes = [RoleNode(role=role, op=first[role], n_operators=counts[role], time_ns=spent_ns[role]) for role in counts]
+    known = tuple(each for each in edges if each.source in counts and each.target in counts)
+    return PhaseGraph(phase=phase, nodes=tuple(nodes), edges=known)
+
+
+def role_edges(graphs: Sequence[Sequence[Node]]) -> tuple[RoleEdge, ...]:
+    """Return who reads what whom computes, by role, over all graphs of a phase; each pair once.
+
+    A source that is a view, or has no name, stands for the operator that wrote the memory that it shows.
+    """
+    pairs = dict.fromkeys(pair for graph in graphs for pair in _pairs(graph))
+    return tuple(RoleEdge(source=source, target=target) for source, target in pairs)
+
+
+def _pairs(graph: Sequence[Node]) -> Iterator[tuple[str, str]]:
+    recorded = recorded_graph(graph)
+    named = zip(timed_operators(graph), recorded.places.values(), strict=True)
+    roles = [operator.role for operator, place in named if place != NOTHING]
+    yield from ((roles[writer], roles[reader]) for writer, reader in sources_of(recorded.nodes).reads)
+
 
 #: More operators than this are not told apart in a picture.
 MAX_OPERATORS = 4096

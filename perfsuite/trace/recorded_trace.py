@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from perfsuite.records.engine_columns import Evaluations, Rows, evaluations_of, experts_of, splits_of, thread_operators
 from perfsuite.records.engine_trace import (
@@ -18,11 +20,54 @@ from perfsuite.records.engine_trace import (
     TraceRecorder,
     new_events,
 )
-from perfsuite.records.events import EngineRecord
+from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.trace.recorded_nodes import RecordedGraph, recorded_graph
+from perfsuite.trace.operators import RecordedGraph, recorded_graph
 from perfsuite.trace.samples import misaligned_evaluations
-from perfsuite.trace.span_events import span_events
+
+#: The phases that are a call of llama_decode each.
+DECODING = (Phase.PREFILL, Phase.DECODE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SpanEvents:
+    """The spans of a record."""
+
+    #: The phases that occur; a PHASE event's value is the position here.
+    phases: tuple[str, ...]
+    #: PHASE and TOKEN events, both on thread 0.
+    events: Events
+    #: The spans that are iterations, in the order of time.
+    iterations: tuple[Span, ...]
+
+    def iteration_of(self, ns: Times) -> npt.NDArray[np.int64]:
+        """Return the iteration that each moment falls into, NOTHING where there is none."""
+        starts_ns = np.array([span.start_ns for span in self.iterations], np.int64)
+        ends_ns = np.array([*(span.end_ns for span in self.iterations), NOTHING], np.int64)
+        before = np.searchsorted(starts_ns, ns, side="right") - 1
+        return np.where((before >= 0) & (ns <= ends_ns[before]), before, NOTHING)
+
+
+def span_events(record: EngineRecord) -> SpanEvents:
+    """Turn the spans of a record into PHASE events, and those of prefill and decode into TOKEN events too."""
+    phases = tuple(dict.fromkeys(span.phase.value for span in record.spans))
+    iterations = tuple(
+        sorted((span for span in record.spans if span.phase in DECODING), key=lambda span: span.start_ns)
+    )
+    number = {id(span): place for place, span in enumerate(iterations)}
+    of_phases = _events(EventKind.PHASE, record.spans)
+    of_phases["value"] = [phases.index(span.phase.value) for span in record.spans]
+    of_phases["iteration"] = [number.get(id(span), NOTHING) for span in record.spans]
+    tokens = _events(EventKind.TOKEN, iterations)
+    tokens["value"] = [span.n_tokens for span in iterations]
+    tokens["iteration"] = np.arange(len(iterations))
+    return SpanEvents(phases=phases, events=np.concatenate([of_phases, tokens]), iterations=iterations)
+
+
+def _events(kind: EventKind, spans: tuple[Span, ...]) -> Events:
+    times = {name: [getattr(span, name) for span in spans] for name in ("start_ns", "end_ns")}
+    return new_events(kind, len(spans), thread=0, **times)
+
 
 #: What the callback and preload recorders hear of.
 CPU_BACKEND = "CPU"

@@ -14,9 +14,9 @@ from pathlib import Path
 from perfsuite.errors import MeasurementError
 from perfsuite.records.bpf_log_file import read_bpf_log
 from perfsuite.records.engine_trace import EngineTrace
-from perfsuite.records.json_file import write_json
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_file import read_trace, write_trace
+from perfsuite.records.whole_file import write_json
 from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace
 
 TRACE_NAME = "trace.pstrace"

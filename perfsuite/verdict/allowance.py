@@ -1,12 +1,108 @@
-"""What a comparison with stored times lets pass: a margin, what can be resolved, or a share of the step."""
+"""What a comparison with stored times lets pass: a margin, what can be resolved, or a share of the step.
+
+How much a case may change before the step that it is part of changes by a share that matters.
+
+Eight per cent of an operator that takes 1.5 us of a step of 6 ms is nothing that anybody could notice. A case passes a
+change up to the larger of its own margin and a share of its step.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
-from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
-from perfsuite.verdict.significance import Change
-from perfsuite.verdict.step_share import StepShare
+from perfsuite.expectation.cases import GRAPH_PHASES, Case
+from perfsuite.records.events import Phase
+from perfsuite.verdict.significance import CONFIDENCE, MIN_SESSIONS, Change, t_quantile
+
+#: Share of its step that a case may change by, unless an option says otherwise.
+DEFAULT_STEP_SHARE_RATIO = 0.002
+
+#: The step that each small phase is part of: the prompt's evaluation, or that of a token.
+_STEP_OF_PHASE = {
+    Phase.EMBEDDING: Phase.PREFILL,
+    Phase.COPY: Phase.DECODE,
+    Phase.SOFTMAX: Phase.DECODE,
+    Phase.SAMPLING: Phase.DECODE,
+}
+
+
+def step_of(case: Case) -> Phase | None:
+    """Return the step that a case is part of: that of an operator, or of a small phase; None of what is a whole."""
+    if case.kind == "phase":
+        return None if case.phase is None else _STEP_OF_PHASE.get(case.phase)
+    return case.phase if case.phase in GRAPH_PHASES else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShare:
+    """The share of a step that a case of it may change by."""
+
+    step: Phase
+    #: What the step takes as a whole.
+    step_ns: float
+    share_ratio: float
+
+    def margin_ratio(self, case_ns: float) -> float:
+        """Return the change that the share comes to, of a case that takes so long."""
+        return self.share_ratio * self.step_ns / case_ns if case_ns > 0 else 0.0
+
+
+def step_share(case: Case, *, steps_ns: Mapping[Phase, float], share_ratio: float) -> StepShare | None:
+    """Return the share of the step that a case is part of; None of what is a whole, and where no step was measured."""
+    step = step_of(case)
+    if step is not None and step not in steps_ns:
+        step = next((phase for phase in GRAPH_PHASES if phase in steps_ns), None)
+    return None if step is None else StepShare(step=step, step_ns=steps_ns[step], share_ratio=share_ratio)
+
+
+def step_margin_ratio(
+    case: Case, margin_ratio: float, *, case_ns: float, steps_ns: Mapping[Phase, float], share_ratio: float
+) -> float:
+    """Return the change that passes: the margin, or `share_ratio` of the step where that is more.
+
+    A case takes `case_ns` before the change; `steps_ns` are prefill and decode as a whole, where they were measured.
+    """
+    share = step_share(case, steps_ns=steps_ns, share_ratio=share_ratio)
+    return margin_ratio if share is None else max(margin_ratio, share.margin_ratio(case_ns))
+
+
+#: A slowdown of the resolution is reported in this share of runs.
+POWER = 0.95
+
+#: A coarser resolution than this passes nothing, unless an option says otherwise.
+DEFAULT_RESOLUTION_RATIO = 0.30
+
+
+def resolution_ratio(change: Change, *, n_sessions: int) -> float:
+    r"""Return the slowdown that is found in 95 % of runs: a property of the spread, whatever the estimate came to.
+
+    All in logarithms: let the estimate of a slowdown d be d + e, the noise e of the deviation :math:`\sigma`. The
+    bounds lie :math:`r = q_{0.99}\,\sigma` from the estimate, so that the slowdown is found where d + e > r. That
+    holds in 95 % of runs where :math:`d - r = q_{0.95}\,\sigma`, or
+
+    .. math:: d = r \left(1 + q_{0.95} / q_{0.99}\right)
+
+    With few sessions the spread that stands in is as it is stated, and q the quantiles of the normal distribution: d is
+    1.71 r. From five sessions on :math:`\sigma` is estimated by them and independent of e, so that
+    :math:`e / \sigma` has Student's t with S - 1 degrees of freedom, and with it q: a device whose sessions happen to
+    look steady states a finer resolution, and one whose look unsteady a coarser, but a slowdown of what each states is
+    found in 95 % all the same.
+
+    Three things follow. A slowdown of d passes, with a bound below it, in 1 %: d + e + r < d means e < -r. What did
+    not change passes in 95 %: e + r < d. It is called slower in 1 %: e > r. A margin above r asks for more before
+    anything is called slower, so that a slowdown of d is then found less often; that it passes in 1 % still holds.
+
+    Of bounds that lie unequally far from the estimate the further counts.
+    """
+    reach = math.log(max(change.estimate_ratio / change.lower_ratio, change.upper_ratio / change.estimate_ratio))
+    if n_sessions < MIN_SESSIONS:
+        sure, likely = (NormalDist().inv_cdf(quantile) for quantile in (CONFIDENCE, POWER))
+    else:
+        sure, likely = (t_quantile(quantile, n_sessions - 1) for quantile in (CONFIDENCE, POWER))
+    return math.expm1(reach * (1.0 + likely / sure))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ from statistics import median
 from perfsuite.verdict.drift import from_anchor_ratio
 from perfsuite.verdict.entry import BaselineEntry, StoredSession, entry_with
 from perfsuite.verdict.match import match_entry
-from perfsuite.verdict.prediction import compare_sessions
-from perfsuite.verdict.significance import Change
+from perfsuite.verdict.significance import Change, compare_sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

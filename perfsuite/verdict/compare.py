@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Finding, Outcome, foremost
+from perfsuite.records.outcome import Finding, Judgement, Outcome, foremost
 from perfsuite.records.samples import CaseSamples
 from perfsuite.units import format_change, format_limit, format_ns, format_ratio
-from perfsuite.verdict.allowance import Allowance, Comparison
-from perfsuite.verdict.prediction import basis_text, compare_sessions
-from perfsuite.verdict.resolution import resolution_ratio
+from perfsuite.verdict.allowance import Allowance, Comparison, resolution_ratio
+from perfsuite.verdict.significance import basis_text, compare_sessions
 
 #: Fewer samples than this say nothing about spread.
 MIN_SAMPLES = 3

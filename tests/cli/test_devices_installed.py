@@ -13,8 +13,7 @@ from perfsuite import __version__
 from perfsuite.cli import devices_installed
 from perfsuite.cli.devices_installed import own_account, own_state
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.owner import LockOwner
-from perfsuite.device.lock.state import Holder
+from perfsuite.device.lock.state import Holder, LockOwner
 from perfsuite.device.setup.installed import QUESTION, read_installed
 
 

@@ -15,16 +15,15 @@ import pytest
 
 from perfsuite.cli import devices_unlock, main
 from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner
-from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.lock.state import STATE_FOLDER, Holder, LockOwner, LockState
 from perfsuite.device.profile import find_profile
 from perfsuite.device.reach import Reach
 from perfsuite.device.target import opening
 from perfsuite.device.target.protocol import Completed
 from perfsuite.errors import DeviceError, LockedError
+from tests.board_namespaces import clock_library
 from tests.command_streams import Streams
 
-from ..board_clock import clock_library
 from ..board_namespaces import NamespaceBoard
 
 OWNER = LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board")
@@ -198,7 +197,7 @@ def test_the_module_is_a_program() -> None:
 _HOLDER = """
 import sys
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 with hold_lock(LockOwner.here(user="anna", host="desk", run_id="r1", purpose="pytest --device=board"), beat_s=0.1):
     print("held", flush=True)
     sys.stdin.read()

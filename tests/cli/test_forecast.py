@@ -10,9 +10,162 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.device.fingerprint import host_fingerprint
+from perfsuite.device.threads import default_threads
+from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.measure.calibration_store import store_calibration
+from perfsuite.measure.ceiling_store import best_ceilings
+from perfsuite.measure.launch import environment_engine
 from perfsuite.workload.catalog import find
 from perfsuite.workload.synthetic import write_synthetic
 from tests.command_streams import Refused, Streams
+
+from ..synthetic_calibration import calibration
+
+FORECAST = [
+    "forecast",
+    "--architecture",
+    "smollm2-135m-q8_0",
+    "--prompt",
+    "64",
+    "--new-tokens",
+    "8",
+    "--json",
+]
+N_THREADS = default_threads()
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, which holds ceilings and a calibration of this machine."""
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
+    memory = Bandwidth(working_set_bytes=10**9, read_bytes_per_s=2e10, copy_bytes_per_s=1e10, triad_bytes_per_s=1e10)
+    ceilings = Ceilings(
+        n_threads=N_THREADS,
+        bandwidths=(memory,),
+        fp32_flops_per_s=1e11,
+        int8_flops_per_s=4e11,
+        f16_flops_per_s=None,
+        dispatch_ns=500,
+    )
+    best_ceilings(ceilings, host_fingerprint(), tmp_path)
+    recorded = calibration(fingerprint=host_fingerprint(), n_threads=N_THREADS)
+    store_calibration(recorded, environment_engine().build_id, tmp_path)
+    return tmp_path
+
+
+def _calibrated(arguments: list[str], capsys: Streams) -> Any:
+    assert main([*FORECAST, *arguments]) == 0
+    return json.loads(capsys.readouterr().out)["calibrated"]
+
+
+def test_the_host_has_the_forecast_of_its_calibration(stored: Path, capsys: Streams) -> None:
+    """Both latencies come with an interval, and a longer prompt takes longer."""
+    found = _calibrated(["--device", "host"], capsys)
+    assert found["recorded_at"] == "2025-01-02T03:04:05+00:00"
+    for latency in ("ttft_s", "tpot_s"):
+        assert 0 < found[latency]["lower"] < found[latency]["expected"] < found[latency]["upper"]
+    longer = _calibrated(["--device", "host", "--prompt", "512"], capsys)
+    assert longer["ttft_s"]["expected"] > found["ttft_s"]["expected"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--tops", "1", "--bandwidth", "10"],
+        ["--device", "host", "--batch", "2"],
+        ["--device", "host", "--tile", "64"],
+        ["--device", "host", "--draft", "smollm2-135m-q8_0"],
+        ["--device", "host", "--architecture", "smollm2-135m", "--variant", "bf16-int4", "--conventions", "paper"],
+    ],
+    ids=["other device", "batch", "tile", "draft", "paper"],
+)
+def test_what_a_calibration_does_not_cover_has_none(stored: Path, capsys: Streams, arguments: list[str]) -> None:
+    """Another device, several sequences, tiles, a draft and the paper's conventions are forecast by rates alone."""
+    assert _calibrated(arguments, capsys) is None
+
+
+def test_a_machine_without_a_calibration_has_none(stored: Path, capsys: Streams) -> None:
+    """Ceilings alone give no interval."""
+    for path in (stored / "calibrations").iterdir():
+        path.unlink()
+    assert _calibrated(["--device", "host"], capsys) is None
+
+
+def test_people_read_the_interval(stored: Path, capsys: Streams) -> None:
+    """One line tells the calibrated latencies, and that the table above knows ceilings alone."""
+    assert main([*FORECAST[:-1], "--device", "host"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "by the calibration of 2025-01-02T03:04:05+00:00: TTFT " in out
+    assert "above, the ceilings alone" in out
+
+
+ARGUMENTS = ["forecast", "--architecture", "smollm2-135m-q8_0", "--prompt", "64", "--new-tokens", "8"]
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, with nothing in it."""
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda _: str(tmp_path))
+    return tmp_path
+
+
+def _level(working_set_bytes: int, rate: float) -> Bandwidth:
+    return Bandwidth(
+        working_set_bytes=working_set_bytes, read_bytes_per_s=rate, copy_bytes_per_s=rate / 2, triad_bytes_per_s=rate
+    )
+
+
+CEILINGS = Ceilings(
+    n_threads=default_threads(),
+    bandwidths=(_level(10**5, 9e11), _level(10**9, 2e10)),
+    fp32_flops_per_s=1e11,
+    int8_flops_per_s=4e11,
+    f16_flops_per_s=None,
+    dispatch_ns=500,
+)
+
+
+def test_the_host_has_the_ceilings_that_it_has_shown(empty_cache: Path, capsys: Streams) -> None:
+    """Peak of 32-bit floats, memory's read bandwidth and the cost of a dispatch come from the stored probes."""
+    best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
+    assert main([*ARGUMENTS, "--device", "host", "--memory-efficiency", "0.5", "--json"]) == 0
+    hardware = json.loads(capsys.readouterr().out)["hardware"]
+    assert hardware["device"] == "host"
+    assert hardware["peak_flops_per_s"] == pytest.approx(1e11)
+    assert hardware["bandwidth_bytes_per_s"] == pytest.approx(2e10)
+    assert hardware["dispatch_s"] == pytest.approx(5e-7)
+    assert (hardware["compute_efficiency_ratio"], hardware["memory_efficiency_ratio"]) == (1.0, 0.5)
+
+
+def test_a_given_dispatch_counts_more_than_a_measured_one(empty_cache: Path, capsys: Streams) -> None:
+    """--dispatch-us overrides what the probes found."""
+    best_ceilings(CEILINGS, host_fingerprint(), empty_cache)
+    assert main([*ARGUMENTS, "--device", "host", "--dispatch-us", "0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hardware"]["dispatch_s"] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["nothing", "broken", "other threads"])
+def test_a_host_without_ceilings_says_how_to_get_them(empty_cache: Path, refused: Refused, kind: str) -> None:
+    """Where nothing usable is stored, the message names the commands that measure it."""
+    if kind != "nothing":
+        n_threads = CEILINGS.n_threads + (kind == "other threads")
+        best_ceilings(replace(CEILINGS, n_threads=n_threads), host_fingerprint(), empty_cache)
+    if kind == "broken":
+        (stored,) = (empty_cache / "ceilings").iterdir()
+        stored.write_text("{")
+    told = refused([*ARGUMENTS, "--device", "host"])
+    assert f"--device=host: no ceilings of this machine with {CEILINGS.n_threads} threads are stored" in told
+    assert "'perfsuite calibrate' or 'pytest --device=host', or give --tops and --bandwidth" in told
+
+
+def test_a_profile_without_peaks_asks_for_figures(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device elsewhere was not measured here, and what its data sheet says is no ceiling."""
+    monkeypatch.setattr("perfsuite.cli.forecast.profile_names", lambda: ("board", "host"))
+    told = refused([*ARGUMENTS, "--device", "board"])
+    assert "--device=board: forecasts stand on measured ceilings" in told
+    assert "give --tops and --bandwidth ('perfsuite devices show board' has the data sheet's)" in told
+
 
 DEVICE = ["--tops", "50", "--bandwidth", "256", "--compute-efficiency", "0.5", "--memory-efficiency", "0.5"]
 REQUEST = ["--prompt", "2048", "--new-tokens", "2000"]

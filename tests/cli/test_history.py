@@ -14,11 +14,20 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.cli.history_listings import spark_line
 from perfsuite.records.run_origin import NO_ORIGIN, BoardName
 from perfsuite.report.history import append_run
 from perfsuite.report.run_file import write_run
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 from tests.command_streams import Refused, Streams
+
+
+def test_bars_stand_between_least_and_most() -> None:
+    """The least is the lowest bar, the most the highest, and what was not measured a gap."""
+    assert spark_line([1_000_000, None, 2_000_000]) == "▁ █  1.00 ms to 2.00 ms"
+    assert spark_line([5, 5]) == "▁▁  5.00 ns to 5.00 ns"
+    assert spark_line([None]) == ""
+
 
 DECODE = "phase/smollm2-135m-q8_0/siso/decode"
 BEGAN_AT = datetime(2026, 3, 1, 2, tzinfo=timezone.utc)

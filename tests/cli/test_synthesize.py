@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.workload.catalog import names
 from perfsuite.workload.gguf_metadata import read_gguf
 from tests.command_streams import Refused, Streams
+
+
+def test_the_catalogue_is_listed(capsys: Streams) -> None:
+    """Every architecture of the catalogue is a row."""
+    assert main(["architectures"]) == 0
+    rows = capsys.readouterr().out
+    assert all(name in rows for name in names())
 
 
 def test_a_synthetic_file_is_written(tmp_path: Path, capsys: Streams) -> None:

@@ -23,7 +23,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.errors import DeviceError, LinkError, LockedError
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.launch import RUN_ID_NAME
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 from tests.command_streams import Refused, Streams
 
 from ..device.lock.lock_processes import held_by, owner_called
@@ -82,7 +82,7 @@ import sys, time
 from functools import partial
 from pathlib import Path
 from perfsuite.cli import main
-from perfsuite.device.held_signals import signals_held_off
+from perfsuite.device.end_requests import signals_held_off
 with signals_held_off():  # as the command itself imports it
     from perfsuite.cli import overhead
     from perfsuite.device.stability import stabilised

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfsuite.device.stability.sampler import Sample
-from perfsuite.experiments.energy import joules_by_phase
+from perfsuite.experiments.engine_replicates import joules_by_phase
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.records.events import EngineRecord, Phase, Span
 

@@ -27,7 +27,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase, Span
-from perfsuite.testing.engine_records import evaluation
+from perfsuite.testing.engine_traces import evaluation
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 

@@ -12,7 +12,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.graph import KNOWN_GRAPHS
 from perfsuite.expectation.memory.need import memory_need
-from perfsuite.expectation.memory.repack import CPU_FEATURES
+from perfsuite.expectation.memory.weight_memory import CPU_FEATURES
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.engine_memory import EngineMemory, _ask, engine_cpu_features, engine_memory
 from perfsuite.measure.llama_plan import llama_plan

@@ -11,11 +11,170 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
+from perfsuite.expectation.roofline.ceiling import Resource
 from perfsuite.measure import independent_rates as module
-from perfsuite.measure.independent_rates import absent_programs, rates_on_device, rates_on_processor
+from perfsuite.measure.independent_rates import (
+    absent_programs,
+    clpeak_rates,
+    likwid_rate,
+    rates_on_device,
+    rates_on_processor,
+    stream_rates,
+)
 from perfsuite.measure.plan import IndependentPlan
 
 from ..synthetic_opencl_backend import opencl_device
+
+#: likwid-bench 5.2.2, ``-t load_avx -w N:64MB:2``.
+LIKWID_OUTPUT = """\
+Allocate: Process running on hwthread 0 (Domain N) - Vector length 8000000/64000000 Offset 0 Alignment 512
+--------------------------------------------------------------------------------
+LIKWID MICRO BENCHMARK
+Test: load_avx
+--------------------------------------------------------------------------------
+Using 1 work groups
+Using 2 threads
+--------------------------------------------------------------------------------
+Group: 0 Thread 0 Global Thread 0 running on hwthread 0 - Vector length 4000000 Offset 0
+Group: 0 Thread 1 Global Thread 1 running on hwthread 1 - Vector length 4000000 Offset 4000000
+--------------------------------------------------------------------------------
+Cycles:\t\t\t4619187664
+CPU Clock:\t\t2593827089
+Time:\t\t\t1.780839e+00 sec
+Iterations:\t\t4096
+Size (Byte):\t\t64000000
+Number of Flops:\t0
+MFlops/s:\t\t0.00
+Data volume (Byte):\t131072000000
+MByte/s:\t\t73601.28
+Cycles per update:\t0.281933
+--------------------------------------------------------------------------------
+"""
+
+#: STREAM 5.10, built with OpenMP.
+STREAM_OUTPUT = """\
+-------------------------------------------------------------
+STREAM version $Revision: 5.10 $
+-------------------------------------------------------------
+This system uses 8 bytes per array element.
+-------------------------------------------------------------
+Array size = 22369621 (elements), Offset = 0 (elements)
+ The *best* time for each kernel (excluding the first iteration)
+-------------------------------------------------------------
+Number of Threads requested = 2
+Number of Threads counted = 2
+-------------------------------------------------------------
+Function    Best Rate MB/s  Avg time     Min time     Max time
+Copy:           38344.8     0.015442     0.009334     0.024995
+Scale:          39870.4     0.013253     0.008977     0.017413
+Add:            35578.0     0.017477     0.015090     0.018778
+Triad:          34291.7     0.018603     0.015656     0.027602
+-------------------------------------------------------------
+"""
+
+#: clpeak 1.1.2, ``--global-bandwidth --compute-sp --xml-file``; the second device is the first with other numbers.
+CLPEAK_OUTPUT = """\
+<?xml version="1.0" encoding="utf-8"?>
+<clpeak os="Linux x64">
+  <platform name="Intel(R) OpenCL">
+    <device name="AMD EPYC" driver_version="2026.22" compute_units="2" clock_frequency="0" clock_frequency_unit="MHz">
+      <global_memory_bandwidth unit="gbps">
+        <float>20.8894</float>
+        <float2>15.3914</float2>
+        <float16>32.1745</float16>
+      </global_memory_bandwidth>
+      <single_precision_compute unit="gflops">
+        <float>32.2132</float>
+        <float16>47.1931</float16>
+      </single_precision_compute>
+    </device>
+  </platform>
+  <platform name="Another">
+    <device name="AMD EPYC" driver_version="1">
+      <global_memory_bandwidth unit="gbps"><float>1</float></global_memory_bandwidth>
+      <single_precision_compute unit="gflops"><float>2</float></single_precision_compute>
+    </device>
+  </platform>
+</clpeak>
+"""
+
+
+def test_likwid() -> None:
+    """likwid-bench names its benchmark, its threads and 10⁶ bytes per second."""
+    rate = likwid_rate(LIKWID_OUTPUT)
+    assert (rate.program, rate.resource, rate.kind) == ("likwid-bench", Resource.BANDWIDTH, "read")
+    assert (rate.processor, rate.n_threads) == ("cpu", 2)
+    assert rate.best_per_s == pytest.approx(73.60128e9)
+
+
+@pytest.mark.parametrize(
+    ("test", "kind"), [("load", "read"), ("copy_avx", "copy"), ("copy", "copy"), ("stream_avx", "triad")]
+)
+def test_benchmarks_of_likwid(test: str, kind: str) -> None:
+    """Its load is our read, its stream our triad, with AVX or without."""
+    assert likwid_rate(LIKWID_OUTPUT.replace("load_avx", test)).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LIKWID_OUTPUT.replace("load_avx", "peakflops"), "ran peakflops, expected one of load_avx"),
+        (LIKWID_OUTPUT.replace("MByte/s", "Furlongs"), "no line like '\\^MByte"),
+        ("", "no line like '\\^Test"),
+    ],
+)
+def test_what_is_not_likwids_is_refused(text: str, message: str) -> None:
+    """Another benchmark, or a line that is not there, is a MeasurementError that says which."""
+    with pytest.raises(MeasurementError, match=message):
+        likwid_rate(text)
+
+
+def test_stream() -> None:
+    """STREAM's best rates are in 10⁶ bytes per second of all arrays, on the threads that it counted."""
+    copy, triad = stream_rates(STREAM_OUTPUT)
+    assert (copy.program, copy.kind, copy.n_threads) == ("stream", "copy", 2)
+    assert copy.best_per_s == pytest.approx(38.3448e9)
+    assert (triad.kind, triad.best_per_s) == ("triad", pytest.approx(34.2917e9))
+
+
+def test_stream_without_threads() -> None:
+    """Built without OpenMP it says nothing of threads, and has one."""
+    text = "\n".join(line for line in STREAM_OUTPUT.splitlines() if "Threads" not in line)
+    assert [rate.n_threads for rate in stream_rates(text)] == [1, 1]
+
+
+def test_another_program_called_stream_is_refused() -> None:
+    """Output without STREAM's table is a MeasurementError."""
+    with pytest.raises(MeasurementError, match=r"stream: its output has no line like '\^Copy"):
+        stream_rates("Version: ImageMagick 6.9")
+
+
+def test_clpeak() -> None:
+    """clpeak's best vector counts, of the device of the platform that was asked for."""
+    bandwidth, arithmetic = clpeak_rates(CLPEAK_OUTPUT, platform_name="Intel(R) OpenCL", device_name="AMD EPYC")
+    assert (bandwidth.resource, bandwidth.kind, bandwidth.processor) == (Resource.BANDWIDTH, "read", "AMD EPYC")
+    assert bandwidth.best_per_s == pytest.approx(32.1745e9)
+    assert (arithmetic.resource, arithmetic.kind) == (Resource.COMPUTE, "fp32")
+    assert arithmetic.best_per_s == pytest.approx(47.1931e9)
+    other = clpeak_rates(CLPEAK_OUTPUT, platform_name="Another", device_name="AMD EPYC")
+    assert [rate.best_per_s for rate in other] == pytest.approx([1e9, 2e9])
+
+
+@pytest.mark.parametrize(
+    ("xml", "message"),
+    [
+        (CLPEAK_OUTPUT.replace("AMD EPYC", "Other"), "knows no AMD EPYC of Intel"),
+        (CLPEAK_OUTPUT.replace('"gbps"', '"tbps"'), "no global_memory_bandwidth in gbps"),
+        (CLPEAK_OUTPUT.replace("single_precision", "double_precision"), "no single_precision_compute in gflops"),
+        (CLPEAK_OUTPUT.replace("47.1931", "much"), "single_precision_compute: could not convert"),
+        (CLPEAK_OUTPUT[:300], "its XML cannot be read"),
+    ],
+)
+def test_what_is_not_clpeaks_is_refused(xml: str, message: str) -> None:
+    """Another device, unit or part, or a file that is cut, is a MeasurementError that says which."""
+    with pytest.raises(MeasurementError, match=message):
+        clpeak_rates(xml, platform_name="Intel(R) OpenCL", device_name="AMD EPYC")
+
 
 NUMPY = {
     "program": "numpy",

@@ -16,11 +16,28 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.live import subscribe
-from perfsuite.measure.live_publisher import published
+from perfsuite.measure.live_publisher import TokenCounter, published
 from perfsuite.records.live import LiveEnd, LiveKernel, LiveLoss, LivePhase, LiveRecord, LiveToken
 from perfsuite.records.opencl_commands import COMMAND_DTYPE
 
 from .synthetic_live import live_library, push
+
+
+def test_tokens_are_counted_by_repetition() -> None:
+    """The rate counts from the begin of the repetition's first decode step; other phases are no tokens."""
+    counter = TokenCounter()
+
+    def phase(repetition: int, start_ns: int, end_ns: int, name: str = "decode") -> LivePhase:
+        return LivePhase(phase=name, repetition=repetition, token=9, n_tokens=1, start_ns=start_ns, end_ns=end_ns)
+
+    assert counter.count(phase(0, 0, 1, "prefill")) is None
+    counter.count(phase(0, 10**9, 2 * 10**9))
+    second = counter.count(phase(0, 3 * 10**9, 5 * 10**9))
+    other = counter.count(phase(1, 7 * 10**9, 8 * 10**9))
+    assert second == LiveToken(repetition=0, step=1, token=9, latency_ns=2 * 10**9, end_ns=5 * 10**9, tokens_per_s=0.5)
+    assert other is not None
+    assert (other.step, other.tokens_per_s) == (0, 1.0)
+
 
 LIMIT_S = 60.0
 LOAD, PREFILL, DECODE, COPY, END_TO_END = 0, 1, 2, 3, 6

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.live_connection import BUFFER_BYTES
-from perfsuite.measure.live_server import BACKLOG_LINES, MOST_SUBSCRIBERS, LiveServer, open_server
+from perfsuite.measure.live_server import BACKLOG_LINES, BUFFER_BYTES, MOST_SUBSCRIBERS, LiveServer, open_server
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from perfsuite.errors import NativeBuildError
 from perfsuite.measure.native import loaded_library
-from perfsuite.measure.opencl_layer import OpenClLayers, find_opencl_layers, layer_environment
+from perfsuite.measure.opencl_backend import OpenClLayers, find_opencl_layers, layer_environment
 from perfsuite.records.opencl_commands import CommandFlag, CommandType, OpenClTrace
 from perfsuite.records.opencl_log_file import read_opencl_log
 

@@ -10,7 +10,7 @@ import pytest
 
 from perfsuite.errors import EngineError, NativeBuildError, OpenClError
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.opencl_layer import OpenClLayers
+from perfsuite.measure.opencl_backend import OpenClLayers
 from perfsuite.measure.opencl_setup import set_up_opencl
 from perfsuite.measure.plan import DevicesPlan
 

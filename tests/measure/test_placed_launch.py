@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from perfsuite.measure.kernel_launches import Launch
-from perfsuite.measure.placed_launch import GUARD_VALUES, PlacedLaunch
+from perfsuite.measure.opencl import GUARD_VALUES, PlacedLaunch
 
 LAUNCH = Launch(
     source="a.cl",

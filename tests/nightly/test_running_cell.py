@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,10 +12,37 @@ import psutil
 import pytest
 
 from perfsuite.nightly.cell_end import CellEnd, Ending
-from perfsuite.nightly.running_cell import RunningCell
+from perfsuite.nightly.running_cell import _PATIENCE_S, RunningCell, end_session
 
 from ..farm_daemons import awaited
 from .conftest import STUB, cells, plan_of
+
+LIMIT_S = 30
+
+
+def test_all_of_a_session_is_ended_in_whatever_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What heeds no request is killed; processes of other sessions are left alone."""
+    patience = [(number, 0.3) for number, _ in _PATIENCE_S]
+    monkeypatch.setattr("perfsuite.nightly.running_cell._PATIENCE_S", patience)
+    shell = "trap '' INT TERM; set -m; sleep 60 & sleep 60 & echo on; wait"
+    with (
+        subprocess.Popen(["sleep", "60"], start_new_session=True) as other,
+        subprocess.Popen(["bash", "-c", shell], stdout=subprocess.PIPE, start_new_session=True) as first,
+    ):
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"on\n"
+        assert end_session(first.pid) == 3
+        assert first.wait(LIMIT_S) == -signal.SIGKILL
+        assert first.stdout.read() == b""
+        assert other.poll() is None
+        other.kill()
+
+
+def test_a_session_that_is_over_has_nothing_left() -> None:
+    """Nothing is signalled, and nothing is waited for."""
+    with subprocess.Popen(["true"], start_new_session=True) as gone:
+        gone.wait()
+        assert end_session(gone.pid) == 0
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,25 @@ from xml.etree import ElementTree
 
 import pytest
 
+from perfsuite.plugin.fixtures import ReplayClock
 from perfsuite.report.exports.case_properties import case_properties
-from perfsuite.report.run_reader import read_run_file
+from perfsuite.report.run_file import read_run_file
 from tests.fake_device import FakeDevice
+
+
+def test_pairs_of_readings_are_apart_by_the_samples() -> None:
+    """Round after round, the second reading is later than the first by the sample of that round, in s."""
+    clock = ReplayClock([2_000, 5])
+    rounds = [(clock(), clock()) for _ in range(2)]
+    assert [after - before for before, after in rounds] == pytest.approx([2e-6, 5e-9])
+
+
+def test_a_clock_that_has_no_samples_left_stands_still() -> None:
+    """Beyond the last sample time does not go on."""
+    clock = ReplayClock([7])
+    assert len({clock(), clock()}) == 2
+    assert clock() == clock() == pytest.approx(7e-9)
+
 
 Report = Callable[..., ElementTree.Element]
 

@@ -12,10 +12,9 @@ from perfsuite.device.waits import DEFAULT_FARM_WAIT
 from perfsuite.expectation.roofline.sweeps import SWEEPS
 from perfsuite.experiments.shapes.budget import HUNT_BUDGETS
 from perfsuite.plugin import option_table
-from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
-from perfsuite.verdict.step_share import DEFAULT_STEP_SHARE_RATIO
+from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, DEFAULT_STEP_SHARE_RATIO
 from perfsuite.workload.scenario import scenario_names
-from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
 _LOADED = """

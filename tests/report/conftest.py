@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perfsuite.expectation.roofline.ceiling import BANDWIDTH_KINDS, CPU, Ceiling, Rate, Resource
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
-from perfsuite.expectation.roofline.subject import Subject
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind, Subject
 from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.expectation.roofline.work import Work, WorkPart
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import RunOrigin
-from perfsuite.report.ended_run import EndedRun
-from perfsuite.report.next_steps import MAX_STEPS, next_steps
+from perfsuite.report.next_steps import MAX_STEPS, EndedRun, next_steps
 
 from ..synthetic_judgements import case
 

@@ -2,13 +2,90 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from perfsuite.records.opencl_commands import CommandFlag, CommandType
-from perfsuite.report.opencl_summary import DeviceIdle, summarize
-from perfsuite.trace.opencl.command_anomalies import Anomaly
+from perfsuite.report.opencl_summary import DeviceIdle, plain_process, summarize
+from perfsuite.trace.opencl.clock_choice import Anomaly
 
-from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, trace
+from ..synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
+
+
+def test_every_figure_is_there_by_a_key_with_its_unit() -> None:
+    """The keys are those that docs/opencl-tracing.md lists, and the values those of the trace."""
+    commands = steady_commands(3, int)
+    commands[2]["type"], commands[2]["name"], commands[2]["start_ns"] = CommandType.FILL, 0, 0
+    points = [timer_point(EPOCH_NS + at, int, before_ns=0, after_ns=0) for at in range(0, 300_001, 1000)]
+    plain = json.loads(json.dumps(plain_process(summarize(trace(commands, clock_points=points), n_gaps=5))))
+    clock = plain["devices"][0].pop("clock")
+    assert plain == {
+        "pid": 4711,
+        "n_commands": 3,
+        "n_lost": 0,
+        "n_unfinished": 0,
+        "is_complete": True,
+        "n_by_type": {"kernel": 2, "fill": 1},
+        "n_left_out": 1,
+        "n_by_anomaly": {"zero_time": {"fill": 1}},
+        "devices": [
+            {
+                "platform_name": "A platform",
+                "device_name": "A device",
+                "driver_version": "1.2",
+                "first_start_ns": EPOCH_NS + 25_000,
+                "last_end_ns": EPOCH_NS + 150_000,
+                "busy_ns": 50_000,
+                "idle_ratio": 0.6,
+                "n_gaps": 1,
+                "longest_gaps": [
+                    {"start_ns": EPOCH_NS + 50_000, "duration_ns": 75_000, "preceding": "alpha", "following": "alpha"}
+                ],
+            }
+        ],
+        "kernels": [
+            {
+                "name": "alpha",
+                "n": 2,
+                "n_left_out": 0,
+                "share_ratio": 1.0,
+                "execution": {"total_ns": 50_000, "median_ns": 25_000, "p95_ns": 25_000},
+                "queueing": {"total_ns": 2000, "median_ns": 1000, "p95_ns": 1000},
+                "dispatch": {"total_ns": 46_000, "median_ns": 23_000, "p95_ns": 23_000},
+                "occupied": {"n": 2, "total_ns": 98_000, "median_ns": 49_000, "p95_ns": 49_000},
+            }
+        ],
+    }
+    assert clock.keys() == {"basis", "n_readings", "n_steps", "drift_ppm", "drift_error_ppm", "error_ns"}
+    assert clock["error_ns"] == 0
+
+
+def test_what_is_not_known_is_null() -> None:
+    """Neither 0 nor a missing key stands for what nobody knows."""
+    two = trace(
+        steady_commands(3, drifting()),
+        devices=(DEVICE, DEVICE),
+        queues=(queue(1, is_out_of_order=True), queue(2, device=1)),
+        n_unfinished=None,
+    )
+    plain = plain_process(summarize(two, n_gaps=1))
+    assert (plain["n_unfinished"], plain["is_complete"]) == (None, False)
+    unused = plain["devices"][1]
+    names = ("clock", "first_start_ns", "last_end_ns", "busy_ns", "idle_ratio")
+    assert [unused[name] for name in names] == [None] * 5
+    assert plain["n_lost"] is None
+    assert plain["kernels"][0]["occupied"] is None
+
+
+@pytest.mark.parametrize(("n_lost", "n_unfinished", "told"), [(5, 0, 5), (0, None, None), (5, None, None)])
+def test_figures_over_holes_are_null(n_lost: int, n_unfinished: int | None, told: int | None) -> None:
+    """Where commands are missing there is neither idle time nor a gap; the first and last recorded times stay."""
+    plain = plain_process(summarize(trace(steady_commands(3, int), n_lost=n_lost, n_unfinished=n_unfinished), n_gaps=1))
+    assert (plain["n_lost"], plain["is_complete"]) == (told, False)
+    (device,) = plain["devices"]
+    assert [device[name] for name in ("busy_ns", "idle_ratio", "n_gaps", "longest_gaps")] == [None] * 4
+    assert (device["first_start_ns"], device["last_end_ns"]) == (EPOCH_NS + 25_000, EPOCH_NS + 250_000)
 
 
 def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:

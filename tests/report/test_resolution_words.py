@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.report.resolution_words import outcome_words, passed_words, resolution_line
 
 

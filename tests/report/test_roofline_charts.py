@@ -5,12 +5,101 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.records.chart import RooflinePanel, RoofRole
 from perfsuite.report.plots.picture import picture_bytes
-from perfsuite.report.roofline_charts import operators_chart, sweep_chart
+from perfsuite.report.roofline_charts import devices_chart, operators_chart, place_of, sweep_chart, sweep_groups
 
 from .conftest import phases, row, run_of
+
+ROUTED = [
+    row(
+        "moe", f"sparse, {n_prompt}", kind, intensity=4.0 * n_prompt, gflops_per_s=20.0, value=n_prompt,
+        most_bytes_ratio=2.0, architecture="sparse",
+    )
+    for n_prompt in (16, 1)
+    for kind in (RowKind.PREFILL, RowKind.DECODE)
+]  # fmt: skip
+
+
+def test_routed_experts_are_a_group_for_each_architecture_with_ranges() -> None:
+    """In order of the prompt; the more bytes are read, the lower the intensity. Prefills are joined."""
+    prefill, decode = sweep_groups(run_of(ROUTED), "moe", ROUTED)
+    assert (prefill.label, prefill.kind, prefill.x) == ("sparse", "prefill", pytest.approx((4.0, 64.0)))
+    assert prefill.least_x == pytest.approx((2.0, 32.0))
+    assert prefill.most_x == pytest.approx((4.0, 64.0))
+    assert (prefill.is_joined, decode.is_joined) == (True, False)
+
+
+def test_without_experts_there_are_no_ranges() -> None:
+    """The intensity is certain."""
+    rows = phases("scenario", "siso", 1.0)
+    assert {group.least_x for group in sweep_groups(run_of(rows), "scenario", rows)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "setting", "label"),
+    [
+        ("precision", "q8_0", "q8_0"),
+        ("kv", "q4_0", "KV cache of q4_0"),
+        ("flash", "off", "flash attention off"),
+        ("threads", "2", "2 threads"),
+    ],
+)
+def test_settings_are_told_in_words(sweep: str, setting: str, label: str) -> None:
+    """Where the setting alone would not say what it is of."""
+    rows = phases(sweep, setting, 1.0)
+    assert {group.label for group in sweep_groups(run_of(rows), sweep, rows)} == {label}
+
+
+def test_a_point_has_a_place() -> None:
+    """Its intensity and its rate, in base units."""
+    rows = phases("base", "siso", 1.0)
+    assert place_of(run_of(rows).point(rows[1])) == pytest.approx((2.0, 10e9))
+
+
+PUBLISHED = ("board", Roof(peak_flops_per_s=512e9, bandwidth_bytes_per_s=34.1e9))
+
+
+def test_measured_and_published_roofs_are_told_apart() -> None:
+    """Each with its name and ridge; only the measured one has points, under its own label."""
+    chart = devices_chart([run_of(phases("base", "siso", 1.0))], [PUBLISHED])
+    (panel,) = chart.panels
+    main = [roof for roof in panel.roofs if roof.role is RoofRole.MAIN]
+    assert [(roof.label, roof.is_measured) for roof in main] == [
+        ("host, 2 threads, ridge 10.00", True),
+        ("board, ridge 15.01", False),
+    ]
+    assert {group.label for group in panel.groups} == {main[0].label}
+    assert chart.title == "Ridges lie between 10.00 FLOP/byte (host, 2 threads) and 15.01 (board)"
+    assert chart.note == "host, 2 threads, llama.cpp 1, 2026-03-01; thin broken roofs as published"
+
+
+def test_the_arithmetic_of_the_points_is_beside_the_classical_roof() -> None:
+    """Points of quantised weights may lie above FP32, so the roof over them is shown."""
+    (panel,) = devices_chart([run_of(phases("base", "siso", 1.0))], []).panels
+    (side,) = (roof for roof in panel.roofs if roof.role is RoofRole.SIDE)
+    assert side.label == "host, 2 threads, int8, 400 GFLOP/s"
+
+
+def test_what_no_sweep_varies_stands_for_a_device() -> None:
+    """Else the scenarios do."""
+    rows = (*phases("depth", "2", 1.0), *phases("scenario", "siso", 0.5))
+    for extra, rate in (((), 5.0), (phases("base", "siso", 0.25), 2.5)):
+        (panel,) = devices_chart([run_of((*rows, *extra))], []).panels
+        (decode,) = (group for group in panel.groups if group.kind == "decode only")
+        assert decode.y == pytest.approx((rate,))
+
+
+def test_published_devices_alone_are_a_picture() -> None:
+    """Roofs without points; without any device there is nothing to draw."""
+    chart = devices_chart([], [PUBLISHED])
+    assert chart.panels[0].groups == ()
+    assert chart.title == "board: the ridge lies at 15.01 FLOP/byte"
+    with pytest.raises(PerfsuiteError, match="there is no device"):
+        devices_chart([], [])
+
 
 SCENARIOS = run_of((*phases("scenario", "siso", 1.0), *phases("scenario", "liso", 0.5)))
 DEPTHS = run_of((*phases("depth", "8", 1.0, value=8.0), *phases("depth", "2", 0.5, value=2.0)))

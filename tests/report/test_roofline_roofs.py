@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from perfsuite.expectation.roofline.potential import inference_potential
+from perfsuite.expectation.roofline.point import inference_potential
 from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.survey import ProcessorCeilings
 from perfsuite.records.chart import RoofRole

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.summary_table import MAX_ROWS, summary_text
-from perfsuite.testing.hostile_names import HOSTILE_NAMES
+from perfsuite.testing.run_files import HOSTILE_NAMES
 
 from ..synthetic_judgements import PASSED, case
 

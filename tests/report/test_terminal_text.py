@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.report.terminal_text import folded_name, terminal_text
-from perfsuite.testing.hostile_names import HOSTILE_NAMES
+from perfsuite.testing.run_files import HOSTILE_NAMES
 
 
 def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:

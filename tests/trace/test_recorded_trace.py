@@ -12,7 +12,7 @@ from perfsuite.records.engine_columns import CHOICE_DTYPE, SPLIT_DTYPE, THREAD_D
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, TraceRecorder
 from perfsuite.records.events import EngineRecord, Node, Phase, Span, Tensor
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.testing.engine_records import evaluation
+from perfsuite.testing.engine_traces import evaluation
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.recorded_trace import recorded_trace
 from perfsuite.trace.samples import traced_phases

@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.samples import CaseSamples
 from perfsuite.units import format_change
-from perfsuite.verdict.allowance import Allowance
+from perfsuite.verdict.allowance import DEFAULT_RESOLUTION_RATIO, Allowance, StepShare
 from perfsuite.verdict.compare import MIN_SAMPLES, BaselineMatch, judge
-from perfsuite.verdict.resolution import DEFAULT_RESOLUTION_RATIO
-from perfsuite.verdict.step_share import StepShare
 
 OLD = (1000, 1001, 1002, 1003, 1004)
 CASE = "phase/a/b/decode"

@@ -6,8 +6,7 @@ import pytest
 
 from perfsuite.expectation.cases import Case
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.verdict.judge_pairs import judge_pairs
 from perfsuite.verdict.sequential import Pairs, compare_sequentially
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import BaselineError
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import BoardName, RunOrigin
 from perfsuite.report.run_file import RunFile, write_run
 from perfsuite.verdict.recorded_run import read_run, require_reference

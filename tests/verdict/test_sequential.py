@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.records.outcome import Outcome
-from perfsuite.verdict.paired_reason import paired_reason
+from perfsuite.verdict.judge_pairs import paired_reason
 from perfsuite.verdict.sequential import (
     STANDARD_DESIGN,
     Design,

@@ -4,12 +4,160 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t
 
-from perfsuite.verdict.significance import _arrangements, _bound_place, compare_samples
+from perfsuite.verdict.significance import (
+    MIN_SESSIONS,
+    Change,
+    _arrangements,
+    _bound_place,
+    basis_text,
+    compare_samples,
+    compare_sessions,
+    spread_of,
+)
+
+Sessions = list[tuple[int, ...]]
+
+_SESSION = st.lists(st.integers(1, 10**9), min_size=1, max_size=6).map(tuple)
+_SESSIONS = st.lists(_SESSION, min_size=1, max_size=9)
+
+
+def compared(old: Sequence[Sequence[float]], new: Sequence[float], spread: float = 0.15) -> Change:
+    """Compare with the spread that stands in."""
+    return compare_sessions(old, new, default_spread_ratio=spread)
+
+
+def drawn(generator: np.random.Generator, sd: float, n_samples: int = 5) -> tuple[float, ...]:
+    """A session: its own offset, and a tenth of that as noise within."""
+    offset = generator.normal(0.0, sd)
+    return tuple(1e6 * np.exp(offset + generator.normal(0.0, sd / 10, n_samples)))
+
+
+@pytest.mark.parametrize("n_sessions", [5, 8, 20])
+def test_an_unchanged_session_is_rarely_beyond_the_bound(n_sessions: int) -> None:
+    """With gaussian effects of sessions, one comparison in a hundred excludes no change on each side."""
+    generator = np.random.default_rng(n_sessions)
+    n_trials = 4000
+    found = [
+        compared([drawn(generator, 0.02) for _ in range(n_sessions)], drawn(generator, 0.02)) for _ in range(n_trials)
+    ]
+    slower = sum(change.lower_ratio > 1.0 for change in found) / n_trials
+    faster = sum(change.upper_ratio < 1.0 for change in found) / n_trials
+    assert slower == pytest.approx(0.01, abs=0.005)
+    assert faster == pytest.approx(0.01, abs=0.005)
+
+
+def test_a_change_beyond_the_spread_is_found() -> None:
+    """Ten sessions that differ by 1 % show a slowdown of 5 % in nine of ten trials."""
+    generator = np.random.default_rng(7)
+    found = [
+        compared(
+            [drawn(generator, 0.01) for _ in range(10)], [sample * 1.05 for sample in drawn(generator, 0.01)]
+        ).lower_ratio
+        for _ in range(500)
+    ]
+    assert sum(lower > 1.0 for lower in found) > 450
+
+
+def test_samples_of_one_process_do_not_narrow_the_bounds() -> None:
+    """However many samples a session has, it is one observation of the spread between sessions."""
+    generator = np.random.default_rng(1)
+    trials = [[drawn(generator, 0.02, 50) for _ in range(6)] for _ in range(1000)]
+    alarms = sum(compared(old, new).lower_ratio > 1.0 for *old, new in trials)
+    assert alarms <= 25
+
+
+def test_the_bounds_are_those_of_the_formula() -> None:
+    """The bounds are the estimate less and plus t times the deviation of the medians times sqrt(1 + 1/S)."""
+    medians = [1000, 1010, 990, 1030, 1005]
+    logs = np.log(medians)
+    reach = t.ppf(0.99, 4) * logs.std(ddof=1) * math.sqrt(1.2)
+    change = compared([(value,) for value in medians], (1100,))
+    assert change.estimate_ratio == pytest.approx(1100 / np.exp(logs.mean()))
+    assert change.lower_ratio == pytest.approx(change.estimate_ratio * np.exp(-reach))
+    assert change.upper_ratio == pytest.approx(change.estimate_ratio * np.exp(reach))
+
+
+@given(_SESSIONS, _SESSION, st.randoms(use_true_random=False))
+def test_the_order_of_sessions_does_not_matter(old: Sessions, new: tuple[int, ...], generator: random.Random) -> None:
+    """Shuffled sessions give the same change and the same words."""
+    shuffled = list(old)
+    generator.shuffle(shuffled)
+    there, back = compared(old, new), compared(shuffled, new)
+    assert there.estimate_ratio == pytest.approx(back.estimate_ratio)
+    assert there.lower_ratio == pytest.approx(back.lower_ratio)
+    assert basis_text(old, 0.15) == basis_text(shuffled, 0.15)
+
+
+@given(_SESSION, st.integers(1, 9))
+def test_what_is_as_it_was_did_not_change(samples: tuple[int, ...], n_sessions: int) -> None:
+    """A session that equals all stored ones has the ratio 1, within its bounds."""
+    change = compared([samples] * n_sessions, samples)
+    assert change.estimate_ratio == pytest.approx(1.0)
+    assert change.lower_ratio <= 1.0 + 1e-9
+    assert change.upper_ratio >= 1.0 - 1e-9
+
+
+@given(_SESSIONS)
+def test_bounds_enclose_their_estimate(old: Sessions) -> None:
+    """The estimate lies between its bounds, whatever is stored."""
+    change = compared(old, old[0])
+    assert change.lower_ratio <= change.estimate_ratio * (1 + 1e-12)
+    assert change.estimate_ratio <= change.upper_ratio * (1 + 1e-12)
+
+
+def test_a_few_sessions_are_pooled() -> None:
+    """Below five sessions the pooled samples are compared, widened by the spread that stands in."""
+    old: Sessions = [(100, 101, 102), (103, 104), (99,), (100,)]
+    assert len(old) == MIN_SESSIONS - 1
+    pooled = [sample for samples in old for sample in samples]
+    assert compared(old, (120, 121)) == compare_samples(pooled, (120, 121), session_spread_ratio=0.15)
+
+
+def test_constant_sessions_have_no_interval() -> None:
+    """Where sessions do not differ at all, any difference is one."""
+    change = compared([(100, 100)] * 5, (101,))
+    assert change.lower_ratio == change.upper_ratio == pytest.approx(1.01)
+
+
+@pytest.mark.parametrize(("old", "new"), [([()] * 5, (1,)), ([(1,)] * 5, ()), ([(0,)] * 5, (1,)), ([], (1,))])
+def test_sessions_that_are_no_times_are_refused(old: Sessions, new: tuple[int, ...]) -> None:
+    """Empty sides, zero and negative times raise."""
+    with pytest.raises(ValueError, match=r"nothing to compare|not positive"):
+        compared(old, new)
+
+
+def test_spreads_are_told_apart() -> None:
+    """Within is the noise of replicates, between that of sessions' medians."""
+    generator = np.random.default_rng(3)
+    spread = spread_of([drawn(generator, 0.05, 20) for _ in range(200)])
+    assert spread.within_ratio == pytest.approx(0.005, rel=0.1)
+    assert spread.between_ratio == pytest.approx(0.051, rel=0.15)
+
+
+def test_a_spread_that_nothing_shows_is_none() -> None:
+    """One session has no spread between sessions, single samples none within."""
+    assert spread_of([(5,)]).within_ratio is spread_of([(5,)]).between_ratio is None
+    assert spread_of([(5,), (6,)]).within_ratio is None
+    assert spread_of([(5, 6)]).between_ratio is None
+    assert spread_of([]).between_ratio is None
+
+
+def test_the_basis_is_told() -> None:
+    """How many sessions there are, and which spread the bounds rest on, is one phrase."""
+    assert basis_text([(5,)], 0.15) == "default spread 15 % stands in for 1 session"
+    assert basis_text([(5,)] * 3, 0.15) == "default spread 15 % stands in for 3 sessions"
+    sessions = [(1000 * (1 + step / 100),) for step in range(7)]
+    assert basis_text(sessions, 0.15) == "spread 2.1 % between 7 sessions"
+
 
 _SAMPLES = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
 

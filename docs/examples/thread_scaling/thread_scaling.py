@@ -18,9 +18,9 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import collect_replicates
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.complaint import waiting_complaint
+from perfsuite.measure.undisturbed import waiting_complaint
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.records.judgement import Judgement, told_judgement
+from perfsuite.records.outcome import Judgement, told_judgement
 from perfsuite.records.outcome import Outcome
 from perfsuite.trace.samples import replicate_samples
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.device.doctor.facts import Facts, SuiteState, read_suite_state
-from perfsuite.device.probe.survey import take_survey
+from perfsuite.device.probe.readings import take_survey
 from perfsuite.device.profile import Profile
 from perfsuite.device.setup.installed import NO_PROGRAM, QUESTION, Installed, last_answer, missing_suite, suite_python
 from perfsuite.device.setup.suite_wheel import suite_digest

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.device.doctor.facts import Facts, SuiteState
-from perfsuite.device.doctor.finding import Finding, fail, ok, warn
+from perfsuite.device.doctor.facts import Facts, Finding, SuiteState, fail, ok, warn
 from perfsuite.device.lock.state import Holder
 
 #: Clocks that differ by less are taken for one: a shell tells whole seconds.

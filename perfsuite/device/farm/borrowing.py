@@ -4,20 +4,138 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, TypeGuard
 
-from perfsuite.device.farm.client import Client, RefusedError, refuse_without_labgrid
+from perfsuite.device.farm.client import (
+    Client,
+    Place,
+    RefusedError,
+    parsed_reservations,
+    places,
+    refuse_without_labgrid,
+)
 from perfsuite.device.farm.holder import new_holder
-from perfsuite.device.farm.listings import places
 from perfsuite.device.farm.request import FarmRequest
-from perfsuite.device.farm.returning import break_lock
-from perfsuite.device.farm.service import place_reach
-from perfsuite.device.farm.supervision import Supervision
-from perfsuite.device.farm.waiting import TAG, Tell, refuse_unknown_kind, reserve
+from perfsuite.device.farm.supervision import Supervision, break_lock
+from perfsuite.device.profile.values import ADDRESS, PORT
 from perfsuite.device.reach import Reach
-from perfsuite.errors import DeviceError, PerfsuiteError
+from perfsuite.errors import DeviceError, LockedError, PerfsuiteError
+
+_KIND = "NetworkService"
+_PLAIN = "letters, digits and . _ - : % [ ] +"
+
+
+def place_reach(client: Client, place: str, reach: Reach) -> Reach:
+    """Return the way to a board that is locked: keys and folders of `reach`, address and port of the place.
+
+    Raises DeviceError: the place has no NetworkService, several, or one whose address, user or port cannot be.
+    """
+    found = list(services(client.call("-p", place, "env")))
+    if len(found) != 1:
+        raise DeviceError(
+            f"place {place} has {len(found)} resources of the kind {_KIND}, expected 1; "
+            f"see 'labgrid-client -p {place} show'"
+        )
+    address, port, username = (found[0].get(name) for name in ("address", "port", "username"))
+    told = f"place {place}: the {{0}} of its {_KIND} is {{1!r:.60}}, expected {{2}}"
+    if not _is_name(address):
+        raise DeviceError(told.format("address", address, f"the name of a host: {_PLAIN}"))
+    if username is not None and username != "" and not _is_name(username):
+        raise DeviceError(told.format("username", username, f"the name of a user: {_PLAIN}"))
+    if port is not None and not PORT.takes(port):
+        raise DeviceError(told.format("port", port, PORT.told))
+    return replace(reach, way="ssh", address=f"{username}@{address}" if username else address, port=port)
+
+
+def _is_name(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and value != "" and "@" not in value and ADDRESS.takes(value)
+
+
+def services(printed: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the settings of each NetworkService of an environment that ``labgrid-client env`` printed."""
+    yaml: Any = import_module("yaml")  # labgrid brings it
+    try:
+        targets = yaml.safe_load(printed)["targets"].values()
+        resources = [resource for target in targets for resource in target["resources"]]
+        yield from (each[_KIND] for each in resources if _KIND in each)
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise DeviceError(f"labgrid: 'env' printed what cannot be read ({type(error).__name__})") from error
+
+
+#: The tag by which boards are chosen.
+TAG = "board"
+
+#: Time between two looks at who has the boards.
+_LOOK_PERIOD_S = 15.0
+
+Tell = Callable[[str], None]
+
+
+def reserve(client: Client, kind: str, tell: Tell, *, deadline_s: float) -> str:
+    """Reserve a board of a kind, wait until one is free, and return the token of the reservation.
+
+    Raises LockedError: none was free within the limit, and who has them; PerfsuiteError: the reservation
+    was cancelled by somebody else; LinkError: the coordinator cannot be reached.
+    """
+    wanted = f"{TAG}={kind}"
+    (reservation,) = parsed_reservations(client.call("reserve", wanted)) or (None,)
+    if reservation is None:
+        raise PerfsuiteError(f"labgrid: 'reserve {wanted}' printed no reservation; is its version 26 or later?")
+    state = reservation.state
+    told = ""
+    while state == "waiting":
+        now = "; ".join(_holder_text(place) for place in places(client) if place.tags.get(TAG) == kind)
+        if now != told:
+            told = now
+            tell(f"waiting for a board with {wanted}: {told}")
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise LockedError(
+                f"no board with {wanted} was free within {client.request.wait_limit_s:g} s: {told}; wait longer with "
+                "--farm-wait=2h, or break the lock of a run that is dead with --farm-break=PLACE"
+            )
+        state = _waited(client, reservation.token, min(left_s, _LOOK_PERIOD_S))
+    if state not in ("allocated", "acquired"):
+        raise PerfsuiteError(f"labgrid: the reservation of {wanted} is {state}; somebody cancelled it, run again")
+    return reservation.token
+
+
+def _holder_text(place: Place) -> str:
+    """Say who has a board, and how a lock that nobody needs any more is broken."""
+    if place.holder is None:
+        return f"{place.name} is {'reserved, not yet locked' if place.token else 'free'}"
+    text = f"{place.name} is locked by {place.holder.text}"
+    if place.holder.is_alive_here is False:
+        return f"{text}, and no such process is here any more; --farm-break={place.name} breaks the lock"
+    return text
+
+
+def _waited(client: Client, token: str, limit_s: float) -> str:
+    """Wait a while, which also keeps the reservation from expiring; return its state."""
+    printed = client.call_or_none("wait", token, limit_s=max(limit_s, 2.0))
+    if printed is None:
+        return "waiting"
+    states = [line.partition(":")[2].strip() for line in printed.splitlines() if line.startswith("state:")]
+    return states[-1] if states else "unknown"
+
+
+def refuse_unknown_kind(client: Client, kind: str) -> None:
+    """Refuse a kind of which the farm has no board at all.
+
+    Raises PerfsuiteError: no place has the tag; LinkError: the coordinator cannot be reached.
+    """
+    found = places(client)
+    if any(place.tags.get(TAG) == kind for place in found):
+        return
+    names = ", ".join(place.name for place in found) or "none"
+    raise PerfsuiteError(
+        f"labgrid's coordinator at {client.request.text} has no place with the tag {TAG}={kind} (places: {names}); "
+        f"set it with 'labgrid-client -p PLACE set-tags {TAG}={kind}'"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

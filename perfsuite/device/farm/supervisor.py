@@ -20,7 +20,7 @@ from perfsuite.device.end_requests import END_REQUESTS
 from perfsuite.device.farm.client import Client
 from perfsuite.device.farm.holder import Holder
 from perfsuite.device.farm.request import FarmRequest
-from perfsuite.device.farm.returning import give_back
+from perfsuite.device.farm.supervision import give_back
 from perfsuite.errors import PerfsuiteError
 
 #: Whether the run is there is also looked at: a child of its own may hold the pipe open.

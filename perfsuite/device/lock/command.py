@@ -13,9 +13,8 @@ from typing import Any
 import platformdirs
 
 from perfsuite.device.lock import break_lock, hold_lock, lock_state
-from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner
 from perfsuite.device.lock.reading import account_name
-from perfsuite.device.lock.state import LockState
+from perfsuite.device.lock.state import STATE_FOLDER, LockOwner, LockState
 from perfsuite.errors import LockedError, PerfsuiteError
 
 _USAGE = "give 'state', 'break' or 'break --force'"

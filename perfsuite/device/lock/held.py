@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfsuite.device.held_signals import signals_held_off
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.lock.place import PlacedLock, remove_lock
 from perfsuite.device.lock.reading import lock_states, read_lock
-from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.lock.state import Holder, LockOwner, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 #: Longest to wait for a beat that is being written.

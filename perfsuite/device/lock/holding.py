@@ -12,18 +12,127 @@ write to, and name any run and any process. So a lock is one's own only where on
 from __future__ import annotations
 
 import os
+import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfsuite.device.held_signals import signals_held_off
+from perfsuite.device.end_requests import signals_held_off
 from perfsuite.device.lock.held import HeldLock
-from perfsuite.device.lock.owner import LockOwner
-from perfsuite.device.lock.place import remove_lock
+from perfsuite.device.lock.place import place_lock, remove_lock
 from perfsuite.device.lock.reading import lock_folders, lock_states
-from perfsuite.device.lock.state import Holder, LockState
-from perfsuite.device.lock.taking import CHANGING, N_TRIES, take_lock
-from perfsuite.errors import LockedError
+from perfsuite.device.lock.state import Holder, LockOwner, LockState
+from perfsuite.errors import DeviceError, LockedError
+
+#: How often two who hinder each other, or a lock that changes under the eyes, are tried before it is refused so.
+N_TRIES, CHANGING = 20, "the device's lock changes hands all the time; try again"
+
+#: Time between two looks at a lock that is waited for.
+_LOOK_S = 1.0
+
+
+def take_lock(
+    held: HeldLock,
+    owner: LockOwner,
+    name: str,
+    folders: tuple[Path, ...],
+    wait_s: float,
+    tell: Callable[[str], None] | None,
+) -> None:
+    """Take the lock, or wait for whoever has it; its parameters and errors are those of `hold_lock`.
+
+    What is taken is noted in `held` at once, so that it is given back whatever comes then.
+    """
+    until = time.monotonic() + wait_s
+    while (state := _try(held, owner, folders)) is not None:
+        left_s = until - time.monotonic()
+        if state.holder not in {Holder.RUNS, Holder.HANGS} or left_s <= 0:
+            waited = f"; waited {wait_s:.0f} s for it" if wait_s and left_s <= 0 else ""
+            raise LockedError(f"{state.refusal(name)}{waited}")
+        if tell is not None:
+            tell(f"{name}: {state.text}; waiting for it, {wait_s:.0f} s at most")
+            tell = None
+        time.sleep(min(left_s, _LOOK_S * random.uniform(0.5, 1.0)))
+
+
+def _try(held: HeldLock, owner: LockOwner, folders: tuple[Path, ...]) -> LockState | None:
+    """Take the lock; return the one that somebody else has, None where it is had now.
+
+    A lock may lie in any of the folders, since not everybody may write to the first. So whoever has placed one looks
+    again whether there is another, and then gives way. Two who do so at the same time both give way, and try again.
+    """
+    state: LockState | None = None
+    usable = folders
+    for _ in range(N_TRIES):
+        state = next(lock_states(usable), None)
+        if state is None:
+            if _is_placed(held, owner, usable) and _is_alone(held, owner, folders):
+                return None
+        elif _is_shared(state, owner):
+            held.shared = state
+            return None
+        elif _can_take_over(state, owner):
+            usable = _without(state, usable, held)
+        else:
+            return state
+    if state is not None:
+        return state
+    raise LockedError(CHANGING)
+
+
+def _is_placed(held: HeldLock, owner: LockOwner, folders: tuple[Path, ...]) -> bool:
+    """Place the lock in the first folder that takes it; False where somebody was faster."""
+    refusals = []
+    for folder in folders:
+        try:
+            with signals_held_off():
+                held.named = owner.beginning_now()
+                held.placed = place_lock(folder, held.named)
+                return held.placed is not None
+        except OSError as error:
+            refusals.append(f"{folder} ({error.strerror})")
+    told = ", ".join(refusals) or "there is neither /run/lock nor /tmp"
+    raise DeviceError(f"the device's lock cannot be written: {told}; free space there, or make one of them writable")
+
+
+def _is_alone(held: HeldLock, owner: LockOwner, folders: tuple[Path, ...]) -> bool:
+    """Say whether no other folder has a lock that counts; else give way."""
+    assert held.placed is not None
+    others = tuple(each for each in folders if each != held.placed.folder)
+    if all(_can_take_over(state, owner) for state in lock_states(others)):
+        return True
+    with signals_held_off():
+        held.placed.remove()
+        held.placed = None
+    time.sleep(random.uniform(0.0, 0.05))
+    return False
+
+
+def _without(state: LockState, folders: tuple[Path, ...], held: HeldLock) -> tuple[Path, ...]:
+    """Remove a lock that nobody holds; where another account has left it, return the folders but that one."""
+    parent = Path(state.path).parent
+    try:
+        if remove_lock(parent, state):
+            held.notes += (f"took over the device's lock, {state.text}",)
+        return folders
+    except LockedError:
+        left = tuple(each for each in folders if each != parent)
+        if not left:
+            raise
+        return left
+
+
+def _is_shared(state: LockState, owner: LockOwner) -> bool:
+    return _is_of_this_run(state, owner) and state.holder is Holder.RUNS
+
+
+def _can_take_over(state: LockState, owner: LockOwner) -> bool:
+    return state.holder is Holder.EARLIER_BOOT or (_is_of_this_run(state, owner) and state.holder is Holder.GONE)
+
+
+def _is_of_this_run(state: LockState, owner: LockOwner) -> bool:
+    return state.is_own and state.owner is not None and state.owner.run_id == owner.run_id
 
 
 @contextmanager

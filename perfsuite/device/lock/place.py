@@ -22,9 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfsuite.device.lock.owner import LockOwner
 from perfsuite.device.lock.reading import BEAT_NAME, LOCK_NAME, OWNER_NAME, has_name, lock_behind
-from perfsuite.device.lock.state import LockState
+from perfsuite.device.lock.state import LockOwner, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 #: A beat is as long as every other, and says its number twice, so that it can be written in place and read whole.

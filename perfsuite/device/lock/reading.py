@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfsuite.device.lock.owner import LockOwner
-from perfsuite.device.lock.state import LockState, judged_holder, seconds_since
+from perfsuite.device.lock.state import LockOwner, LockState, judged_holder, seconds_since
 from perfsuite.errors import DeviceError
 
 #: One name for the machine, whoever runs: users contend with each other.

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 from perfsuite.device.setup.installations import (
     LINK,
     WHEELS,

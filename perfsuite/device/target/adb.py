@@ -13,8 +13,8 @@ import shutil
 from collections.abc import Sequence
 
 from perfsuite.device.reach import Reach
+from perfsuite.device.target.protocol import explanation
 from perfsuite.device.target.shell import one_line
-from perfsuite.device.target.words import explanation
 from perfsuite.errors import DeviceError, LinkError
 
 #: By what adb prints.

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfsuite.expectation.graphs.attention import mixed_heads, rope
+from perfsuite.expectation.graphs.attention import fused_scores, gather_heads, mixed_heads, rope, split_scores
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, rotated, store_keys, store_values
 from perfsuite.expectation.graphs.linear import product
 from perfsuite.expectation.graphs.norms import rms_norm
 from perfsuite.expectation.graphs.operator import Operator, shape
 from perfsuite.expectation.graphs.place import Place
-from perfsuite.expectation.graphs.scores import fused_scores, gather_heads, split_scores
 from perfsuite.workload.architecture import LatentAttention
 
 

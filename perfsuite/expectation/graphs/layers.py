@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from perfsuite.expectation.graphs.attention import attention, output_projection
-from perfsuite.expectation.graphs.experts import mixture_of_experts
-from perfsuite.expectation.graphs.feed_forward import feed_forward
+from perfsuite.expectation.graphs.feed_forward import feed_forward, mixture_of_experts
 from perfsuite.expectation.graphs.latent_attention import absorbed_attention, decompressed_attention
 from perfsuite.expectation.graphs.norms import norm
 from perfsuite.expectation.graphs.operator import Operator, shape

@@ -1,18 +1,129 @@
-"""What a run of llama.cpp on the CPU needs of memory, predicted from the architecture, the types and the settings."""
+"""What a run of llama.cpp on the CPU needs of memory, predicted from the architecture, the types and the settings.
+
+What the KV cache takes: exact, for it is allocated whole when a context is made.
+
+*Source*: ``src/llama-kv-cache.cpp`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
+
+The CPU backend's scratch memory: activations in the type that the dot product with a matrix takes.
+
+*Source*: ``ggml_graph_plan`` and ``type_traits_cpu`` in ``ggml/src/ggml-cpu/ggml-cpu.c`` of llama.cpp, as shipped with
+llama-cpp-python 0.3.36. What each thread keeps for itself, some hundred KB, is left out.
+
+The compute buffer: the activations of the largest graph that the engine prepares for.
+
+Before its first token llama.cpp lays out one graph of ``n = min(n_ctx, n_ubatch)`` tokens, all of which may give
+logits, over a cache that is full. A later, smaller graph of as many nodes keeps the offsets of that one, and so touches
+the beginnings of the same ranges only.
+
+*Source*: ``sched_reserve`` in ``src/llama-context.cpp`` and ``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c``
+of llama.cpp, as shipped with llama-cpp-python 0.3.36.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 
 from perfsuite.errors import ArchitectureError, MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.expectation.graph import Batch
-from perfsuite.expectation.memory.compute_buffer import compute_bytes, touched_bytes
-from perfsuite.expectation.memory.kv_memory import kv_bytes
+from perfsuite.expectation.graph import KV_PADDING, Batch, Operator
+from perfsuite.expectation.graphs.kv_cache import cache_of
+from perfsuite.expectation.graphs.place import Place
+from perfsuite.expectation.memory.allocator import place_tensors, reserved_bytes
+from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.expectation.memory.weight_memory import weight_memory
-from perfsuite.expectation.memory.work_buffer import work_bytes
+from perfsuite.expectation.op_rules import PRODUCTS
+from perfsuite.expectation.tensor_shape import row_bytes
 from perfsuite.records.events import Phase
+from perfsuite.workload.ggml_types import GGML_TYPES
+
+#: Memory is handed out by the kernel in pages of this size, when they are first written.
+PAGE_BYTES = 4096
+
+
+def worst_batch(workload: LlamaWorkload) -> Batch:
+    """Return the evaluation that the engine prepares for: a full batch over a full cache, logits of every token."""
+    n_tokens = min(workload.n_ctx, workload.n_ubatch)
+    return workload.batch(workload.n_ctx, n_tokens=n_tokens, n_outputs=n_tokens)
+
+
+def compute_bytes(workload: LlamaWorkload) -> int:
+    """Return the size of the compute buffer, which the engine reserves when it makes a context.
+
+    Raises ArchitectureError: the graph, or what its operators read, is not known.
+    """
+    graph = linked_graph(workload, worst_batch(workload))
+    return reserved_bytes(graph, place_tensors(graph))
+
+
+def touched_bytes(workload: LlamaWorkload, batches: Sequence[Batch]) -> int:
+    """Return how much of the compute buffer `batches` write, in whole pages: what becomes resident of it."""
+    prepared = place_tensors(linked_graph(workload, worst_batch(workload)))
+    pages: set[int] = set()
+    for batch in batches:
+        graph = linked_graph(workload, batch)
+        # A graph of another number of nodes is laid out anew.
+        offsets = prepared if len(prepared) == len(graph) else place_tensors(graph)
+        for tensor, at in zip(graph, offsets, strict=True):
+            if at is not None and tensor.n_bytes:
+                pages.update(range(at // PAGE_BYTES, (at + tensor.n_bytes - 1) // PAGE_BYTES + 1))
+    return len(pages) * PAGE_BYTES
+
+
+_OWN = frozenset(("F32", "F16", "BF16"))
+_WITH_SUMS = frozenset(("Q4_1", "Q5_1"))
+_SUPER_BLOCK_VALUES = 256
+
+
+def work_bytes(workload: LlamaWorkload, batches: Iterable[Batch]) -> int:
+    """Return the largest scratch memory that a product of any of these evaluations needs."""
+    return max(
+        (
+            _scratch_bytes(operator)
+            for batch in batches
+            for operator in workload.operators(batch)
+            if operator.op in PRODUCTS
+        ),
+        default=0,
+    )
+
+
+def _scratch_bytes(operator: Operator) -> int:
+    matrix, activations = operator.sources[:2]
+    kind = dot_type(matrix.type)
+    if kind == activations.type.upper():
+        return 0
+    block = GGML_TYPES[kind].block_values
+    return row_bytes(kind, -(-activations.n_elements // block) * block)
+
+
+def dot_type(type_name: str) -> str:
+    """Return the type that the engine turns activations into for a product with a matrix of a type."""
+    name = type_name.upper()
+    if name in _OWN:
+        return name
+    if name in _WITH_SUMS:
+        return "Q8_1"
+    return "Q8_K" if GGML_TYPES[name].block_values == _SUPER_BLOCK_VALUES else "Q8_0"
+
+
+def kv_bytes(workload: LlamaWorkload) -> int:
+    """Return the bytes of the KV caches of all layers.
+
+    ``sum over layers of cells (row(h_kv d_k, type_k) + row(h_kv d_v, type_v))`` with the cells padded to 256, and fewer
+    of them where a layer with a sliding window has a cache of its own. Absorbed latent attention keeps one latent head
+    and has no values beside it.
+    """
+    place = workload.place(replace(worst_batch(workload), n_ctx=-(-workload.n_ctx // KV_PADDING) * KV_PADDING))
+    return sum(_layer_bytes(place.at_layer(layer)) for layer in range(place.architecture.n_layers))
+
+
+def _layer_bytes(place: Place) -> int:
+    cache, mla = cache_of(place), place.architecture.mla
+    keys = row_bytes(cache.type_k, cache.width_k)
+    values = 0 if mla is not None and mla.absorbed else row_bytes(cache.type_v, cache.width_v)
+    return cache.n_cells * (keys + values)
+
 
 _LOGIT_BYTES = 4
 

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.paper.attention_table import table_11
-from perfsuite.expectation.paper.decode_tables import table_7, table_9
-from perfsuite.expectation.paper.dispatch_table import table_8
-from perfsuite.expectation.paper.forecast_tables import table_6, table_10
-from perfsuite.expectation.paper.lora_table import table_12
-from perfsuite.expectation.paper.prefill_tables import table_4, table_5
+from perfsuite.expectation.paper.decode_tables import (
+    table_4,
+    table_5,
+    table_6,
+    table_7,
+    table_8,
+    table_9,
+    table_10,
+    table_11,
+    table_12,
+)
 from perfsuite.expectation.paper.printed import PrintedCell, printed_cells
 from perfsuite.expectation.paper.table_row import TableRow
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from enum import Enum
 
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.operators.fusion import kept_on_chip
-from perfsuite.expectation.operators.lookup import ROPE_FLOPS, rope
 from perfsuite.expectation.operators.number_format import BF16
+from perfsuite.expectation.operators.pointwise import ROPE_FLOPS, kept_on_chip, rope
 from perfsuite.expectation.paper.operator_key import OperatorKey, Operators
 from perfsuite.expectation.paper.template import ROPE_POSITIONS, Template
 

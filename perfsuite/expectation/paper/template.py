@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.operators.dimensions import check_positive
 from perfsuite.expectation.operators.number_format import NumberFormat, find_format
+from perfsuite.expectation.operators.tiling import check_positive
 from perfsuite.workload.architecture import Architecture, LatentAttention
 from perfsuite.workload.families import FeedForward
 from perfsuite.workload.variant import Variant

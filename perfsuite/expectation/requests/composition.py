@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.operators.dimensions import check_positive
-from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.op_cost import PassCost
+from perfsuite.expectation.operators.tiling import check_positive
 from perfsuite.expectation.requests.analytic import Conventions
 from perfsuite.expectation.requests.engine_passes import EnginePasses
 from perfsuite.expectation.requests.engine_variant import engine_request

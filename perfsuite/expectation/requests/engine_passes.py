@@ -2,22 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from perfsuite.expectation.cases import N_UBATCH
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
-from perfsuite.expectation.op_cost import NO_COST, OpCost
+from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
+from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.expectation.pass_cost import PassCost
 from perfsuite.expectation.requests.engine_variant import EngineRequest
-from perfsuite.expectation.requests.layer_pattern import LayerPattern, layer_pattern
-from perfsuite.expectation.requests.operator_kinds import operator_kind
 from perfsuite.expectation.requests.step_costs import COST_FIELDS, StepCosts, expanded
 from perfsuite.records.events import Phase
+from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPattern:
+    """Two depths of an architecture, and how often what lies between them repeats.
+
+    cost(all layers) = cost(first depth) + n_repeats (cost(second depth) - cost(first depth)), exactly.
+    """
+
+    depths: tuple[int, int]
+    n_repeats: int
+
+
+def layer_pattern(architecture: Architecture, tensor_types: Mapping[str, str]) -> LayerPattern | None:
+    """Return the pattern of the layers, or None where they do not repeat, or are too few for it to be worthwhile.
+
+    Leading dense layers stand before the pattern. With a sliding window the layers repeat in pairs. Layers are alike
+    when all of their tensors have the same types; the last one, which alone gathers rows, is the last of either depth.
+    """
+    n_layers, n_leading = architecture.n_layers, _n_leading(architecture)
+    period = 1 if architecture.sliding_window is None else 2
+    shallow = n_leading + 1 + (n_layers - n_leading - 1) % period
+    if shallow + period >= n_layers or not _repeat(tensor_types, range(n_leading, n_layers), period):
+        return None
+    return LayerPattern(depths=(shallow, shallow + period), n_repeats=(n_layers - shallow) // period)
+
+
+def _n_leading(architecture: Architecture) -> int:
+    moe = architecture.moe
+    if moe is None or moe.n_dense_layers >= architecture.n_layers:
+        return 0
+    return moe.n_dense_layers
+
+
+def _repeat(tensor_types: Mapping[str, str], layers: range, period: int) -> bool:
+    """Whether every layer has the types of the one a period before it."""
+    by_layer: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    for name, type_name in tensor_types.items():
+        if name.startswith("blk."):
+            _, layer, tensor = name.split(".", 2)
+            by_layer[int(layer)].add((tensor, type_name))
+    return all(by_layer[layer] == by_layer[layer + period] for layer in layers[:-period])
+
+
+def operator_kind(operator: Operator) -> str:
+    """Return the kind of an operator, by its row in the table and its role.
+
+    Products with a parameter are ``gemm`` (``lora`` where it is an adapter's), others ``bmm``; the gather of the
+    embeddings is ``embedding``, any other ``gather``; flash attention, which holds its products and its softmax, is
+    ``attention``.
+    """
+    if operator.op in PRODUCTS:
+        if operator.role.endswith(("_lora_a", "_lora_b")):
+            return "lora"
+        return "gemm" if operator.cost.parameter_bytes else "bmm"
+    return "embedding" if operator.role == "embd" else rule_of(operator.op).kind
 
 
 class EnginePasses:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import (
     Bound,
     Conventions,

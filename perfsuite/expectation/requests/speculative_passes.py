@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.op_cost import PassCost
 from perfsuite.expectation.requests.composition import Passes
 from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
 

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
 
 Counts = NDArray[np.int64]
 #: The fields of a cost.

@@ -23,7 +23,7 @@ from perfsuite.expectation.timing.efficiency import Efficiency, efficiency
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.grid import STANDARD_TYPES, typical_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.measure.board.naming import board_name
+from perfsuite.measure.board.protocol import board_name
 from perfsuite.measure.calibrate import CalibrationRun, calibrate
 from perfsuite.measure.calibration_store import store_calibration
 from perfsuite.measure.ceiling_probe import best_of_board, measured_ceilings

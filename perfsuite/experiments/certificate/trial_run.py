@@ -16,8 +16,7 @@ from perfsuite.experiments.certificate.trial import CaseAnswer, Trial, Truth
 from perfsuite.experiments.pairs import Pair, PairRun, pairs_by_case, weighty_cases
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.verdict.attribution import carrier_of
 from perfsuite.verdict.judge_pairs import judge_pairs
 from perfsuite.verdict.sequential import STANDARD_DESIGN, Pairs, compare_sequentially

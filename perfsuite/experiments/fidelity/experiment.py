@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import Case
-from perfsuite.experiments.fidelity.judgement import FIDELITY, PHASE_PREFIX, judge_fidelity
-from perfsuite.experiments.fidelity.limits import ENGINE_NAME, MEAN_NAME
+from perfsuite.experiments.fidelity.limits import ENGINE_NAME, FIDELITY, MEAN_NAME, PHASE_PREFIX, judge_fidelity
 from perfsuite.experiments.fidelity.phases import COMPARED
 from perfsuite.experiments.fidelity.recording import record_fidelity
 from perfsuite.experiments.fidelity.request import N_PROCESSES, FidelityRequest
@@ -18,8 +17,8 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.records.events import Phase
-from perfsuite.records.json_file import write_json
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
+from perfsuite.records.whole_file import write_json
 
 #: Kernels of the suite's own that take 0.1 ms and more on a processor.
 LONG_KERNELS = (

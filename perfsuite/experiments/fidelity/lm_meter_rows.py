@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 from perfsuite.experiments.fidelity.published import PublishedFidelity, PublishedRow
-from perfsuite.experiments.fidelity.scores import accuracy_percent, scaled_error_us_per_ms
+from perfsuite.experiments.fidelity.scored_run import accuracy_percent, scaled_error_us_per_ms
 
 #: What floating point may be off by at the end of an interval.
 _SLACK = 1e-9

@@ -7,22 +7,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perfsuite.device.clocks import clock_conditions
+from perfsuite.device.fingerprint import clock_conditions
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.fidelity.kernels import kernel_row
 from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_NS
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
 from perfsuite.experiments.fidelity.request import FidelityRequest
-from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
-from perfsuite.measure.complaint import others_complaint, waiting_complaint
+from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import environment_opencl_vendors, run_worker
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, UprobePlan
-from perfsuite.measure.undisturbed import run_undisturbed
+from perfsuite.measure.undisturbed import others_complaint, run_undisturbed, waiting_complaint
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase

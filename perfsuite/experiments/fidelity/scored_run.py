@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from perfsuite.experiments.fidelity.scores import accuracy_percent, scaled_error_us_per_ms
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.duplication import KernelDuplication
+
+#: A relative error of 1 is 100 percent, and 1000 µs for each ms.
+_PERCENT = 100.0
+_US_PER_MS = 1000.0
+
+
+def accuracy_percent(measured_ns: float, ground_truth_ns: float) -> float:
+    """Return alpha = 100 (1 - abs(L - G) / G), where L is the measured latency and G its ground truth.
+
+    100 is exact; a latency of more than twice its ground truth gives less than 0.
+
+    Raises PerfsuiteError: the ground truth is not above 0, or the measured latency is below it; neither may be
+    infinite.
+
+    *Source*: lm-Meter, its tables of phases and kernels, whose printed rows follow this formula.
+    """
+    return _PERCENT * (1.0 - _relative_error(measured_ns, ground_truth_ns))
+
+
+def scaled_error_us_per_ms(measured_ns: float, ground_truth_ns: float) -> float:
+    """Return 1000 abs(L - G) / G: by how many µs each ms of the ground truth G is missed by the latency L.
+
+    Raises as `accuracy_percent` does. *Source*: lm-Meter, the last column of the same tables.
+    """
+    return _US_PER_MS * _relative_error(measured_ns, ground_truth_ns)
+
+
+def _relative_error(measured_ns: float, ground_truth_ns: float) -> float:
+    if not 0.0 < ground_truth_ns < math.inf:
+        raise PerfsuiteError(f"fidelity: ground_truth_ns is {ground_truth_ns!r}, expected a finite number above 0")
+    if not 0.0 <= measured_ns < math.inf:
+        raise PerfsuiteError(f"fidelity: measured_ns is {measured_ns!r}, expected a finite number of 0 or more")
+    return abs(measured_ns - ground_truth_ns) / ground_truth_ns
+
 
 #: Raised whenever a key of a run as JSON changes its meaning.
 SCHEMA = 1
@@ -52,13 +88,13 @@ class FidelityRow:
 
     @property
     def accuracy_percent(self) -> float | None:
-        """`perfsuite.experiments.fidelity.scores.accuracy_percent` of the row; None where it is not measured."""
+        """`perfsuite.experiments.fidelity.scored_run.accuracy_percent` of the row; None where it is not measured."""
         pair = self._pair()
         return None if pair is None else accuracy_percent(*pair)
 
     @property
     def scaled_error_us_per_ms(self) -> float | None:
-        """`perfsuite.experiments.fidelity.scores.scaled_error_us_per_ms` of the row; None where it is not measured."""
+        """`perfsuite.experiments.fidelity.scored_run.scaled_error_us_per_ms` of the row; None where it is not measured."""
         pair = self._pair()
         return None if pair is None else scaled_error_us_per_ms(*pair)
 
@@ -112,3 +148,42 @@ class FidelityRun:
             **{kind.value: [row.to_plain() for row in self.of(kind)] for kind in FidelityKind},
             "problems": list(self.problems),
         }
+
+
+def kernel_row(duplication: KernelDuplication) -> FidelityRow:
+    """Return a kernel's row: END - START against G, with the device's time line beside it.
+
+    `KernelDuplication` has the formulas; the interval is that of G over the rounds.
+    """
+    truth, execution = duplication.ground_truth_ns, duplication.execution_ns
+    truths = duplication.ground_truths_ns
+    return FidelityRow(
+        name=duplication.name,
+        kind=FidelityKind.KERNELS,
+        measured_ns=execution,
+        ground_truth_ns=truth,
+        error_ns=None if truth is None or execution is None else execution - truth,
+        n=duplication.n_duplicates,
+        interval_ns=(min(truths), max(truths)) if truths else None,
+        ground_truth="duplication",
+        beside_ns=_beside(duplication),
+        note=_note(duplication),
+        problem=duplication.problem or _problem(truth),
+    )
+
+
+def _beside(duplication: KernelDuplication) -> dict[str, float]:
+    found = {"occupied_ns": duplication.occupied_ns, "base_execution_ns": duplication.base_execution_ns}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _note(duplication: KernelDuplication) -> str:
+    if duplication.n_duplicates >= duplication.n_wanted:
+        return ""
+    return f"{duplication.n_duplicates} duplicates of {duplication.n_wanted}: the time budget allows no more"
+
+
+def _problem(truth: float | None) -> str | None:
+    if truth is None:
+        return "no round was measured"
+    return None if truth > 0 else f"the ground truth is {truth:.0f} ns: the base run took as long as the duplicated one"

@@ -9,10 +9,10 @@ from pathlib import Path
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import traced_run
-from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.undisturbed import others_complaint
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.engine_view import EngineView, engine_view
 

@@ -11,12 +11,12 @@ from typing import Any
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.offload.splits import SPEED_PHASES, OffloadPoint, OffloadSweep, Speed
-from perfsuite.measure.complaint import others_complaint
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.undisturbed import others_complaint
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.placement import Placement, placement
 from perfsuite.units import NS_PER_S

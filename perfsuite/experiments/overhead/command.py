@@ -4,29 +4,177 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfsuite.cli.answer import Answer, Part, Sheet, give
 from perfsuite.cli.command_help import Commands, add_command
+from perfsuite.cli.kept_folders import user_cache
+from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
 from perfsuite.cli.progress import progress
 from perfsuite.cli.run_options import add_answer, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
+from perfsuite.device.threads import default_threads
+from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
-from perfsuite.experiments.overhead.command_rows import (
-    CONTEXT_RECORDERS,
-    DEFAULT_RECORDERS,
-    EBPF_PAIRS,
-    PROCESS_PAIRS,
-    RECORDERS,
-    OverheadRow,
-    overhead_rows,
-)
 from perfsuite.experiments.overhead.ebpf_recorders import EBPF_RECORDERS
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
-from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS
+from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.launch import environment_engine, run_worker
+from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
+from perfsuite.verdict.paired import PairedRatio, paired_ratio
+from perfsuite.workload.weights import materialize
+
+if TYPE_CHECKING:
+    from perfsuite.cli.progress import Progress
+    from perfsuite.measure.opencl_backend import OpenClBackend
+
+
+#: Compared within one process, context by context.
+CONTEXT_RECORDERS = ("callback", "preload", "cb_eval")
+#: All that there are on a backend, and those that are measured where none is named.
+RECORDERS = {"cpu": (*CONTEXT_RECORDERS, *EBPF_RECORDERS, *CPU_COMPARISONS), "opencl": tuple(OPENCL_COMPARISONS)}
+DEFAULT_RECORDERS = {"cpu": CONTEXT_RECORDERS, "opencl": tuple(OPENCL_COMPARISONS)[:3]}
+#: Pairs of processes.
+PROCESS_PAIRS = 12
+#: Pairs of turns of one process, with an eBPF recorder's probes and without.
+EBPF_PAIRS = 40
+
+#: Pairs by phase: a decode step is an order of magnitude shorter than a prefill.
+_OVERHEAD_PAIRS = {Phase.DECODE: 1000, Phase.PREFILL: 400}
+#: Where its buffers lie makes a percent of difference to a context, so pairs are spread over fresh processes.
+_OVERHEAD_PROCESSES = 4
+#: The tokens that a turn generates.
+_TURN_GEN = 24
+#: The same, and the prompt, of a turn with or without an eBPF recorder's probes: a decode is what they slow down.
+_EBPF_GEN, _EBPF_PROMPT = 48, 32
+#: The prompt of a turn where OpenCL runs on a processor, which takes seconds for the usual one.
+_PROCESSOR_PROMPT = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverheadRow:
+    """What one recorder costs one phase."""
+
+    recorder: str
+    phase: str
+    median_ratio: float
+    lower_ratio: float
+    upper_ratio: float
+    pairs: int
+    #: Share of thread time spent waiting for a processor while this was measured; None where pairs of processes that
+    #: waited were taken again.
+    waiting_ratio: float | None
+    #: Of an eBPF recorder: hits of probes in a step, what the step takes longer for each of a thread's hits, and the
+    #: probes' own share of the machine's processor time.
+    hits_per_step: float | None = None
+    ns_per_hit: float | None = None
+    load_ratio: float | None = None
+    #: Of an eBPF recorder: events that found no room while its probes were counted.
+    n_lost: int | None = None
+
+
+def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
+    """Measure one recorder as the options say, and tell how far it is."""
+    if recorder in EBPF_RECORDERS:
+        return _ebpf_rows(options, recorder, told)
+    if recorder in CONTEXT_RECORDERS:
+        return [_overhead_row(options, recorder, phase, told) for phase in (Phase.DECODE, Phase.PREFILL)]
+    comparison = {**CPU_COMPARISONS, **OPENCL_COMPARISONS}[recorder]
+    opencl = opencl_backend_of(options)
+    with work_folder() as folder:
+        found = compare_recorders(
+            comparison,
+            _process_plan(options, opencl),
+            find_local_profile(options.device),
+            opencl=opencl,
+            folder=folder,
+            n_pairs=options.pairs or PROCESS_PAIRS,
+            announce=lambda n_pairs: told.step(f"{recorder}, {n_pairs} pairs"),
+        )
+    return [_process_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
+
+
+def _ebpf_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
+    from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
+    from perfsuite.measure.ebpf_helper import find_helper  # NumPy, which no other recorder needs
+
+    plan = replace(_overhead_plan(options, "none"), n_gen=_EBPF_GEN, n_prompt=_EBPF_PROMPT)
+    helper, n_pairs = find_helper(Path(plan.cache_dir)), options.pairs or EBPF_PAIRS
+    told.step(f"{recorder}, {n_pairs} pairs")
+    with work_folder() as folder:
+        cost = measure_ebpf_cost(recorder, plan, helper, folder=folder, n_pairs=n_pairs)
+    return [
+        replace(
+            _process_row(recorder, phase, ratio),
+            waiting_ratio=cost.waiting_ratio,
+            hits_per_step=cost.hits_per_step,
+            ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None,
+            load_ratio=cost.load_ratio,
+            n_lost=cost.n_lost,
+        )
+        for phase, ratio in cost.ratios.items()
+    ]
+
+
+def _process_row(recorder: str, phase: Phase, ratio: PairedRatio) -> OverheadRow:
+    return OverheadRow(
+        recorder=recorder,
+        phase=phase.value,
+        median_ratio=ratio.median_ratio,
+        lower_ratio=ratio.lower_ratio,
+        upper_ratio=ratio.upper_ratio,
+        pairs=ratio.n_pairs,
+        waiting_ratio=None,
+    )
+
+
+def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> LlamaPlan:
+    """Return the work of one turn: on OpenCL without flash attention, which a processor compiles in each process."""
+    plan = replace(_overhead_plan(options, "none"), n_gen=_TURN_GEN)
+    if opencl is None:
+        return plan
+    return replace(
+        plan,
+        backend_library=str(opencl.library) if opencl.library else None,
+        n_gpu_layers=999,
+        flash_attn=not opencl.device.is_cpu,
+        n_prompt=_PROCESSOR_PROMPT if opencl.device.is_cpu else plan.n_prompt,
+        binds_threads=False,  # as in `llama_plan`
+    )
+
+
+def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase, told: Progress) -> OverheadRow:
+    n_pairs = -(-(options.pairs or _OVERHEAD_PAIRS[phase]) // _OVERHEAD_PROCESSES)
+    plan = OverheadPlan(llama=_overhead_plan(options, recorder), phase=phase.value, n_pairs=n_pairs)
+    payloads = []
+    for at in range(_OVERHEAD_PROCESSES):
+        told.step(f"{recorder}, {phase.value}, processes of {n_pairs} pairs", at, _OVERHEAD_PROCESSES)
+        payloads.append(run_worker(plan))
+    sides = ([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
+    waiting = [Contention.from_plain(payload["contention"]).waiting_ratio for payload in payloads]
+    worst = max((each for each in waiting if each is not None), default=None)
+    return replace(_process_row(recorder, phase, paired_ratio(*sides)), waiting_ratio=worst)
+
+
+def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
+    cache_dir, engine = user_cache(), environment_engine()
+    return LlamaPlan(
+        gguf_path=str(materialize(named_weights(options), cache_dir=cache_dir / "models")),
+        library_dir=str(engine.library_dir),
+        engine_build_id=engine.build_id,
+        cache_dir=str(cache_dir),
+        n_threads=options.threads or default_threads(),
+        n_prompt=64,
+        n_gen=128,
+        recorder=recorder,
+    )
+
 
 #: Fewer pairs have no bound worth telling.
 _LEAST_TURN_PAIRS = 20

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from perfsuite.device.governors import governor_set, settable_governors
-from perfsuite.device.lock.owner import STATE_FOLDER
+from perfsuite.device.lock.state import STATE_FOLDER
 from perfsuite.device.work_folder import work_folder
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.engine_replicates import run_plan
@@ -23,7 +23,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 
 #: Pairs of processes of each comparison.
 N_PAIRS = 12

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.paired import PairedRatio
 
 #: The kind of the cases, and the first part of their ids.

@@ -4,36 +4,124 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfsuite.cli.answer import Answer, give, tell_picture
+from perfsuite.cli.answer import Answer, check_picture, give, tell_picture
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.progress import progress
+from perfsuite.cli.run_options import add_answer, add_shared, add_subject, check_least, effort_group
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import PerfsuiteError
+from perfsuite.expectation.roofline.bench_work import bench_points, bench_weights
 from perfsuite.expectation.roofline.ceiling import CPU
-from perfsuite.expectation.roofline.sweep_subject import SweepSubject
-from perfsuite.expectation.roofline.sweeps import base_point, sweep_points
+from perfsuite.expectation.roofline.point import Point
+from perfsuite.expectation.roofline.survey import Survey
+from perfsuite.expectation.roofline.sweeps import SWEEPS, SweepSubject, base_point, sweep_points
 from perfsuite.experiments.roofline.checks import all_checks
-from perfsuite.experiments.roofline.command_options import add_options, check_options, sweep_names
 from perfsuite.experiments.roofline.command_published import published_answer
-from perfsuite.experiments.roofline.llama_bench_rows import placed, read_bench
 from perfsuite.measure.ceiling_survey import thread_counts
 from perfsuite.measure.launch import environment_engine
+from perfsuite.records.llama_bench import BenchRun
+from perfsuite.records.llama_bench_file import read_llama_bench
 
 if TYPE_CHECKING:
     from perfsuite.device.profile import Profile
-    from perfsuite.expectation.roofline.point import Point
     from perfsuite.expectation.roofline.roofline_run import RooflineRun
     from perfsuite.experiments.roofline.recording import RooflineRequest
-    from perfsuite.records.llama_bench import BenchRun
+
+
+def read_bench(path: Path, thread_counts: Collection[int], name_or_path: str | None) -> tuple[BenchRun, ...]:
+    """Read what llama-bench wrote, and refuse what could not be placed.
+
+    Raises `PerfsuiteError`: the file is none of llama-bench's, its weights are not known, or it ran on threads without
+    ceilings.
+    """
+    runs = read_llama_bench(path)
+    for run in runs:
+        if run.n_threads not in thread_counts:
+            accepted = ", ".join(map(str, sorted(thread_counts)))
+            raise PerfsuiteError(
+                f"--llama-bench={path}: {run.test} ran on {run.n_threads} threads, ceilings are of {accepted}; "
+                "run llama-bench with -t of one of these"
+            )
+        bench_weights(run, cache_dir=user_cache() / "models", name_or_path=name_or_path)
+    return runs
+
+
+def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -> tuple[Point, ...]:
+    """Place each test under the processor's ceilings with its number of threads."""
+    return tuple(
+        point
+        for run in runs
+        for point in bench_points(
+            [run], survey.of(CPU, run.n_threads), cache_dir=user_cache() / "models", name_or_path=name_or_path
+        )
+    )
+
+
+#: What says how to measure, and so nothing to a run that is stored.
+_MEASURING = ("sweep", "long", "threads", "opencl_platform", "bounds", "output")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add every option."""
+    subject = add_subject(parser, "device", "model")
+    subject.add_argument("--scenario", metavar="NAME", help="scenario without a sweep (default siso)")
+    known = ", ".join((*SWEEPS, "all"))
+    subject.add_argument("--sweep", action="append", metavar="NAME,..", help=f"sweeps, by commas or repeated: {known}")
+    subject.add_argument("--long", action="store_true", help="sweep lengths and sizes of real use, which take hours")
+    add_shared(subject, "threads", "opencl-platform")
+    effort = effort_group(parser)
+    effort.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
+    effort.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
+    _add_sources(parser.add_argument_group("what is known already"))
+    answer = add_answer(parser)
+    answer.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
+
+
+def _add_sources(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
+    group.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
+    group.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
+    text = "what llama-bench ran, where its file does not tell"
+    group.add_argument("--llama-bench-model", metavar="PATH|NAME", help=text)
+    group.add_argument("--published", action="store_true", help="show the devices that papers published instead")
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what would end minutes of measuring in an error."""
+    check_least(options, "threads", "replicates")
+    check_picture(options.plot)
+    for name, path in (("llama-bench", options.llama_bench), ("again", options.again)):
+        if path is not None and not path.is_file():
+            raise PerfsuiteError(f"--{name}={path}: no such file")
+    for name in _MEASURING if options.source is not None else ():
+        if getattr(options, name):
+            raise PerfsuiteError(f"--{name.replace('_', '-')}: says nothing beside --from; leave one of them out")
+    sweep_names(options.sweep or ())
+    if options.sweep and options.scenario is not None:
+        raise PerfsuiteError(f"--scenario={options.scenario}: sweeps have scenarios of their own; leave it out")
+
+
+def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each named sweep once; all of them where that was said.
+
+    Raises `PerfsuiteError`: a sweep is unknown.
+    """
+    names = [name.strip() for text in texts for name in text.split(",")]
+    for name in names:
+        if name not in (*SWEEPS, "all"):
+            raise PerfsuiteError(f"--sweep={name}: unknown; accepted are {', '.join(SWEEPS)}, all")
+    return tuple(SWEEPS) if "all" in names else tuple(dict.fromkeys(names))
+
 
 _STORE = Path(".perfsuite") / "rooflines"
 
@@ -152,9 +240,12 @@ def _request(options: argparse.Namespace, profile: Profile) -> RooflineRequest:
 
 
 def _tell(run: RooflineRun, benched: Sequence[Point], earlier: RooflineRun | None, options: argparse.Namespace) -> None:
-    from perfsuite.experiments.roofline.answer import roofline_plain
-    from perfsuite.experiments.roofline.command_tables import agreement_lines, roofline_parts
-    from perfsuite.experiments.roofline.pictures import draw_roofline
+    from perfsuite.experiments.roofline.command_tables import (
+        agreement_lines,
+        draw_roofline,
+        roofline_parts,
+        roofline_plain,
+    )
 
     lines = () if earlier is None else agreement_lines(earlier, run)
     answer = Answer(

@@ -9,7 +9,14 @@ from typing import Any
 from perfsuite.cli.answer import Answer, Part, Sheet, figure
 from perfsuite.expectation.requests.rates import BYTES_PER_GB, OPS_PER_TOPS
 from perfsuite.expectation.roofline.ceiling import Resource
-from perfsuite.expectation.roofline.contradiction import Contradiction, HeldRate, contradictions, hold
+from perfsuite.expectation.roofline.contradiction import (
+    Contradiction,
+    HeldRate,
+    SuspectPair,
+    contradictions,
+    hold,
+    suspect_pairs,
+)
 from perfsuite.expectation.roofline.published import (
     PublishedDevice,
     PublishedRate,
@@ -17,7 +24,6 @@ from perfsuite.expectation.roofline.published import (
     published_rates,
 )
 from perfsuite.expectation.roofline.roof import Roof
-from perfsuite.expectation.roofline.suspect import SuspectPair, suspect_pairs
 
 _UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}
 

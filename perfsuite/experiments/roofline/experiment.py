@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 from perfsuite.expectation.cases import Case
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind
-from perfsuite.expectation.roofline.subject import subject_of
-from perfsuite.expectation.roofline.sweep_subject import SweepSubject
-from perfsuite.expectation.roofline.sweeps import SweepPoint, sweep_points
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind, subject_of
+from perfsuite.expectation.roofline.sweeps import SweepPoint, SweepSubject, sweep_points
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples
-from perfsuite.experiments.roofline.bounds import BOUNDED, bound_check
-from perfsuite.experiments.roofline.checks import expected_regime, floor_ns, series_checks_of
+from perfsuite.experiments.roofline.checks import BOUNDED, bound_check, expected_regime, floor_ns, series_checks_of
 from perfsuite.experiments.roofline.recording import RooflineRequest, has_memory, record_roofline
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.scenario_bench import N_PROCESSES, Bench

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 from math import isfinite
 
-from perfsuite.expectation.roofline.potential import InferencePotential, inference_potential, nearest
+from perfsuite.expectation.roofline.point import InferencePotential, inference_potential, nearest
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.experiments.roofline.series import first_and_last, order_of, rows_of
 from perfsuite.units import format_change

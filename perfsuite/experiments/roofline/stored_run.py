@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 
 #: Digits of a whole number in a file; FLOPs of a long run have fewer.
 _MOST_DIGITS = 30

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from perfsuite.expectation.shapes.floor import ShapeCeilings
-from perfsuite.expectation.shapes.forecast import ShapeForecasts
+from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
 from perfsuite.experiments.shapes.confirmation import Answer, Measure, RatioBounds, confirmed_answer
 from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_design import ShapeDesign
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.measure.shapes.meter import ShapeMeters
-from perfsuite.measure.shapes.samples import PairSamples
+from perfsuite.measure.shapes.meter import PairSamples, ShapeMeters
 from perfsuite.records.outcome import Outcome
 from perfsuite.verdict.signed_rank import compare_pairs
 from perfsuite.workload.shapes.shape_case import ShapeCase

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from perfsuite.errors import ShapeError
-from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
-from perfsuite.workload.shapes.operation_shape import block_values
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, block_values
 
 #: What no bench can address is not drawn either; looking for the primes below it would take minutes.
 MOST_SIZE = 2**30

@@ -8,8 +8,7 @@ from typing import Any
 
 from perfsuite.cli.answer import Answer, Part, Sheet
 from perfsuite.experiments.shapes.policy_check import Holding, PromiseCheck
-from perfsuite.experiments.shapes.policy_file import policy_plain
-from perfsuite.experiments.shapes.policy_record import PolicyRow, PolicyTable, ShapePolicy
+from perfsuite.experiments.shapes.policy_record import PolicyRow, PolicyTable, ShapePolicy, policy_plain
 from perfsuite.experiments.shapes.policy_words import finding, gain_text, promise, range_text
 from perfsuite.units import format_count
 

@@ -17,8 +17,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.sweep_sizes import SizeRange, size_option, size_range
-from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Subject, Tiling
 
 if TYPE_CHECKING:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfsuite.cli.answer import check_picture, draw, give
+from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, figure, give
 from perfsuite.cli.command_help import Commands, add_command, add_quiet
 from perfsuite.cli.progress import progress, remarks
 from perfsuite.cli.run_options import answer_group, effort_group
@@ -16,17 +18,153 @@ from perfsuite.experiments.shapes.command_shape_options import (
     add_device_options,
     add_size_options,
     add_subject_options,
+    asked_sizes,
     check_counts,
     check_outputs,
     check_shape_bytes,
+    chosen_tiling,
     opened_meters,
 )
-from perfsuite.experiments.shapes.command_sweep_cases import SweepRequest, sweep_request
-from perfsuite.experiments.shapes.command_sweep_tables import sweep_answer
-from perfsuite.experiments.shapes.sweep_expected import expected_sweep
-from perfsuite.experiments.shapes.sweep_record import ShapeSweep, write_sweep
-from perfsuite.experiments.shapes.sweep_sizes import DEFAULTS_TOLD
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.experiments.shapes.sweep_expected import SweepSetting, expected_sweep
+from perfsuite.experiments.shapes.sweep_findings import quantile_name, sweep_finding, sweep_remarks
+from perfsuite.experiments.shapes.sweep_record import Jump, ShapeSweep, TileSteps, to_plain, write_sweep
+from perfsuite.experiments.shapes.sweep_sizes import DEFAULTS_TOLD, SizeRange, all_sizes, size_option, swept_dimension
+from perfsuite.units import format_change, format_count, format_ns
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape, block_values
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest:
+    """What is swept, as far as the command line says; the rest is the device's to say."""
+
+    operation: Operation
+    subject: Subject
+    type: str
+    tiling: Tiling | None
+    #: The sizes that were given, and the dimension that is swept.
+    asked: Mapping[str, SizeRange]
+    swept: str
+
+    def setting(self, n_compute_units: int) -> SweepSetting:
+        """Return the cases on a device of so many compute units.
+
+        Raises `ShapeError`: the operation has no such size, or moves more than fits.
+        """
+        tile = None if self.tiling is None else self.tiling.tile
+        sizes = all_sizes(self.operation, self.asked, type=self.type, tile=tile, n_compute_units=n_compute_units)
+        _check_blocks(self.type, self.operation.inner_dimension, sizes)
+        cases = tuple(self._case(sizes, size) for size in sizes[self.swept].sizes)
+        return SweepSetting(cases=cases, swept=self.swept)
+
+    def _case(self, sizes: Mapping[str, SizeRange], size: int) -> ShapeCase:
+        fixed = {name: each.sizes[0] for name, each in sizes.items()}
+        shape = OperationShape.of_sizes(self.operation, self.type, {**fixed, self.swept: size})
+        return ShapeCase(subject=self.subject, shape=shape, tiling=self.tiling)
+
+
+def sweep_request(options: argparse.Namespace) -> SweepRequest:
+    """Return what the options of a sweep ask for; `ShapeError` where they contradict each other or the operation."""
+    operation = Operation(options.operation)
+    asked = asked_sizes(options, operation)
+    return SweepRequest(
+        operation=operation,
+        subject=Subject(options.subject),
+        type=options.type,
+        tiling=chosen_tiling(options),
+        asked=asked,
+        swept=swept_dimension(operation, asked),
+    )
+
+
+def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None:
+    block = block_values(type)
+    if wrong := [size for size in sizes[inner].sizes if size % block]:
+        raise ShapeError(
+            f"{size_option(inner)}: {type} stores rows in blocks of {block}, and {wrong[0]} is no multiple of that; "
+            f"expected such as {block} or {block}:{16 * block}:{block}"
+        )
+
+
+#: The highest jumps that are told, and the best and worst sizes.
+_MOST_JUMPS = 16
+_MOST_EXTREMES = 3
+
+
+def sweep_answer(sweep: ShapeSweep) -> Answer:
+    """Return the steps, how well efficiency follows the tile, and the best and worst sizes; as JSON every size."""
+    return Answer(parts=lambda: _parts(sweep), plain=lambda: to_plain(sweep))
+
+
+def _parts(sweep: ShapeSweep) -> Iterator[Part]:
+    where = f" by {sweep.subject} on {sweep.device}" if sweep.device else ""
+    yield f"{sweep.title}{where}"
+    if sweep.jumps:
+        yield f"\nsteps, found from the times alone{_kept_text(sweep.jumps)}"
+        yield _steps(sweep)
+    if sweep.n_rounds:
+        has_whole = any(point.expected_efficiency_ratio == 1.0 for point in sweep.measured)
+        best = "its whole tiles" if has_whole else "all sizes"
+        rounds = f"{quantile_name(sweep)} of {format_count(sweep.n_rounds, 'round')}"
+        yield f"\nsizes by efficiency: useful FLOP/s over the best of {best}; {rounds}"
+        yield _extremes(sweep)
+    yield ""
+    yield from _figures(sweep)
+    yield from sweep_remarks(sweep)
+    yield sweep_finding(sweep)
+
+
+def _kept_text(jumps: Sequence[Jump]) -> str:
+    return f"; the {_MOST_JUMPS} highest of {len(jumps)}" if len(jumps) > _MOST_JUMPS else ""
+
+
+def _steps(sweep: ShapeSweep) -> Sheet:
+    highest = sorted(sweep.jumps, key=lambda jump: -abs(jump.height_ns))[:_MOST_JUMPS]
+    rows = [
+        (
+            *(jump.size, format_ns(jump.height_ns), format_change(1.0 + jump.height_ratio)),
+            _place_text(jump, sweep.tile_steps),
+        )
+        for jump in sorted(highest, key=lambda jump: jump.size)
+    ]
+    return Sheet((f"behind {sweep.swept}", ">height", ">", ""), rows)
+
+
+def _place_text(jump: Jump, steps: TileSteps | None) -> str:
+    if steps is None:
+        return ""
+    is_found = any(jump.size <= each < jump.next_size for each in steps.found)
+    return f"a multiple of {steps.step}" if is_found and jump.height_ns > 0.0 else f"no multiple of {steps.step}"
+
+
+def _extremes(sweep: ShapeSweep) -> Sheet:
+    ranked = sorted(sweep.measured, key=lambda point: -(point.efficiency_ratio or 0.0))
+    n_each = min(_MOST_EXTREMES, len(ranked) // 2)
+    named = [
+        *(("best", each) for each in ranked[:n_each]),
+        *(("worst", each) for each in ranked[len(ranked) - n_each :]),
+    ]
+    rows = [
+        (
+            *(name, point.size, format_ns(point.time_ns)),
+            f"{format_ns(point.lower_ns)} to {format_ns(point.upper_ns)}",
+            *(figure("{:.3f}", ratio) for ratio in (point.efficiency_ratio, point.expected_efficiency_ratio)),
+        )
+        for name, point in named
+    ]
+    return Sheet(("", f">{sweep.swept}", ">time", ">95 % interval", ">efficiency", ">model"), rows)
+
+
+def _figures(sweep: ShapeSweep) -> Iterator[str]:
+    if sweep.rank_correlation is not None:
+        ratio = sweep.time_rank_correlation  # times agree for anything that grows
+        times = "" if ratio is None else f"; {ratio:.3f} of times, where a straight line comes near 1 as well"
+        yield f"rank correlation with the model: {sweep.rank_correlation:.3f} of efficiencies{times}"
+    means = {"measured": sweep.mean_efficiency_ratio, "model": sweep.expected_mean_efficiency_ratio}
+    told = ", ".join(f"{ratio:.3f} {name}" for name, ratio in means.items() if ratio is not None)
+    if told:
+        yield f"mean efficiency: {told}"
+
 
 _DEFAULT_ROUNDS = 15
 _STANDARD_OUT = "-"

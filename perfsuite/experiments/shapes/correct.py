@@ -14,7 +14,7 @@ from perfsuite.experiments.shapes.basis import Basis, verdict_of
 from perfsuite.experiments.shapes.confirmation import RatioBounds
 from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
-from perfsuite.measure.shapes.samples import Deviation
+from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.records.outcome import Outcome
 from perfsuite.workload.shapes.shape_case import ShapeCase
 

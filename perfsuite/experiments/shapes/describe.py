@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from perfsuite.expectation.shapes.padding import dimension_steps
+from perfsuite.expectation.shapes.floor import dimension_steps
 from perfsuite.experiments.shapes.shape_property import ShapeVerdict
 from perfsuite.workload.shapes.operation_shape import block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase

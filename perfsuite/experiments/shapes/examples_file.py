@@ -14,8 +14,8 @@ from pathlib import Path
 
 from perfsuite.errors import BaselineError
 from perfsuite.records.codec import Amount, read_json, to_plain
-from perfsuite.records.json_file import write_json
 from perfsuite.records.plain_names import plain_name
+from perfsuite.records.whole_file import write_json
 
 #: Raised whenever a field changes its meaning.
 SCHEMA = 1

@@ -13,9 +13,9 @@ from hypothesis import assume, event, target
 from hypothesis import strategies as st
 
 from perfsuite.errors import PerfsuiteError, ShapeError
-from perfsuite.expectation.shapes.padding import dimension_steps
+from perfsuite.expectation.shapes.floor import dimension_steps
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.experiments.shapes.sizes import beside_multiple
+from perfsuite.experiments.shapes.strategies import beside_multiple
 from perfsuite.records.outcome import Outcome
 from perfsuite.workload.shapes.shape_case import ShapeCase
 

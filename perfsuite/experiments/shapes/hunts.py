@@ -17,9 +17,8 @@ from perfsuite.experiments.shapes.budget import TimeShares
 from perfsuite.experiments.shapes.judges import HUNT, ShapeJudges
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Outcome
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 if TYPE_CHECKING:

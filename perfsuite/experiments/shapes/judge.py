@@ -6,15 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from perfsuite.errors import ShapeCrashError
-from perfsuite.expectation.shapes.floor import ShapeCeilings
-from perfsuite.expectation.shapes.forecast import ShapeForecasts
+from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
 from perfsuite.experiments.shapes.basis import Basis, verdict_of
-from perfsuite.experiments.shapes.calibrated import judge_calibrated
-from perfsuite.experiments.shapes.ceiling import judge_ceiling
+from perfsuite.experiments.shapes.calibrated import judge_calibrated, judge_ceiling
 from perfsuite.experiments.shapes.correct import judge_correct
-from perfsuite.experiments.shapes.growth import judge_growth
+from perfsuite.experiments.shapes.growth import judge_growth, judge_padding
 from perfsuite.experiments.shapes.measurements import Measurements
-from perfsuite.experiments.shapes.padding import judge_padding
 from perfsuite.experiments.shapes.shape_design import DEFAULT, ShapeDesign
 from perfsuite.experiments.shapes.shape_property import WRONG, ShapeProperty, ShapeVerdict
 from perfsuite.measure.shapes.meter import ShapeMeters

@@ -13,8 +13,7 @@ from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.workload.shapes.shape_case import Subject
 
 if TYPE_CHECKING:
-    from perfsuite.expectation.shapes.floor import ShapeCeilings
-    from perfsuite.expectation.shapes.forecast import ShapeForecasts
+    from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
     from perfsuite.experiments.shapes.judge import ShapeJudge
 
 #: The kind whose margin holds for all shapes, hunted and kept.
@@ -95,7 +94,7 @@ class ShapeJudges:
         return bool(chosen["type"] == "cpu")
 
     def _forecasts(self) -> ShapeForecasts | None:
-        from perfsuite.expectation.shapes.forecast import ShapeForecasts
+        from perfsuite.expectation.shapes.floor import ShapeForecasts
         from perfsuite.expectation.timing.engine_times import EngineTimes
         from perfsuite.experiments.forecasts import stored_calibration
 

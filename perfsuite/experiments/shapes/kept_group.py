@@ -15,8 +15,7 @@ from perfsuite.experiments.shapes.hunts import COMPARED
 from perfsuite.experiments.shapes.judges import ShapeJudges
 from perfsuite.experiments.shapes.request import HuntRequest
 from perfsuite.experiments.shapes.shape_property import ShapeVerdict
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.workload.shapes.shape_case import SHAPE
 
 if TYPE_CHECKING:

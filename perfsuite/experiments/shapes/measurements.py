@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.measure.shapes.meter import ShapeMeter
-from perfsuite.measure.shapes.samples import Deviation, PairSamples
+from perfsuite.measure.shapes.meter import Deviation, PairSamples, ShapeMeter
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 

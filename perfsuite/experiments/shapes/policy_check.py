@@ -18,9 +18,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from perfsuite.errors import PolicyError
-from perfsuite.experiments.shapes.policy_drawn_sizes import DrawnSizes, drawn_sizes
-from perfsuite.experiments.shapes.policy_gain import is_surely_below
-from perfsuite.experiments.shapes.policy_promise import Pair, gain_of_pairs, pairs_at
+from perfsuite.experiments.shapes.policy_promise import (
+    DrawnSizes,
+    Pair,
+    drawn_sizes,
+    gain_of_pairs,
+    is_surely_below,
+    pairs_at,
+)
 from perfsuite.experiments.shapes.policy_question import PolicyQuestion, question_of
 from perfsuite.experiments.shapes.policy_record import Choice, Gain, PolicyRow, PolicyTable, ShapePolicy
 from perfsuite.experiments.shapes.policy_rounds import (

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.experiments.shapes.policy_gain import Floats
+from perfsuite.experiments.shapes.policy_promise import Floats
 
 #: The chance that noise alone makes another row, over all comparisons of a grid.
 ALPHA = 0.05

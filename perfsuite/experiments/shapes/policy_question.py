@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.policy_record import Choice, Decision, PolicyTable
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape, block_values
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape, block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 
 #: ggml's two sides, the processor first: where they tie, nothing is offloaded.

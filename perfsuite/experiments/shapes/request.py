@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfsuite.experiments.shapes.bounds import Bounds, bounds_of, types_within
 from perfsuite.experiments.shapes.budget import HUNT_BUDGETS, HuntBudget
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import Subject
 
 

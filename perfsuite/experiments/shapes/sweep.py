@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from perfsuite.errors import MeasurementError, ShapeCrashError, ShapeError
-from perfsuite.measure.shapes.meter import ShapeMeter
-from perfsuite.measure.shapes.samples import Deviation
+from perfsuite.measure.shapes.meter import Deviation, ShapeMeter
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: Told of a stage, and how many of its steps are done of how many.

@@ -14,7 +14,7 @@ from perfsuite.experiments.shapes.sweep_expected import SweepSetting, expected_s
 from perfsuite.experiments.shapes.sweep_jumps import find_jumps, local_noise_ratios, noise_ratio
 from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint
 from perfsuite.experiments.shapes.sweep_steps import compare_steps, period_of, rank_correlation
-from perfsuite.measure.shapes.samples import BenchDescription
+from perfsuite.measure.shapes.meter import BenchDescription
 
 
 def analysed_sweep(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from perfsuite.expectation.shapes.padding import dimension_steps, padded_shape
+from perfsuite.expectation.shapes.floor import dimension_steps, padded_shape
 from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint
 from perfsuite.workload.shapes.operation_shape import OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase

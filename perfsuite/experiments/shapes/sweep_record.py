@@ -10,7 +10,7 @@ from typing import Any
 from perfsuite.errors import ShapeError
 from perfsuite.records import codec
 from perfsuite.records.codec import Count, Number, Size
-from perfsuite.records.json_file import write_json
+from perfsuite.records.whole_file import write_json
 
 #: Raised whenever a key of the JSON changes its meaning.
 SCHEMA = 1

@@ -3,11 +3,136 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from perfsuite.cli.answer import Part, Sheet, figure
-from perfsuite.experiments.study.joined import Study, TaskFrontier, TokenKind
+from perfsuite.cli.answer import Part, Sheet, fields_of, figure
+from perfsuite.experiments.study.joined import QuantizationRow, Study, StudyPoint, TaskFrontier, TokenKind
 from perfsuite.experiments.study.token_latency import TokenLatency
+from perfsuite.records.chart import Axis, Line, PointGroup, ScatterChart, ScatterPanel
 from perfsuite.units import NS_PER_S, format_count, format_ns
+
+
+def study_chart(study: Study) -> ScatterChart:
+    """Return two panels a task: against an input token, and against an output token."""
+    tasks = dict.fromkeys(point.task for point in study.points)
+    return ScatterChart(
+        title=_finding(study, next(iter(tasks))),
+        note=f"{study.plan.title}: {format_count(len(study.plan.runs), 'run')}, accuracy normalised to "
+        f"{study.plan.reference}; the knee is the member of the frontier that is furthest above its chord",
+        n_columns=len(TokenKind),
+        panels=tuple(_panel(study, task, kind) for task in tasks for kind in TokenKind),
+    )
+
+
+def _finding(study: Study, task: str) -> str:
+    frontier = study.frontier(task, TokenKind.OUTPUT)
+    if frontier.knee is None:
+        return f"{task}: {format_count(len(frontier.members), 'run')} on the frontier of output tokens, without a knee"
+    knee = frontier.knee
+    return (
+        f"{task}: the knee of the frontier is {knee.name}, {format_ns(knee.latency_s * NS_PER_S)} an output token at "
+        f"{knee.accuracy:.3f} of the reference's accuracy"
+    )
+
+
+def _panel(study: Study, task: str, kind: TokenKind) -> ScatterPanel:
+    points = [point for point in study.points if point.task == task]
+    frontier = study.frontier(task, kind)
+    knee = frontier.knee
+    return ScatterPanel(
+        title=f"{task}, {kind.value} tokens",
+        x_axis=Axis(label=f"time of an {kind.value} token", unit="s", least=0.0),
+        y_axis=Axis(label=f"accuracy, {study.plan.reference} = 1"),
+        groups=tuple(_groups(points, kind)),
+        lines=(
+            Line(
+                label="frontier",
+                x=tuple(each.latency_s for each in frontier.members),
+                y=tuple(each.accuracy for each in frontier.members),
+            ),
+        ),
+        ringed=PointGroup(label="knee", kind="", x=(knee.latency_s,), y=(knee.accuracy,)) if knee else None,
+    )
+
+
+def _groups(points: list[StudyPoint], kind: TokenKind) -> Iterator[PointGroup]:
+    """Yield a group for each suite and, where there are originals, one for what is quantised."""
+    for suite in dict.fromkeys(point.run.suite for point in points):
+        for is_original, name in ((True, "original"), (False, "quantised")):
+            own = [each for each in points if each.run.suite == suite and each.run.is_original is is_original]
+            if own:
+                yield PointGroup(
+                    label=suite,
+                    kind=name if any(each.run.is_original for each in points) else "",
+                    x=tuple(each.latency_s(kind) for each in own),
+                    y=tuple(each.normalised_accuracy for each in own),
+                    texts=tuple(each.run.name.removeprefix(f"{suite} ") for each in own),
+                )
+
+
+#: Raised whenever a field changes its meaning.
+SCHEMA = 1
+
+
+def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str) -> dict[str, Any]:
+    """Return the study as JSON-able values; its latencies are what ``--from`` reads."""
+    plan = study.plan
+    return {
+        "schema": SCHEMA,
+        "title": plan.title,
+        "reference": plan.reference,
+        "engine": engine or None,
+        "n_prompts": len(plan.prompt_lengths),
+        "n_prompt_tokens": sum(plan.prompt_lengths),
+        "n_gen": plan.n_gen,
+        "latencies": {name: _latency_plain(each) for name, each in latencies.items()},
+        "points": [_point_plain(each) for each in study.points],
+        "frontiers": [
+            {
+                **fields_of(each, "task", "suite"),
+                "tokens": each.kind.value,
+                "members": [member.name for member in each.frontier.members],
+                "knee": each.frontier.knee.name if each.frontier.knee else None,
+            }
+            for each in study.frontiers
+        ],
+        "quantizations": [_quantization_plain(each) for each in study.quantizations],
+        "mean_h_q": dict(study.mean_scores()),
+    }
+
+
+def _latency_plain(latency: TokenLatency) -> dict[str, Any]:
+    return {
+        **fields_of(latency, "source", "prefill_s_per_token", "decode_s_per_token"),
+        "prefill_samples_s": list(latency.prefill_samples_s),
+        "decode_samples_s": list(latency.decode_samples_s),
+    }
+
+
+def _point_plain(point: StudyPoint) -> dict[str, Any]:
+    return {
+        "task": point.task,
+        "run": point.run.name,
+        **fields_of(point.run, "model", "suite", "quantization"),
+        **fields_of(point.score, "metric", "accuracy"),
+        "accuracy_stderr": point.score.stderr,
+        "normalised_accuracy": point.normalised_accuracy,
+        **fields_of(point.latency, "prefill_s_per_token", "decode_s_per_token"),
+    }
+
+
+def _quantization_plain(row: QuantizationRow) -> dict[str, Any]:
+    ratios = row.ratios
+    return {
+        "task": row.task,
+        "model": row.run.model,
+        "original": row.original.quantization,
+        "quantization": row.run.quantization,
+        "m_accuracy": ratios and ratios.accuracy_ratio,
+        "m_prefill": ratios and ratios.prefill_ratio,
+        "m_decode": ratios and ratios.decode_ratio,
+        "h_q": row.score,
+    }
 
 
 def study_parts(study: Study) -> Iterator[Part]:

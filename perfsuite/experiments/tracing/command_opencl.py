@@ -18,12 +18,11 @@ from perfsuite.device.profile import find_local_profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.measure.launch import environment_opencl_layers
-from perfsuite.measure.opencl_layer import find_opencl_layers, layer_environment
+from perfsuite.measure.opencl_backend import find_opencl_layers, layer_environment
 from perfsuite.measure.traced_program import run_traced
-from perfsuite.records.json_file import write_json
 from perfsuite.records.opencl_log_file import read_opencl_log
-from perfsuite.report.opencl_json import plain_process
-from perfsuite.report.opencl_summary import OpenClSummary, summarize
+from perfsuite.records.whole_file import write_json
+from perfsuite.report.opencl_summary import OpenClSummary, plain_process, summarize
 from perfsuite.report.opencl_tables import count_lines, gap_table, idle_line, kernel_line, kernel_table
 
 #: What is written beside the logs.

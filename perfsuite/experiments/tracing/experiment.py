@@ -14,7 +14,7 @@ from perfsuite.experiments.forecasts import Forecasts
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 
 if TYPE_CHECKING:
     from perfsuite.experiments.tracing.findings import TraceFindings

@@ -12,8 +12,7 @@ from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.records.engine_trace import EngineTrace, Ints
 from perfsuite.records.events import Phase
 from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
-from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
-from perfsuite.trace.statistics.operator_table import OperatorTable, operator_table
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable, operator_runs, operator_table
 from perfsuite.trace.statistics.step_contexts import Steps, steps_of
 from perfsuite.trace.statistics.thread_balance import RoleBalance, least_thread_time, role_balances
 from perfsuite.trace.statistics.token_statistics import is_attention, role_times

@@ -1,12 +1,24 @@
-"""The verdict on a case that is judged by a trace."""
+"""The verdict on a case that is judged by a trace.
+
+The verdict on the experts of a run: whether the choices are ones that a router can make, and how it reuses them.
+
+What must hold of any router is judged hard: a token's experts are different ones, as many as the architecture says, and
+every layer that routes does so in every step. Whatever breaks this was read wrongly. How far apart the uses of an
+expert lie is a property of the router and no fault: a router that prefers some experts stays below the bounds of one
+that prefers none, which is told. One that is above them spreads its tokens more evenly than chance does; that is left
+undecided, for then nothing was shown of either.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from perfsuite.expectation.attention_growth import attended_positions, growth_expectation
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.decode_linearity import linearity_expectation
-from perfsuite.expectation.expert_reuse import reuse_expectation
-from perfsuite.expectation.thread_balance import expected_balances
+from perfsuite.expectation.expert_reuse import ReuseExpectation, reuse_expectation
+from perfsuite.expectation.thread_balance import LEAST_RUNS, expected_balances
+from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import (
     ATTENTION_GROWTH,
     BALANCE,
@@ -15,14 +27,123 @@ from perfsuite.expectation.trace_cases import (
     TRACE,
     n_routed_layers,
 )
-from perfsuite.experiments.tracing.balance import judge_balance
 from perfsuite.experiments.tracing.findings import TraceFindings
 from perfsuite.experiments.tracing.growth import judge_growth
 from perfsuite.experiments.tracing.linearity import judge_linearity
-from perfsuite.experiments.tracing.reuse import judge_reuse
 from perfsuite.records.events import Phase
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Finding, Outcome
+from perfsuite.records.outcome import Finding, Judgement, Outcome, told_judgement
+from perfsuite.trace.experts.reuse import LayerReuse
+from perfsuite.trace.statistics.thread_balance import RoleBalance
+from perfsuite.units import format_count, format_ns
+
+#: Fewer distances than these are expected by chance in a run that is too short to tell.
+LEAST_DISTANCES = 30
+
+
+def judge_reuse(layers: Sequence[LayerReuse], expected: ReuseExpectation, *, n_layers: int) -> Finding:
+    """Judge the experts of an unbroken stretch of decoding.
+
+    IMPOSSIBLE where no router can have made these choices, INVALID where choices are missing, INCONCLUSIVE where the
+    stretch is too short or experts are reused later than a router without preference would; else PASS, with what the
+    distance says.
+    """
+    if not layers:
+        return Finding(outcome=Outcome.INVALID, reason="no choices of experts were recorded")
+    if len(layers) != n_layers or any(each.n_iterations != expected.n_steps for each in layers):
+        steps = sorted({each.n_iterations for each in layers})
+        seen = f"{len(layers)} layers with {steps[0]} to {steps[-1]} steps"
+        return Finding(
+            outcome=Outcome.INVALID, reason=f"{seen} were recorded, expected {n_layers} with {expected.n_steps}"
+        )
+    if broken := next(filter(None, (_broken(each, expected) for each in layers)), None):
+        return Finding(outcome=Outcome.IMPOSSIBLE, reason=broken)
+    return _distance(layers, expected)
+
+
+def _broken(layer: LayerReuse, expected: ReuseExpectation) -> str | None:
+    """Say what no router can have done; None where all could be."""
+    if layer.n_experts > expected.n_experts:
+        return f"layer {layer.layer}: an expert {layer.n_experts - 1}, expected 0 to {expected.n_experts - 1}"
+    odd = next((batch for batch in layer.batches() if len(batch) != expected.n_used), None)
+    if odd is None:
+        return None
+    return f"layer {layer.layer}: a token with {len(odd)} different experts, expected {expected.n_used}"
+
+
+def _distance(layers: Sequence[LayerReuse], expected: ReuseExpectation) -> Finding:
+    distances = [distance for layer in layers for distance in layer.distances]
+    mean, lower, upper = expected.mean_distance, expected.lower_distance, expected.upper_distance
+    if expected.n_distances < LEAST_DISTANCES or not distances or mean is None or lower is None or upper is None:
+        few = f"{expected.n_steps} steps of {len(layers)} layers are too few to tell how experts are reused"
+        return Finding(outcome=Outcome.INCONCLUSIVE, reason=few)
+    found = sum(distances) / len(distances)
+    text = (
+        f"an expert is used again after {found:.2f} steps, {mean:.2f} ({lower:.2f} to {upper:.2f}) where a router "
+        f"prefers none; {expected.density_ratio:.1%} of the experts a step"
+    )
+    if found > upper:
+        return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{text}; it spreads its tokens more evenly than chance")
+    preference = "it prefers some, so a cache of experts hits more often" if found < lower else "it prefers none"
+    return Finding(outcome=Outcome.PASS, reason=f"{text}; {preference}")
+
+
+#: How much less balanced than expected a role may be: caches, and what else a core does, differ from thread to thread.
+TOLERANCE_RATIO = 1.25
+
+#: How many times what it takes on a thread without work an operator must take, and how long at least: of a shorter one
+#: the recorder's own time and the first access to what another core has written hide how the work is shared. They are
+#: a smaller part of the difference between all and nothing.
+LEAST_RUN_RATIO = 20
+LEAST_ALONE_NS, LEAST_SHARED_NS = 2_000, 5_000
+
+
+def judge_balance(
+    found: RoleBalance | None, expected: BalanceExpectation, *, has_ends: bool, least_thread_ns: int
+) -> Finding:
+    """Judge one role.
+
+    SLOW where its threads share the work less evenly than the rules have it. IMPOSSIBLE where the rules give all work
+    to one thread and several are as busy: then waiting was taken for work. INVALID where the role, or the ends of its
+    threads, were not recorded; INCONCLUSIVE where it ran less often than `LEAST_RUNS`, or is too short: shorter
+    than `LEAST_RUN_RATIO` times `least_thread_ns`, what an operator takes on a thread that has next to nothing to do.
+    """
+    if not has_ends:
+        return Finding(outcome=Outcome.INVALID, reason="the recorder saw no ends of operators on their threads")
+    if found is None:
+        return Finding(outcome=Outcome.INVALID, reason="no such operator was recorded")
+    if found.n_threads != expected.n_threads:
+        seen = f"{found.n_threads} threads computed it, expected {expected.n_threads}"
+        return Finding(outcome=Outcome.INVALID, reason=seen)
+    text = _text(found, expected)
+    if short := _too_little(found, _least_ns(expected, least_thread_ns)):
+        return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{text}; {short}")
+    if expected.is_on_one_thread and found.balance_ratio < expected.balance_ratio / TOLERANCE_RATIO:
+        wrong = f"{text}; the rules give all rows to one thread, so the others' time is waiting"
+        return Finding(outcome=Outcome.IMPOSSIBLE, reason=wrong)
+    if found.balance_ratio > expected.limit_ratio * TOLERANCE_RATIO:
+        return Finding(outcome=Outcome.SLOW, reason=f"{text}; the threads share it less evenly than the rules have it")
+    return Finding(outcome=Outcome.PASS, reason=text)
+
+
+def _least_ns(expected: BalanceExpectation, least_thread_ns: int) -> int:
+    least_ns = LEAST_ALONE_NS if expected.is_on_one_thread else LEAST_SHARED_NS
+    return max(least_ns, LEAST_RUN_RATIO * least_thread_ns)
+
+
+def _too_little(found: RoleBalance, least_ns: int) -> str | None:
+    if found.n_runs < LEAST_RUNS:
+        return f"only {format_count(found.n_runs, 'run')} to judge by, expected {LEAST_RUNS} and more"
+    if found.busiest_ns < least_ns:
+        return f"{format_ns(found.busiest_ns)} a run is too short to judge, expected {format_ns(least_ns)} and more"
+    return None
+
+
+def _text(found: RoleBalance, expected: BalanceExpectation) -> str:
+    alone = "; one thread works alone" if found.is_on_one_thread else ""
+    return (
+        f"busiest of {found.n_threads} threads over their mean {found.balance_ratio:.2f}, "
+        f"expected {expected.balance_ratio:.2f} and {expected.limit_ratio * TOLERANCE_RATIO:.2f} at most{alone}"
+    )
 
 
 def judge_trace(

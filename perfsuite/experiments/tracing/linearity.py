@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from perfsuite.expectation.decode_linearity import LinearityExpectation, ProductSize
 from perfsuite.records.outcome import Finding, Outcome, foremost
-from perfsuite.trace.statistics.line_fit import LineFit, fit_line
+from perfsuite.trace.statistics.operator_statistics import LineFit, fit_line
 
 #: The least of the variance that the line must explain.
 LEAST_R_SQUARED = 0.95

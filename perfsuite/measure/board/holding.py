@@ -80,7 +80,7 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
     processors that the conditions name.
     """
     from perfsuite.device.lock import hold_lock  # only whoever measures needs a lock, and the device's state
-    from perfsuite.device.lock.owner import STATE_FOLDER, LockOwner
+    from perfsuite.device.lock.state import STATE_FOLDER, LockOwner
     from perfsuite.device.stability.stabilised import stabilised
     from perfsuite.measure.board.orphans import end_orphans
 
@@ -103,7 +103,7 @@ def held(conditions: Conditions, claim: Claim, tell: Callable[[str], None], *, c
 @contextmanager
 def _bound(conditions: Conditions) -> Iterator[None]:
     """Let this process, and the workers that it starts, use the conditions' processors only."""
-    from perfsuite.device.stability.affinity import bind_to  # as above
+    from perfsuite.device.stability.stabilised import bind_to  # as above
 
     before = os.sched_getaffinity(0)
     bind_to(conditions.processors)

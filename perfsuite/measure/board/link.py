@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perfsuite.errors import LinkError
+from perfsuite.measure.board.frames import raised_again, understood
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.pipes import MOST_MESSAGES, AgentPipes, Lost
-from perfsuite.measure.board.told_errors import raised_again, understood
 
 #: Most that is told of a note, characters.
 _NOTE_LENGTH = 500

@@ -16,9 +16,9 @@ from perfsuite.device.setup.installations import installed_digest
 from perfsuite.device.threads import default_threads, usable_threads
 from perfsuite.errors import GgufError, MeasurementError, OpenClError
 from perfsuite.measure import launch, turns
-from perfsuite.measure.board.facts import BoardFacts
 from perfsuite.measure.board.holding import NOTHING_HELD, Held, Hold, Seen, not_held
 from perfsuite.measure.board.identity import board_identity
+from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.watching import watched
 from perfsuite.measure.competition import Competition, look_for_competition
 from perfsuite.measure.engine import Engine, find_engine

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfsuite.errors import DeviceError, LinkError
-from perfsuite.measure.board.connecting import Connecting
-from perfsuite.measure.board.facts import BoardFacts
+from perfsuite.measure.board.connecting import Connecting, KeptLink
+from perfsuite.measure.board.frames import understood
 from perfsuite.measure.board.holding import Held
-from perfsuite.measure.board.kept_link import KeptLink
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import read_digest
-from perfsuite.measure.board.told_errors import understood
+from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.competition import Competition
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import WORKER_LIMIT_S

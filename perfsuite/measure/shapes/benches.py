@@ -6,7 +6,7 @@ import ctypes
 from pathlib import Path
 
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.bench import ShapeBench
+from perfsuite.measure.shapes.meter import ShapeBench
 from perfsuite.workload.shapes.shape_case import Subject
 
 

@@ -19,11 +19,10 @@ from perfsuite.measure.kernel_references import error_norm
 from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
 from perfsuite.measure.shapes.ggml_operators import GgmlDevice, GgmlOperator, OperatorInput
 from perfsuite.measure.shapes.ggml_tolerance import ggml_tolerance
-from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 _REGISTRIES = {"cpu": "CPU", "opencl": "OpenCL"}

@@ -18,8 +18,7 @@ from perfsuite.measure.kernel_references import Float64Array, dequantize
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
 from perfsuite.measure.shapes.shape_references import attention_weights
 from perfsuite.workload.ggml_types import GGML_TYPES
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
 #: The largest whole number of a block of Q8_0 or Q8_K.
 _MOST = 127

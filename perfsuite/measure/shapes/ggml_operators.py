@@ -14,8 +14,7 @@ from perfsuite.measure.kernel_inputs import Array
 from perfsuite.measure.native_calls import checked, declare_functions
 from perfsuite.measure.operator_bench import OperatorSpec, ggml_type_name
 from perfsuite.measure.shapes.shape_inputs import product_sizes
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
 _checked = partial(checked, otherwise="ggml failed without a word")
 

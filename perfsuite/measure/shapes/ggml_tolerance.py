@@ -11,7 +11,7 @@ from perfsuite.measure.kernel_references import Float64Array, dequantize
 from perfsuite.measure.shapes.ggml_inputs import cached
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, product_sizes
 from perfsuite.measure.shapes.shape_references import ShapeReference, attention_weights, mixed_values, product
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 #: The unit roundoff of F16: half the distance from 1 to the next number.

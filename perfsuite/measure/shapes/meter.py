@@ -4,10 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
-from perfsuite.measure.shapes.samples import BenchDescription, Deviation, PairSamples
 from perfsuite.workload.shapes.shape_case import ShapeCase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """How far an output is from NumPy's in float64."""
+
+    #: ``||out - reference|| / ||reference||``; infinite when a value is missing, not finite, or written out of bounds.
+    error_norm: float
+    #: The largest error norm that counts as correct.
+    tolerance: float
+
+    @property
+    def is_correct(self) -> bool:
+        """Whether the operation computed what it should; NaN never is."""
+        return self.error_norm <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSamples:
+    """Two cases that took turns in one process: a sample of each a pair, ns."""
+
+    old_ns: tuple[int, ...]
+    new_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchDescription:
+    """On what a subject computes."""
+
+    #: Such as ``AMD EPYC (Intel(R) OpenCL 2025.20)``, or ``ggml CPU, 2 threads``.
+    device: str
+    #: What computes work-groups, or threads, side by side.
+    n_compute_units: int
+    #: What must be equal for two runs to be comparable: device, driver, engine.
+    fingerprint: tuple[tuple[str, str], ...]
 
 
 class ShapeMeter(Protocol):
@@ -49,3 +84,30 @@ class ShapeMeters(Protocol):
 
     def fresh(self) -> AbstractContextManager[ShapeMeter]:
         """Start a process that has measured nothing yet, and end it afterwards."""
+
+
+class BoundOperation(Protocol):
+    """An operation with its inputs drawn and its buffers in place."""
+
+    def verify(self) -> Deviation:
+        """Run once and compare the output with NumPy's, which nothing was computed of before this is called."""
+
+    def run_ns(self) -> int:
+        """Run once, wait, and return what it took: on the device's clock where it has one, else on the host's; > 0."""
+
+    def close(self) -> None:
+        """Give back its buffers."""
+
+
+class ShapeBench(Protocol):
+    """One subject on one device, within the process that measures."""
+
+    @property
+    def description(self) -> BenchDescription:
+        """On what it computes."""
+
+    def problem(self, case: ShapeCase) -> str | None:
+        """Return why it cannot compute a case, or None where it can."""
+
+    def bound(self, case: ShapeCase, *, seed: int) -> BoundOperation:
+        """Draw inputs for a case and place them; `PerfsuiteError` where the device refuses."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from perfsuite.measure.shapes.bench import BoundOperation
+from perfsuite.measure.shapes.meter import BoundOperation
 
 #: What the launches of a sample should take together, waiting included, of the fastest operation that is compared.
 LEAST_SAMPLE_NS = 500_000

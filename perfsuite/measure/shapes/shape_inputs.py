@@ -10,8 +10,7 @@ from numpy.random import Generator
 
 from perfsuite.measure.kernel_inputs import Array, floats, halves
 from perfsuite.workload.ggml_types import GGML_TYPES
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
 #: F16 scales that a block begins with, by type, and what they are multiplied by so that values are about 1: random
 #: bytes are 74 of Q8_0's steps and 5 of Q4_0's; Q4_K's nibbles are multiplied by another 6 bits.

@@ -11,7 +11,7 @@ import numpy as np
 
 from perfsuite.measure.kernel_references import Array, Float64Array, dequantize, softmax
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, product_sizes
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 
 #: The unit roundoff of F32: half the distance from 1 to the next number.
 F32_ROUNDOFF = 2.0**-24

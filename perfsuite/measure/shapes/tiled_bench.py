@@ -15,10 +15,9 @@ from perfsuite.errors import MeasurementError, OpenClError, ShapeError
 from perfsuite.measure.engine_store import KERNELS_DIR
 from perfsuite.measure.kernel_programs import first_line, opencl_errors
 from perfsuite.measure.kernel_references import error_norm
-from perfsuite.measure.opencl import KernelBench
+from perfsuite.measure.opencl import KernelBench, PlacedLaunch
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.placed_launch import PlacedLaunch
-from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs
 from perfsuite.measure.shapes.shape_references import shape_reference
 from perfsuite.measure.shapes.tiled_launches import (
@@ -29,7 +28,7 @@ from perfsuite.measure.shapes.tiled_launches import (
     local_size,
     tiled_launch,
 )
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 
 #: Kernels count in 32 bits with a sign, up to the end of the last tile.

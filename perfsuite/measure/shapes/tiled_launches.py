@@ -10,8 +10,7 @@ import numpy as np
 from perfsuite.measure.kernel_launches import Launch, Scalar
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, product_sizes
 from perfsuite.workload.ggml_types import GGML_TYPES
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import Tiling
 
 #: Values of the inner dimension that a work-group stages at once, as the kernels have it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.records.run_origin import RunOrigin
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import plain_case

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import RunFile, plain_case
 

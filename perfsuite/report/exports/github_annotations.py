@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
-from perfsuite.report.exports.plain_text import one_line
+from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.report.exports.markdown_text import one_line
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import (
     carrier_words,

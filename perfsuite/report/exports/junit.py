@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from xml.etree import ElementTree
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.exports.case_properties import Properties, case_properties, run_properties
 from perfsuite.report.run_file import RunFile
 

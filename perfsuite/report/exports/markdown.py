@@ -2,10 +2,243 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from perfsuite.report.exports.markdown_page import page
+from perfsuite.records.attribution import Attribution
+from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.report.engine_words import commit_title, engine_words
+from perfsuite.report.exports.markdown_text import code, table
+from perfsuite.report.reproduce import command_again
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import timed
+from perfsuite.report.verdict_words import (
+    Tone,
+    change_notes,
+    in_order_of_weight,
+    interval_words,
+    verdict_sentence,
+    verdict_tone,
+)
+from perfsuite.units import format_change, format_count, format_limit, format_ns, format_signed_ns
+
+Row: TypeAlias = tuple[str, ...]
+
+#: Of a phase's carriers, so many are shown.
+_MAX_CARRIERS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One table; its cells are Markdown."""
+
+    title: str
+    header: Row
+    rows: tuple[Row, ...]
+    is_folded: bool = True
+
+
+def sections(run: RunFile) -> tuple[Section, ...]:
+    """Return the tables of a run; those without rows are left out."""
+    made = (
+        _failing(run),
+        _changed(run, Outcome.IMPROVED, "improved"),
+        _changed(run, Outcome.INCONCLUSIVE, "undecided"),
+        _unjudged(run),
+        _listed(run, Outcome.NEW, "without a baseline", ("case", "now", "forecast"), _new_row),
+        _listed(run, Outcome.PASS, "passed", ("case", "now", "before", "forecast", "change", "at"), _passed_row),
+        Section(title="Machine and command", header=("what", "is"), rows=tuple(_machine_rows(run))),
+    )
+    return tuple(section for section in made if section.rows)
+
+
+def _failing(run: RunFile) -> Section:
+    failed = in_order_of_weight((each for each in run.judgements if each.outcome.fails), run.attribution)
+    return Section(
+        title=_title(len(failed), "failed"),
+        header=("case", "outcome", "now", "before", "change", "interval", "carried by, or why"),
+        rows=tuple(_failed_row(each, run.attribution) for each in failed),
+        is_folded=False,
+    )
+
+
+def _failed_row(judgement: Judgement, attribution: Attribution) -> Row:
+    case, *figures = _changed_row(judgement)
+    if judgement.outcome is not Outcome.REGRESSED:
+        return case, judgement.outcome.value, *figures, code(judgement.reason)
+    return case, judgement.outcome.value, *figures, _carriers(judgement, attribution)
+
+
+def _carriers(judgement: Judgement, attribution: Attribution) -> str:
+    if attribution.uniform_shift is not None:
+        return "everything moved alike"
+    carriers = [
+        carrier for tree in attribution.phases if tree.case_id == judgement.case_id for carrier in tree.carriers
+    ]
+    named = [
+        f"{'' if each.is_significant else 'perhaps '}{code(each.role)} {format_signed_ns(each.lost_ns)} "
+        f"({each.share_ratio * 100.0:.0f} %)"
+        for each in carriers[:_MAX_CARRIERS]
+    ]
+    more = len(carriers) - len(named)
+    return ", ".join([*named, *([f"{more} more"] if more else [])]) or "-"
+
+
+def _changed(run: RunFile, outcome: Outcome, words: str) -> Section:
+    found = in_order_of_weight((each for each in run.judgements if each.outcome is outcome), run.attribution)
+    return Section(
+        title=_title(len(found), words),
+        header=("case", "now", "before", "change", "interval"),
+        rows=tuple(map(_changed_row, found)),
+    )
+
+
+def _changed_row(judgement: Judgement) -> Row:
+    return (
+        code(judgement.case_id),
+        timed(judgement, judgement.measured_ns),
+        timed(judgement, judgement.baseline_ns),
+        format_change(judgement.change_ratio),
+        interval_words(judgement),
+    )
+
+
+def _unjudged(run: RunFile) -> Section:
+    """Count the reasons for which cases were not judged, which many share."""
+    kinds = (Outcome.INVALID, Outcome.INCOMPARABLE)
+    reasons = Counter((each.outcome, each.reason) for each in run.judgements if each.outcome in kinds)
+    return Section(
+        title=_title(reasons.total(), "not judged"),
+        header=("outcome", "cases", "reason"),
+        rows=tuple((outcome.value, str(count), code(reason)) for (outcome, reason), count in reasons.most_common()),
+    )
+
+
+def _listed(
+    run: RunFile, outcome: Outcome, words: str, header: Sequence[str], row: Callable[[Judgement], Row]
+) -> Section:
+    found = [each for each in run.judgements if each.outcome is outcome]
+    return Section(title=_title(len(found), words), header=tuple(header), rows=tuple(map(row, found)))
+
+
+def _new_row(judgement: Judgement) -> Row:
+    return code(judgement.case_id), timed(judgement, judgement.measured_ns), format_ns(judgement.expected_ns)
+
+
+def _passed_row(judgement: Judgement) -> Row:
+    return (
+        code(judgement.case_id),
+        timed(judgement, judgement.measured_ns),
+        timed(judgement, judgement.baseline_ns),
+        format_ns(judgement.expected_ns),
+        format_change(judgement.change_ratio),
+        "-" if judgement.resolution_ratio is None else format_limit(judgement.resolution_ratio),
+    )
+
+
+def _machine_rows(run: RunFile) -> Iterator[Row]:
+    for group, subject in run.subjects.items():
+        yield code(group), code(engine_words({group: subject}))
+    for group, fields in run.fingerprints.items():
+        for name, value in fields.items():
+            yield code(f"{group}: {name}"), code(value)
+    for phase, joules in run.joules_per_token.items():
+        if joules is not None:
+            yield f"energy of a token, {code(phase)}", f"{joules:.3g} J"
+    if run.origin.run_id:
+        yield "run", code(run.origin.run_id)
+    if run.origin.arguments:
+        yield "again", code(command_again(run.origin), max_characters=None)  # half a command does something else
+    yield "perfsuite", code(run.suite_version)
+
+
+def _title(count: int, words: str) -> str:
+    return f"{format_count(count, 'case')} {words}"
+
+
+#: How long a text is as whoever limits it counts.
+Measure: TypeAlias = Callable[[str], int]
+
+#: What one run has at least, so that its verdict always has room; runs that would get less are only counted.
+_LEAST_ROOM = 13_000
+#: Of a name in the verdict and in the line below it, where a sign may take fourteen characters.
+_MAX_NAME_CHARACTERS = 40
+#: Of what was measured, which several names make up.
+_MAX_ENGINE_CHARACTERS = 120
+#: Kept free for the line that says what was left out.
+_ROOM_TO_TELL = 200
+
+_MARKS = {Tone.BAD: "❌", Tone.UNSURE: "⚠️", Tone.GOOD: "✅"}
+
+
+def page(runs: Sequence[RunFile], *, limit: int, measure: Measure = len) -> str:
+    """Return the runs one after the other, within the limit."""
+    n_shown = max(1, min(len(runs), (limit - _ROOM_TO_TELL) // _LEAST_ROOM))
+    room = (limit - _ROOM_TO_TELL) // n_shown
+    shown = [_run_text(run, room, measure) for run in runs[:n_shown]]
+    n_left_out = len(runs) - n_shown
+    told = [f"\n_Left out for lack of room: {format_count(n_left_out, 'run')}._\n"] if n_left_out else []
+    return "\n".join([*shown, *told])
+
+
+def _run_text(run: RunFile, room: int, measure: Measure) -> str:
+    """Return the verdict, then the tables with as many rows as there is room for."""
+    text, n_left_out = _lead(run), 0
+    notes = "".join(f"\n_{note}._\n" for note in change_notes(run.judgements))
+    for section in sections(run):
+        block, n_shown = _fitted(section, room - _ROOM_TO_TELL - measure(text + notes), measure)
+        text += block
+        n_left_out += len(section.rows) - n_shown
+    text += notes
+    if n_left_out:
+        rows = format_count(n_left_out, "row")
+        text += f"\n_Left out for lack of room: {rows} of the tables; the run's `run.json` and report have all._\n"
+    return text
+
+
+def _lead(run: RunFile) -> str:
+    sentence = verdict_sentence(run, named=_name)
+    return f"{_MARKS[verdict_tone(run)]} **perfsuite**: {sentence}.\n\n{', '.join(_circumstances(run))}.\n"
+
+
+def _name(text: str) -> str:
+    return code(text, max_characters=_MAX_NAME_CHARACTERS)
+
+
+def _circumstances(run: RunFile) -> Iterator[str]:
+    yield f"{_name(run.workload)} on {_name(run.device)}"
+    if run.subjects:
+        yield code(engine_words(run.subjects), max_characters=_MAX_ENGINE_CHARACTERS)
+    commit = run.origin.commit
+    if commit is not None:
+        branch = "" if commit.branch is None else f" of {_name(commit.branch)}"
+        changes = " with changes" if commit.is_dirty else ""
+        yield f"{commit_title(run.origin).lower()} {_name(commit.sha[:12])}{branch}{changes}"
+    if run.against is not None:
+        yield f"in pairs against {_name(run.against)}"
+    yield f"started {_name(run.started_at)}"
+
+
+def _fitted(section: Section, room: int, measure: Measure) -> tuple[str, int]:
+    """Return a table with the most rows for which there is room, and their number; nothing where there is for none."""
+    least, most = 0, len(section.rows)
+    while least < most:
+        middle = (least + most + 1) // 2
+        if measure(_block(section, section.rows[:middle])) <= room:
+            least = middle
+        else:
+            most = middle - 1
+    return (_block(section, section.rows[:least]) if least else ""), least
+
+
+def _block(section: Section, rows: Sequence[Row]) -> str:
+    told = table(section.header, rows)
+    if not section.is_folded:
+        return f"\n{told}"
+    return f"\n<details><summary>{section.title}</summary>\n\n{told}\n</details>\n"
+
 
 #: Not shown; by it, whoever posts comments finds the one to replace.
 MARKER = "<!-- perfsuite: comment -->"
@@ -24,3 +257,12 @@ def comment_text(runs: Sequence[RunFile]) -> str:
 def _utf16_units(text: str) -> int:
     """Count as JavaScript does, which is never less than what other ways of counting characters give."""
     return len(text) + sum(character > "\uffff" for character in text)
+
+
+#: What a step may write. *Source*: GitHub Docs, "Workflow commands for GitHub Actions", "Step isolation and limits".
+LIMIT_BYTES = 1024 * 1024
+
+
+def summary_text(runs: Sequence[RunFile]) -> str:
+    """Return the summary, at most 1 MiB of UTF-8 however many cases there are."""
+    return page(runs, limit=LIMIT_BYTES, measure=lambda text: len(text.encode()))

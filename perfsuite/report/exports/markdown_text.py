@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfsuite.report.exports.plain_text import MAX_CHARACTERS, one_line
-from perfsuite.report.visible import isolated
+from perfsuite.report.visible import isolated, visible
+
+#: Longer names are cut, so that a few of them cannot fill a page.
+MAX_CHARACTERS = 200
+
+
+def one_line(text: str, *, max_characters: int | None = MAX_CHARACTERS) -> str:
+    r"""Return text with what cannot be seen as an escape (``\n``, ``\x1b``, ``\u202e``), cut where it is too long.
+
+    With None as `max_characters` nothing is cut.
+    """
+    if max_characters is None:
+        return visible(text)
+    shown = visible(text[: max_characters + 1])
+    return shown if len(shown) <= max_characters else f"{shown[: max_characters - 1]}…"
+
 
 #: What a span of code within a table cannot hold on every renderer.
 _NO_SPAN = frozenset("`|")

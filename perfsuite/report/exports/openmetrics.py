@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.judgement import Judgement
 from perfsuite.records.moments import moment_of
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import RunFile, plain_case
 from perfsuite.units import NS_PER_S

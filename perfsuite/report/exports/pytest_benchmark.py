@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import engine_words
 from perfsuite.report.run_file import RunFile, plain_case
 from perfsuite.units import NS_PER_S

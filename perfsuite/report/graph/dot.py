@@ -13,9 +13,8 @@ from matplotlib.colors import to_rgb
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.graph.colours import colour_of, scale_of
-from perfsuite.report.graph.view import DrawnNode, GraphView
-from perfsuite.report.graph.words import graph_words
+from perfsuite.report.graph.picture import colour_of, scale_of
+from perfsuite.report.graph.view import DrawnNode, GraphView, graph_words
 from perfsuite.report.plots.style import REFERENCE_COLOUR, ink_on
 from perfsuite.trace.timeline.tracks import printable
 

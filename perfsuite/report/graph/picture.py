@@ -3,25 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
+import matplotlib
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize, to_rgb
+from matplotlib.colors import Normalize, PowerNorm, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Line
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.graph.colours import COLOUR_MAP, colour_of, scale_of
-from perfsuite.report.graph.panel import BOX_HEIGHT, BOX_WIDTH, LINE_HEIGHT, GraphPanel, cut_middle, graph_panel
-from perfsuite.report.graph.view import DrawnNode, GraphView
+from perfsuite.report.graph.layout import Layout, lay_out
+from perfsuite.report.graph.view import BANDWIDTH, DrawnNode, GraphView, graph_words
 from perfsuite.report.plots.formats import format_of
 from perfsuite.report.plots.picture import figure_bytes
 from perfsuite.report.plots.style import DOTS_PER_INCH, REFERENCE_COLOUR, SETTINGS, ink_on
+
+#: Evenly darker, and told apart by people of any colour vision. *Source*: Nuñez, Anderton and Renslow, Optimizing
+#: colormaps with consideration for color vision deficiency, PLOS ONE 13 (7), 2018.
+COLOUR_MAP = matplotlib.colormaps["cividis_r"]
+#: What has no value: folded layers, and what was not measured.
+PLAIN = "#FFFFFF"
+#: One operator may take most of the time: shares are told apart by their square roots.
+_EXPONENT = 0.5
+
+
+def scale_of(views: Sequence[GraphView]) -> Normalize:
+    """Return the scale from 0 to the largest value that is drawn.
+
+    Raises PerfsuiteError where the graphs do not tell the same of their operators.
+    """
+    metrics = list(dict.fromkeys(view.metric for view in views))
+    if len(metrics) != 1:
+        raise PerfsuiteError(f"graphs side by side: metrics are {', '.join(metrics) or 'none'}, expected one for all")
+    values = [node.value for view in views for node in view.nodes if node.value is not None]
+    most = max(values, default=0.0) or 1.0
+    return Normalize(0.0, most) if metrics == [BANDWIDTH] else PowerNorm(_EXPONENT, 0.0, most)
+
+
+def colour_of(value: float | None, scale: Normalize) -> str:
+    """Return the colour of a value as #RRGGBB."""
+    return PLAIN if value is None else to_hex(COLOUR_MAP(float(scale(value))))
+
+
+#: Inches: a box, a line of the head, and the distances of boxes from each other.
+BOX_WIDTH, BOX_HEIGHT = 2.2, 0.52
+LINE_HEIGHT = 0.19
+_COLUMN, _RANK = 2.4, 0.78
+#: Where long edges go down, and how far from boxes they turn.
+_LANE, _LANE_GAP = 0.16, 0.2
+_LEAVES, _ARRIVES = 0.06, 0.15
+_LEAST_WIDTH, _BELOW_HEAD = 6.2, 0.2
+#: Characters of the title and of another line of the head for each inch.
+_TITLE_CHARACTERS, _HEAD_CHARACTERS = 10.0, 15.5
+
+#: To the right and down.
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphPanel:
+    """One graph; its zero is the upper left corner of its boxes."""
+
+    view: GraphView
+    layout: Layout
+    head: tuple[str, ...]
+    width: float
+
+    @property
+    def head_height(self) -> float:
+        """All lines, and what is free below them."""
+        return len(self.head) * LINE_HEIGHT + _BELOW_HEAD
+
+    @property
+    def body_height(self) -> float:
+        """All ranks."""
+        return self.layout.n_ranks * _RANK
+
+    def middle_of(self, number: int) -> Point:
+        """Return the middle of a box."""
+        column, rank = self.layout.places[number]
+        return self._x_of(column), self._y_of(rank)
+
+    def route(self, edge: tuple[int, int]) -> list[Point]:
+        """Return the points of an edge, from foot to head."""
+        if edge in self.layout.lanes:
+            return self._route_by_lane(edge)
+        first = self.layout.places[edge[0]][1] + 1
+        bends = []
+        for rank, column in enumerate(self.layout.bends.get(edge, ()), start=first):
+            x, y = self._x_of(column), self._y_of(rank)
+            bends += [(x, y - BOX_HEIGHT / 2), (x, y + BOX_HEIGHT / 2)]
+        (x0, y0), (x1, y1) = map(self.middle_of, edge)
+        return [(x0, y0 + BOX_HEIGHT / 2), *bends, (x1, y1 - BOX_HEIGHT / 2)]
+
+    def _route_by_lane(self, edge: tuple[int, int]) -> list[Point]:
+        """Return the points of a long edge: it turns in the gaps between ranks, where no boxes are."""
+        (x0, y0), (x1, y1) = map(self.middle_of, edge)
+        widest = self.layout.widest(*(self.layout.places[each][1] for each in edge))
+        beside = self._x_of(widest) + BOX_WIDTH / 2 + _LANE_GAP + self.layout.lanes[edge] * _LANE
+        x0, x1 = x0 + BOX_WIDTH / 3, x1 + BOX_WIDTH / 3
+        foot, head = y0 + BOX_HEIGHT / 2, y1 - BOX_HEIGHT / 2
+        leaves, arrives = foot + _LEAVES, head - _ARRIVES
+        return [(x0, foot), (x0, leaves), (beside, leaves), (beside, arrives), (x1, arrives), (x1, head)]
+
+    def _x_of(self, column: float) -> float:
+        return (self.width - _lanes_width(self.layout)) / 2 + column * _COLUMN
+
+    @staticmethod
+    def _y_of(rank: int) -> float:
+        return (rank + 0.5) * _RANK
+
+
+def graph_panel(view: GraphView) -> GraphPanel:
+    """Lay a graph out."""
+    layout = lay_out(len(view.nodes), view.edges)
+    width = max(layout.n_columns * _COLUMN + _lanes_width(layout), _LEAST_WIDTH)
+    words = [line for each in graph_words(view) for line in wrap(each, int(width * _HEAD_CHARACTERS))]
+    title = cut_middle(view.title, int(width * _TITLE_CHARACTERS))
+    return GraphPanel(view=view, layout=layout, head=(title, *words), width=width)
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Cut a text to so many characters in its middle, where there is the least to lose."""
+    kept = (most - 1) // 2
+    return text if len(text) <= most else f"{text[:kept]}…{text[-kept:]}"
+
+
+def _lanes_width(layout: Layout) -> float:
+    n_lanes = max(layout.lanes.values(), default=-1) + 1
+    return _LANE_GAP + n_lanes * _LANE if n_lanes else 0.0
+
 
 #: Inches: around all, and for the scale of colours above all.
 _MARGIN, _SCALE = 0.3, 0.75

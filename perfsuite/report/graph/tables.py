@@ -8,8 +8,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from perfsuite.report.graph.roles import role_totals, sibling_totals
-from perfsuite.report.graph.view import GraphView
-from perfsuite.report.graph.words import graph_words
+from perfsuite.report.graph.view import GraphView, graph_words
 from perfsuite.trace.timeline.tracks import printable
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_ns
 

@@ -2,23 +2,123 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history.columns import COLUMNS
+from perfsuite.records.case_groups import group_of
+from perfsuite.records.moments import moment_of
+from perfsuite.records.outcome import Judgement
+from perfsuite.report.history.columns import COLUMNS, OF_CASE, SCHEMA
 from perfsuite.report.history.compaction import merge_loose
-from perfsuite.report.history.database import database, database_errors, first_line
+from perfsuite.report.history.database import database, database_errors, first_line, write_rows
 from perfsuite.report.history.folder import loose_files, loose_path
-from perfsuite.report.history.parquet import write_rows
-from perfsuite.report.history.rows import run_identity, run_rows, start_of
-from perfsuite.report.run_file import RunFile
+from perfsuite.report.run_file import RunFile, plain_case
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+
+_BUILD = re.compile(r"\bbuild ([0-9a-f]{7,64})\b")
+
+_COVARIATES = ("load_average", "cpu_mhz", "temperature_celsius", "waiting_ratio", "steal_ratio")
+
+
+def run_rows(run: RunFile) -> list[dict[str, Any]]:
+    """Return a JSON-able row for each case of a run.
+
+    Raises HistoryError where the time at which the run began is none.
+    """
+    of_run = _of_run(run)
+    groups = {kind: group_of(kind, run.fingerprints) for kind in {each.kind for each in run.judgements}}
+    of_group = {name: _of_group(run, name) for name in set(groups.values())}
+    return [{**of_run, **_of_case(each), **of_group[groups[each.kind]]} for each in run.judgements]
+
+
+def run_identity(run: RunFile) -> str:
+    """Return the run's id; one of what the run is where it was written before runs had ids."""
+    if run.origin.run_id:
+        return run.origin.run_id
+    told = json.dumps([run.started_at, run.device, run.workload, [each.measured_ns for each in run.judgements]])
+    return f"without-id-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+
+
+def start_of(run: RunFile) -> datetime:
+    """Return when a run began, as UTC without a time zone; a time without a zone is taken for UTC."""
+    moment = moment_of(run.started_at)
+    if moment is None:
+        raise HistoryError(f"started_at is {run.started_at!r}, expected a time such as 2026-03-01T02:00:00+00:00")
+    return moment.replace(tzinfo=None)
+
+
+def fingerprint_digest(fingerprint: Mapping[str, str]) -> str:
+    """Return a short digest that is equal for equal fingerprints."""
+    return hashlib.sha256(_fingerprint_text(fingerprint).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _of_run(run: RunFile) -> dict[str, Any]:
+    model_name, _, scenario = run.workload.rpartition("/")
+    commit, board = run.origin.commit, run.origin.board
+    return {
+        "schema_version": SCHEMA,
+        "run_id": run_identity(run),
+        "started_at": start_of(run).isoformat(sep=" "),
+        "device": run.device,
+        "board": board.identity if board else None,
+        "board_hostname": board.hostname if board else None,
+        "is_linked": board.is_linked if board else None,
+        "workload": run.workload,
+        "model_name": model_name,
+        "scenario": scenario,
+        "suite_version": run.suite_version,
+        "commit_sha": commit.sha if commit else None,
+        "is_dirty": commit.is_dirty if commit else None,
+        "branch": commit.branch if commit else None,
+        "is_injected": run.is_injected,
+        "against": run.against,
+    }
+
+
+def _of_case(judgement: Judgement) -> dict[str, Any]:
+    plain, samples = plain_case(judgement), judgement.samples_ns
+    return {
+        "case_id": judgement.case_id,
+        **{column.name: plain[column.name] for column in OF_CASE if column.name in plain},
+        "n_samples": len(samples),
+        "sample_min_ns": min(samples, default=None),
+        "sample_median_ns": _median_ns(samples),
+        "sample_max_ns": max(samples, default=None),
+    }
+
+
+def _of_group(run: RunFile, group: str) -> dict[str, Any]:
+    sentinels, covariates = run.sentinels_ns.get(group, {}), run.covariates.get(group, {})
+    fingerprint, engine = run.fingerprints.get(group), run.subjects.get(group)
+    build = _BUILD.search(engine or "")
+    return {
+        **{f"sentinel_{name}_ns": _median_ns(sentinels.get(name, ())) for name in ("memory", "compute")},
+        **{name: covariates.get(name) for name in _COVARIATES},
+        "fingerprint_digest": fingerprint_digest(fingerprint) if fingerprint is not None else None,
+        "fingerprint": _fingerprint_text(fingerprint) if fingerprint is not None else None,
+        "engine": engine,
+        "engine_build": build[1] if build else None,
+    }
+
+
+def _median_ns(times_ns: tuple[int, ...]) -> int | None:
+    return round(median(times_ns)) if times_ns else None
+
+
+def _fingerprint_text(fingerprint: Mapping[str, str]) -> str:
+    return json.dumps(dict(sorted(fingerprint.items())), ensure_ascii=False, separators=(",", ":"))
+
 
 #: With more files of single runs than this, they are merged into one, which rewrites these alone.
 MOST_LOOSE = 64

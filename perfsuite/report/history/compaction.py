@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history.column_types import with_own_types
-from perfsuite.report.history.database import create_history, database, database_errors
+from perfsuite.report.history.database import create_history, database, database_errors, with_own_types, write_rows
 from perfsuite.report.history.folder import COMPACTED, LOOSE, HistoryFiles, SkippedFile, own_files
 from perfsuite.report.history.interruptible import interruptible
-from perfsuite.report.history.parquet import write_rows
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

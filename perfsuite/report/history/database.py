@@ -6,17 +6,20 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfsuite.errors import HistoryError
-from perfsuite.report.history.columns import COLUMNS
-from perfsuite.report.history.folder import HistoryFiles
+from perfsuite.records.whole_file import write_whole_chunks
+from perfsuite.report.history.columns import COLUMNS, MARK
+from perfsuite.report.history.folder import HistoryFiles, SkippedFile
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
 
 _MEMORY_LIMIT = "256MB"
 _N_THREADS = 2
@@ -110,3 +113,60 @@ def create_history(connection: DuckDBPyConnection, files: HistoryFiles) -> None:
 def _chosen(name: str, sql_type: str, present: Sequence[str]) -> str:
     """Return a column, which files of an older version may lack."""
     return name if name in present else f"CAST(NULL AS {sql_type}) AS {name}"
+
+
+#: Rows are sorted by case, so that a group of so many holds few cases and the others need not be read.
+ROWS_A_GROUP = 8192
+
+_CHUNK_BYTES = 1 << 22
+
+
+def write_rows(connection: DuckDBPyConnection, table: str, path: Path) -> None:
+    """Write a table or view into a file, sorted by case and time.
+
+    Raises HistoryError where the file cannot be written; what was there before stays.
+    """
+    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX) as folder:
+        made = Path(folder) / "rows.parquet"
+        connection.execute(
+            f"COPY (FROM {table} ORDER BY case_id, started_at, run_id) TO {quoted(str(made))} "
+            f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS_A_GROUP}, KV_METADATA {{{quoted(MARK)}: 'yes'}})"
+        )
+        write_whole_chunks(path, _chunks(made), HistoryError)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            yield chunk
+
+
+#: Without these a row is of no run and no case.
+_REQUIRED = ("run_id", "started_at", "device", "case_id", "outcome")
+
+
+def with_own_types(connection: DuckDBPyConnection, files: HistoryFiles, suspects: Iterable[Path]) -> HistoryFiles:
+    """Return the files without those of the suspects that lack a column that has to be there, or have another type."""
+    reasons = {path: reason for path in suspects if (reason := _difference(connection, path)) is not None}
+    return replace(
+        files,
+        paths=tuple(path for path in files.paths if path not in reasons),
+        skipped=(*files.skipped, *(SkippedFile(path=path, reason=reason) for path, reason in reasons.items())),
+    )
+
+
+def _difference(connection: DuckDBPyConnection, path: Path) -> str | None:
+    """Say what is wrong with a file's columns; None where nothing is, or the file has gone."""
+    import duckdb  # see `database`
+
+    try:
+        rows = connection.read_parquet(literal_path(path))
+    except duckdb.Error as error:
+        return f"is damaged ({first_line(error)})" if path.exists() else None
+    held = dict(zip(rows.columns, map(str, rows.types), strict=True))
+    for column in COLUMNS:
+        if column.name in _REQUIRED and column.name not in held:
+            return f"lacks the column {column.name}"
+        if held.get(column.name, column.sql_type) != column.sql_type:
+            return f"its column {column.name} is {held[column.name]}, expected {column.sql_type}"
+    return None

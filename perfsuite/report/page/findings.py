@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfsuite.records.attribution import Attribution, PhaseAttribution
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.reproduce import Reproduction
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import in_order_of_weight

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.engine_words import commit_title, engine_words
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.page.words import capitalized, commit_words, when_words

@@ -9,8 +9,7 @@ from perfsuite.errors import PerfsuiteError
 from perfsuite.records.observation import Observation
 from perfsuite.records.observation_file import read_observation
 from perfsuite.records.run_json import RUN_NAME
-from perfsuite.report.run_file import RunFile
-from perfsuite.report.run_reader import read_run_file, run_path
+from perfsuite.report.run_file import RunFile, read_run_file, run_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,29 +2,148 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.whole_file import write_whole_bytes
-from perfsuite.report.page.charts import PageScript, page_scripts
-from perfsuite.report.page.markup import as_command, as_name, as_sentence
-from perfsuite.report.page.names import case_anchor, kind_word, meaning, outcome_word, short_name
+from perfsuite.report.page.charts import Figure, PageScript, case_figures, figures, page_scripts, specs_by_id
+from perfsuite.report.page.facts import FactTable, fact_tables, machine_tables
+from perfsuite.report.page.findings import MAX_CARDS, Finding, failures, improvements
+from perfsuite.report.page.head import Head, page_head
+from perfsuite.report.page.names import case_anchor, kind_title, kind_word, meaning, outcome_word, short_name
+from perfsuite.report.page.other_runs import RunLine, other_runs, run_lines
 from perfsuite.report.page.page_run import PageRun
-from perfsuite.report.page.page_view import page_view
-from perfsuite.report.page.rows import outcome_order
-from perfsuite.report.page.undecided import MAX_NAMED
-from perfsuite.report.page.words import basis_words, expected_words, headline_change, old_word, reason_beside
+from perfsuite.report.page.rows import CaseSources, CaseTable, case_tables, outcome_order, works_by_case
+from perfsuite.report.page.undecided import MAX_NAMED, UndecidedGroup, undecided_groups
+from perfsuite.report.page.words import (
+    basis_words,
+    capitalized,
+    expected_words,
+    headline_change,
+    old_word,
+    reason_beside,
+)
+from perfsuite.report.reproduce import reproductions
 from perfsuite.report.resolution_words import outcome_words
 from perfsuite.report.token_rates import timed
-from perfsuite.report.visible import visible
+from perfsuite.report.verdict_words import change_notes
+from perfsuite.report.visible import visible, visible_sentence
 from perfsuite.units import format_count, format_ratio, format_signed_ns
+
+_NO_BREAK_SPACE = "\u00a0"
+#: The space between a figure and its unit, or between a sign of multiplication and its figure.
+_WITHIN_FIGURE = re.compile(
+    r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]?i?B(?:/s)?|[MGT]?FLOP/s|[MG]Hz|°C|min)(?![\w/]))|(?<=×) (?=\d)"
+)
+#: An option of a command, of which the hyphens invite a break.
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+#: Where a name may be broken.
+_JOINT = re.compile(r"[/_](?=\w)")
+
+
+def as_sentence(text: str) -> Markup:
+    """Keep figures with their units and options in one piece, and the isolates around names."""
+    return _with_whole_options(_WITHIN_FIGURE.sub(_NO_BREAK_SPACE, visible_sentence(text)))
+
+
+def as_name(text: str) -> Markup:
+    """Offer breaks between the parts of a name, after ``/`` and ``_``."""
+    return Markup(_JOINT.sub(r"\g<0><wbr>", str(escape(visible(text)))))
+
+
+def as_command(text: str) -> Markup:
+    """Keep options in one piece; the text that is copied stays as it is."""
+    return _with_whole_options(visible(text))
+
+
+def _with_whole_options(text: str) -> Markup:
+    return Markup(_OPTION.sub(r'<span class="whole">\g<0></span>', str(escape(text))))
+
+
+#: Figures that stand beside the tables of their own section.
+_MACHINE, _RUNS = "machine", "runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageView:
+    """The sections of the page in their order."""
+
+    head: Head
+    #: Failing cases as cards, and what is too many for cards as lines.
+    failure_cards: tuple[Finding, ...]
+    failure_lines: tuple[Finding, ...]
+    improvements: tuple[Finding, ...]
+    undecided: tuple[UndecidedGroup, ...]
+    figures: tuple[Figure, ...]
+    tables: tuple[CaseTable, ...]
+    #: Of what the changes in the tables are, where that must be said.
+    change_notes: tuple[str, ...]
+    runs: tuple[RunLine, ...]
+    run_figures: tuple[Figure, ...]
+    machine: tuple[FactTable, ...]
+    machine_figures: tuple[Figure, ...]
+    facts: tuple[FactTable, ...]
+    #: By figure, its specification; and what the figures of single cases are made of.
+    specs: dict[str, Any]
+    case_specs: dict[str, Any]
+    #: Why no case can be measured again by a command; empty where each can.
+    lacks_commands: str
+    suite_version: str
+    workload: str
+
+    @property
+    def kinds(self) -> tuple[tuple[str, str], ...]:
+        """Each kind of cases with its heading."""
+        return tuple((table.kind, kind_title(table.kind)) for table in self.tables)
+
+
+def page_view(runs: Sequence[PageRun]) -> PageView:
+    """Return what the page about the first of the runs shows."""
+    page_run, run = runs[0], runs[0].run
+    drawn = figures(run, page_run.observation, runs[1:])
+    of_cases = case_figures(run, runs[1:])
+    commands = reproductions(run)
+    failed = failures(run, commands)
+    sources = CaseSources(
+        reproductions=commands,
+        figure_keys=of_cases.keys,
+        works=works_by_case(page_run.observation),
+        others=other_runs(runs),
+    )
+    return PageView(
+        head=page_head(run),
+        failure_cards=failed[:MAX_CARDS],
+        failure_lines=failed[MAX_CARDS:],
+        improvements=improvements(run, commands),
+        undecided=undecided_groups(run),
+        figures=tuple(each for each in drawn if each.subject not in (_MACHINE, _RUNS)),
+        tables=case_tables(run, sources),
+        change_notes=tuple(capitalized(note) for note in change_notes(run.judgements)),
+        runs=run_lines(runs),
+        run_figures=_about(_RUNS, drawn),
+        machine=machine_tables(runs),
+        machine_figures=_about(_MACHINE, drawn),
+        facts=fact_tables(page_run),
+        specs=specs_by_id(drawn),
+        case_specs=of_cases.plain,
+        lacks_commands=next((each.note for each in commands if each.command is None), ""),
+        suite_version=run.suite_version,
+        workload=run.workload,
+    )
+
+
+def _about(subject: str, drawn: Sequence[Figure]) -> tuple[Figure, ...]:
+    return tuple(each for each in drawn if each.subject == subject)
+
 
 #: What the page is called where nobody names it.
 PAGE_NAME = "report.html"

@@ -3,18 +3,172 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import CaseWork, Observation
-from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.columns import Cell, Column, columns_for
-from perfsuite.report.page.details import OtherValue, case_facts, other_value
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.page.names import kind_place, kind_title
 from perfsuite.report.page.other_runs import OtherRun
+from perfsuite.report.page.words import expected_words, interval_text, old_word, spread_words
 from perfsuite.report.reproduce import Reproduction
 from perfsuite.report.run_file import RunFile
+from perfsuite.report.token_rates import timed, tokens_per_s
+from perfsuite.units import (
+    NS_PER_S,
+    format_bytes,
+    format_bytes_per_s,
+    format_count,
+    format_flops_per_s,
+    format_limit,
+    format_ns,
+    format_ratio,
+    format_tokens_per_s,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherValue:
+    """What another run measured of the same case."""
+
+    label: str
+    measured: str
+    #: This run over that one.
+    ratio: str
+    #: None where the case is not in it.
+    outcome: Outcome | None
+
+
+def case_facts(judgement: Judgement, work: CaseWork | None) -> dict[str, str]:
+    """Return the figures of a case by name, without those that it does not have."""
+    facts = (*_times(judgement), *_pairs(judgement), *_work(judgement, work))
+    return {name: value for name, value in facts if value != "-"}
+
+
+def _times(judgement: Judgement) -> Iterator[tuple[str, str]]:
+    yield "Measured", timed(judgement, judgement.measured_ns)
+    yield "Samples", spread_words(judgement)
+    yield "Expected", expected_words(judgement)
+    yield "Floor", format_ns(judgement.floor_ns)
+    yield "Limit", format_ns(judgement.limit_ns)
+    yield old_word(judgement), timed(judgement, judgement.baseline_ns)
+    yield "Change", format_ratio(judgement.change_ratio)
+
+
+def _pairs(judgement: Judgement) -> Iterator[tuple[str, str]]:
+    yield "Interval", interval_text(judgement)
+    if judgement.resolution_ratio is not None:
+        yield "Resolves", format_limit(judgement.resolution_ratio)
+    if judgement.n_pairs is None:
+        return
+    yield "Pairs", str(judgement.n_pairs)
+    if judgement.n_more_pairs is not None:
+        yield "Would decide", f"about {format_count(judgement.n_more_pairs, 'more pair')}"
+    yield "Could have seen", format_ratio(judgement.smallest_effect_ratio)
+
+
+def _work(judgement: Judgement, work: CaseWork | None) -> Iterator[tuple[str, str]]:
+    """Tell what the case computes and moves, and how fast it did."""
+    if work is None:
+        return
+    yield "Moves", format_bytes(work.moved_bytes) if work.moved_bytes else "-"
+    if work.flops and work.operational_intensity is not None:
+        yield "Intensity", f"{work.operational_intensity:.3g} FLOP a byte"
+    if judgement.measured_ns:
+        per_s = NS_PER_S / judgement.measured_ns
+        yield "Computes at", format_flops_per_s(work.flops * per_s) if work.flops else "-"
+        yield "Moves at", format_bytes_per_s(work.moved_bytes * per_s) if work.moved_bytes else "-"
+
+
+def other_value(judgement: Judgement, other: OtherRun) -> OtherValue:
+    """Return what another run measured of a case."""
+    there = other.cases.get(judgement.case_id)
+    measured_ns = there.measured_ns if there else None
+    ratio = judgement.measured_ns / measured_ns if judgement.measured_ns and measured_ns else None
+    return OtherValue(
+        label=other.label,
+        measured=format_ns(measured_ns),
+        ratio=format_ratio(ratio),
+        outcome=there.outcome if there else None,
+    )
+
+
+#: Times of more other runs than this are in the details alone.
+_MAX_RUNS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A figure as it is shown, and what it is sorted by; None where there is none."""
+
+    text: str
+    #: To nine digits, which tell any two figures apart.
+    order: float | None
+    #: What stands beside it in small, such as its interval.
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of figures."""
+
+    title: str
+    #: A word for the style sheet.
+    name: str
+    cell: Callable[[Judgement], Cell]
+
+
+def columns_for(judgements: Sequence[Judgement], others: Sequence[OtherRun]) -> tuple[Column, ...]:
+    """Return the columns in which at least one of the cases has a figure."""
+    candidates = (*_columns(_old_title(judgements)), *(_run_column(other) for other in others[:_MAX_RUNS]))
+    return tuple(each for each in candidates if any(each.cell(case).order is not None for case in judgements))
+
+
+def _old_title(judgements: Sequence[Judgement]) -> str:
+    """Call the times before by their name where all cases have the same, else by what they have in common."""
+    titles = {old_word(each) for each in judgements if each.baseline_ns is not None}
+    return titles.pop() if len(titles) == 1 else "Before"
+
+
+def _columns(old_title: str) -> tuple[Column, ...]:
+    return (
+        Column(title="Measured", name="measured", cell=lambda case: _time(case.measured_ns)),
+        Column(title="Tokens/s", name="speed", cell=_speed),
+        Column(title="Expected", name="expected", cell=_expected),
+        Column(title="Floor", name="floor", cell=lambda case: _time(case.floor_ns)),
+        Column(title=old_title, name="old", cell=lambda case: _time(case.baseline_ns)),
+        Column(title="Change", name="change", cell=_change),
+    )
+
+
+def _run_column(other: OtherRun) -> Column:
+    def cell(case: Judgement) -> Cell:
+        there = other.cases.get(case.case_id)
+        return _time(there.measured_ns if there else None)
+
+    return Column(title=f"{other.label[:1].upper()}{other.label[1:]}", name="other", cell=cell)
+
+
+def _time(time_ns: float | None) -> Cell:
+    return Cell(text=format_ns(time_ns), order=time_ns)
+
+
+def _speed(case: Judgement) -> Cell:
+    rate = tokens_per_s(case)
+    return Cell(text=format_tokens_per_s(rate), order=None if rate is None else float(f"{rate:.9g}"))
+
+
+def _expected(case: Judgement) -> Cell:
+    """Show the forecast, beside it its interval."""
+    if case.lower_ns is None or case.upper_ns is None:
+        return _time(case.expected_ns)
+    interval = f"{format_ns(case.lower_ns)} to {format_ns(case.upper_ns)}"
+    return Cell(text=format_ns(case.expected_ns), order=case.expected_ns, note=interval)
+
+
+def _change(case: Judgement) -> Cell:
+    ratio = case.change_ratio
+    return Cell(text=format_ratio(ratio), order=None if ratio is None else float(f"{ratio:.9g}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
-from perfsuite.report.reproduce import is_unclaimed
+from perfsuite.records.outcome import Judgement, Outcome
+from perfsuite.report.reproduce import command_again, is_unclaimed
 from perfsuite.report.run_file import RunFile
-from perfsuite.report.same_again import command_again
 
 #: In the order of the page.
 _UNDECIDED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)

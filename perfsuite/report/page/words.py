@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from perfsuite.records.judgement import Judgement
 from perfsuite.records.moments import moment_of
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.verdict_words import Tone, interval_words
 from perfsuite.units import format_change, format_count, format_ns, format_ratio

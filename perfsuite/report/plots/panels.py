@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from textwrap import wrap
 
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogLocator, NullLocator
 
-from perfsuite.records.chart import Chart
-from perfsuite.report.plots.style import DOTS_PER_INCH, WIDTH_INCHES
+from perfsuite.records.chart import Axis, Chart
+from perfsuite.report.plots.style import DOTS_PER_INCH, WIDTH_INCHES, plain_numbers
+
+#: Where each decade of an axis or of the colours has ticks.
+TICKS = (1.0, 2.0, 5.0)
+
+#: Characters of all labels of a line, and what the sign before each takes.
+_LINE_WIDTH = 125
+_SIGN_WIDTH = 10
+
+
+def add_legend(figure: Figure, grid: Sequence[Axes]) -> None:
+    """Explain each label once, below the panels."""
+    by_label = {label: handle for axes in grid for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    longest = max(map(len, by_label)) + _SIGN_WIDTH
+    n_columns = max(1, min(len(by_label), _LINE_WIDTH // longest))
+    figure.legend(by_label.values(), by_label.keys(), loc="outside lower center", ncols=n_columns, handlelength=3.2)
+
+
+def add_colour_bar(figure: Figure, grid: Sequence[Axes], colours: ScalarMappable, axis: Axis) -> None:
+    """Explain the colours, which are logarithmic, beside the panels."""
+    bar = figure.colorbar(colours, ax=grid, label=axis.caption, shrink=0.8)
+    bar.ax.yaxis.set(major_locator=LogLocator(subs=TICKS), minor_locator=NullLocator(), major_formatter=plain_numbers())
+
 
 #: The most that all rows of panels take together, and what one takes.
 _ROWS_INCHES = 7.5

@@ -9,8 +9,7 @@ import numpy as np
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Axis, Line, PointGroup, Scale, ScatterChart, ScatterPanel
 from perfsuite.trace.statistics.crossover import Crossover
-from perfsuite.trace.statistics.line_fit import LineFit
-from perfsuite.trace.statistics.operator_statistics import OperatorType
+from perfsuite.trace.statistics.operator_statistics import LineFit, OperatorType
 from perfsuite.trace.statistics.statistics_view import TraceStatistics
 from perfsuite.trace.statistics.token_statistics import TokenStatistics
 from perfsuite.units import format_ns

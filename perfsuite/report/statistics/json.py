@@ -8,8 +8,7 @@ from typing import Any
 from perfsuite.report.plain_fields import plain_fields
 from perfsuite.trace.robust_line import RobustLine
 from perfsuite.trace.statistics.crossover import Crossover
-from perfsuite.trace.statistics.line_fit import LineFit
-from perfsuite.trace.statistics.operator_statistics import OperatorType
+from perfsuite.trace.statistics.operator_statistics import LineFit, OperatorType
 from perfsuite.trace.statistics.statistics_view import TraceStatistics
 from perfsuite.trace.statistics.token_statistics import TokenStatistics
 

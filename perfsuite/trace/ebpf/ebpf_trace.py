@@ -10,16 +10,21 @@ from perfsuite.errors import MeasurementError
 from perfsuite.records.bpf_log import BpfKind, BpfLog
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints, TraceRecorder, new_events
 from perfsuite.records.tensor_layout import TensorLayout
-from perfsuite.trace.ebpf.backend_names import backend_name
 from perfsuite.trace.ebpf.experts import ExpertsFound, experts_of
 from perfsuite.trace.ebpf.graphs import GraphsFound, find_graphs
-from perfsuite.trace.ebpf.intervals import Intervals, intervals_of
-from perfsuite.trace.ebpf.levels import LevelChanges, level_changes
-from perfsuite.trace.ebpf.losses import affected, doubtful_evaluations, last_ns_of, n_lost_of
-from perfsuite.trace.ebpf.nodes import Structures, structures_of
+from perfsuite.trace.ebpf.intervals import (
+    Intervals,
+    LevelChanges,
+    affected,
+    doubtful_evaluations,
+    intervals_of,
+    last_ns_of,
+    level_changes,
+    n_lost_of,
+)
+from perfsuite.trace.ebpf.nodes import StructureReader, Structures, structures_of
 from perfsuite.trace.ebpf.operators import Operators, operators_of
-from perfsuite.trace.ebpf.structure import StructureReader
-from perfsuite.trace.ebpf.tables import number_threads, probe_costs_of, threads_of
+from perfsuite.trace.ebpf.tables import backend_name, number_threads, probe_costs_of, threads_of
 from perfsuite.trace.ebpf.threads import thread_states
 
 

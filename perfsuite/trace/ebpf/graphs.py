@@ -12,7 +12,7 @@ from perfsuite.records.engine_trace import NOTHING, Ints
 from perfsuite.records.events import Node
 from perfsuite.trace.ebpf.nodes import NodeNamer, Structures, latest
 from perfsuite.trace.ebpf.operators import Operators
-from perfsuite.trace.recorded_nodes import is_empty
+from perfsuite.trace.operators import is_empty
 
 _Addresses = npt.NDArray[np.uint64]
 

@@ -7,8 +7,70 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from perfsuite.records.bpf_log import BpfKind, BpfLog, Positions
-from perfsuite.records.engine_trace import NOTHING, EventFlag, Ints, Times
+from perfsuite.records.bpf_log import BpfKind, BpfLog, LevelsReason, Positions
+from perfsuite.records.engine_trace import NOTHING, EventFlag, EventKind, Events, Ints, Times, new_events
+from perfsuite.records.trace_levels import TraceLevel
+
+_FLAGS = {LevelsReason.BELOW_FLOOR: EventFlag.BELOW_FLOOR, LevelsReason.RECOVERED: EventFlag.RECOVERED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LevelChanges:
+    """The levels over time."""
+
+    #: From when on everything asked for is recorded, and what that is.
+    start_ns: int
+    first: int
+    #: When they changed, and what they were from then on.
+    ns: Times
+    levels: npt.NDArray[np.int64]
+    flags: npt.NDArray[np.uint8]
+
+    @property
+    def all(self) -> TraceLevel:
+        """Everything that was recorded at any time."""
+        return TraceLevel(int(np.bitwise_or.reduce(self.levels, initial=self.first)) & sum(TraceLevel))
+
+    def switched(self, level: TraceLevel) -> Times:
+        """Return when a level was switched off or on."""
+        before = np.append(self.first, self.levels)[: self.levels.size]
+        changes: Times = self.ns[((before ^ self.levels) & level) != 0]
+        return changes
+
+    def is_on(self, level: TraceLevel, ns: Times) -> npt.NDArray[np.bool_]:
+        """Tell of each moment whether a level was recorded throughout.
+
+        Probes come and go one after the other: what they tell when a level is said to be off is not the whole.
+        """
+        levels = np.append(self.first, self.levels)[np.searchsorted(self.ns, ns, side="right")]
+        found: npt.NDArray[np.bool_] = (ns >= self.start_ns) & ((levels & level) != 0)
+        return found
+
+    def is_switched_within(self, level: TraceLevel, start_ns: Times, end_ns: Times) -> npt.NDArray[np.bool_]:
+        """Tell of each stretch of time whether a level was switched within it."""
+        changes = self.switched(level)
+        found: npt.NDArray[np.bool_] = np.searchsorted(changes, end_ns) > np.searchsorted(changes, start_ns)
+        return found
+
+    def events(self) -> Events:
+        """Return one event for each time that they were switched."""
+        fields = {"start_ns": self.ns, "end_ns": self.ns, "value": self.levels, "flags": self.flags}
+        return new_events(EventKind.LEVELS, self.ns.size, **fields)
+
+
+def level_changes(log: BpfLog) -> LevelChanges:
+    """Find when a log's levels were switched."""
+    records = log.records[log.positions(BpfKind.LEVELS)]
+    records = records[np.argsort(records["ns"], kind="stable")]
+    reasons = records["flags"].tolist()
+    return LevelChanges(
+        start_ns=log.start_ns,
+        first=log.levels,
+        ns=records["ns"].astype(np.int64),
+        levels=(records["subject"] & np.uint64(sum(TraceLevel))).astype(np.int64),
+        flags=np.array([_FLAGS.get(reason, 0) for reason in reasons], np.uint8),
+    )
+
 
 #: Later than any event.
 NEVER_NS = np.iinfo(np.int64).max
@@ -103,3 +165,51 @@ def intervals_of(log: BpfLog, begin: BpfKind, end: BpfKind) -> Intervals:
         begin=np.where(is_begin[kept], positions[kept], NOTHING)[by_start],
         end=np.where(has_end, positions[end_place], NOTHING)[by_start],
     )
+
+
+def n_lost_of(log: BpfLog) -> int:
+    """Return how many events found no room."""
+    ends = log.positions(BpfKind.END)
+    told = _n_told(log)
+    return max(told, int(log.records["subject"][ends[-1]])) if ends.size else told
+
+
+def doubtful_evaluations(log: BpfLog, evaluations: Intervals, levels: LevelChanges) -> npt.NDArray[np.bool_]:
+    """Mark the evaluations some of whose operators may be missing.
+
+    The recorder came or went in the middle of them, was told to record something else, or lost events at that time.
+    """
+    last_ns = evaluations.last_ns
+    doubtful: npt.NDArray[np.bool_] = (evaluations.flags & EventFlag.CUT) != 0
+    doubtful |= levels.is_switched_within(TraceLevel.OPERATOR, evaluations.start_ns, last_ns)
+    for first_ns, until_ns in _losses(log):
+        doubtful |= (evaluations.start_ns <= until_ns) & (last_ns >= first_ns)
+    return doubtful
+
+
+def affected(doubtful: npt.NDArray[np.bool_]) -> str:
+    """Say what lost events make doubtful."""
+    found = np.flatnonzero(doubtful)
+    if not found.size:
+        return "none of them within a graph"
+    which = f"evaluations {found[0]} to {found[-1]}" if found.size > 1 else f"evaluation {found[0]}"
+    return f"operators may be missing in {which}, and those before them look longer than they were"
+
+
+def last_ns_of(log: BpfLog) -> int:
+    """Return the time of the last record."""
+    return int(log.records["ns"].max(initial=log.start_ns))
+
+
+def _n_told(log: BpfLog) -> int:
+    return int(log.records["subject"][log.positions(BpfKind.LOST)].sum())
+
+
+def _losses(log: BpfLog) -> list[tuple[int, int]]:
+    """Return the times between which events were lost."""
+    records = log.records[log.positions(BpfKind.LOST)]
+    until_ns = sorted(records["ns"][records["subject"] > 0].tolist())
+    losses = list(zip([log.start_ns, *until_ns[:-1]], until_ns, strict=True)) if until_ns else []
+    if n_lost_of(log) > _n_told(log):
+        losses.append((until_ns[-1] if until_ns else log.start_ns, last_ns_of(log)))
+    return losses

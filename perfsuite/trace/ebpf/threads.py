@@ -8,8 +8,7 @@ import numpy.typing as npt
 from perfsuite.records.bpf_log import BpfKind, BpfLog, Records
 from perfsuite.records.engine_trace import NOTHING, EventFlag, EventKind, Events, ThreadState, new_events
 from perfsuite.records.trace_levels import TraceLevel
-from perfsuite.trace.ebpf.intervals import NEVER_NS
-from perfsuite.trace.ebpf.levels import LevelChanges
+from perfsuite.trace.ebpf.intervals import NEVER_NS, LevelChanges
 
 #: ``prev_state`` of a thread that was pre-empted: 0, or what ``sched_switch`` prints as ``R+`` (TASK_REPORT_MAX).
 _PREEMPTED = (0, 0x100)

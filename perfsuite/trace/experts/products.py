@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from perfsuite.trace.statistics.operator_runs import OperatorRuns
-from perfsuite.trace.statistics.operator_table import OperatorTable
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 
 _OP = "MUL_MAT_ID"
 

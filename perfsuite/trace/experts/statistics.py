@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from perfsuite.trace.experts.products import expert_products
 from perfsuite.trace.experts.reuse import LayerReuse
-from perfsuite.trace.statistics.operator_runs import OperatorRuns
-from perfsuite.trace.statistics.operator_table import OperatorTable
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,111 @@ from functools import cached_property
 
 import networkx as nx
 import numpy as np
+import numpy.typing as npt
 
-from perfsuite.records.engine_trace import EngineTrace, EventKind, TraceRecorder
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, TraceRecorder
 from perfsuite.records.events import Node
-from perfsuite.trace.graph.bytes import operator_bytes
-from perfsuite.trace.graph.choice import choose_graph
-from perfsuite.trace.graph.edges import Constants, sources_of
+from perfsuite.trace.graph.edges import Constants, operator_bytes, sources_of
 from perfsuite.trace.graph.paths import Interval, Siblings, critical_path, siblings_of
-from perfsuite.trace.graph.times import NodeTimes, node_times
 from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_runs
 from perfsuite.trace.statistics.traced_operators import n_tokens_of, traced_operators
 from perfsuite.trace.timeline.labels import shape_text
-from perfsuite.units import NS_PER_S
+from perfsuite.units import NS_PER_S, format_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTimes:
+    """One operator over all evaluations of its graph."""
+
+    n_evaluations: int
+    #: From the first thread's entry to the last one's return.
+    time_ns: float
+    #: From the graph's first entry to this operator's.
+    start_ns: float
+    #: By counter, summed over threads; None where it was not counted.
+    counters: tuple[float | None, ...]
+
+
+def node_times(runs: OperatorRuns, graph: int) -> tuple[dict[int, NodeTimes], float | None]:
+    """Return the medians of each node that was computed, and of the evaluations from first entry to last return."""
+    at = np.flatnonzero(runs.graph == graph)
+    if not len(at):
+        return {}, None
+    evaluation = runs.evaluation[at]
+    first = np.flatnonzero(np.diff(evaluation, prepend=evaluation[0] - 1))
+    begin_ns = np.minimum.reduceat(runs.start_ns[at], first)
+    wall_ns = np.maximum.reduceat(runs.end_ns[at], first) - begin_ns
+    offset_ns = runs.start_ns[at] - np.repeat(begin_ns, np.diff(first, append=len(at)))
+    order = np.argsort(runs.node[at], kind="stable")
+    bounds = np.flatnonzero(np.diff(runs.node[at][order])) + 1
+    found = {}
+    for members in np.split(order, bounds):
+        found[int(runs.node[at[members[0]]])] = NodeTimes(
+            n_evaluations=len(members),
+            time_ns=float(np.median(runs.duration_ns[at[members]])),
+            start_ns=float(np.median(offset_ns[members])),
+            counters=tuple(_counted(column) for column in runs.counters[at[members]].T),
+        )
+    return found, float(np.median(wall_ns))
+
+
+def _counted(values: npt.NDArray[np.int64]) -> float | None:
+    known = values[values != NOTHING]
+    return float(np.median(known)) if len(known) else None
+
+
+#: What can be asked for beside a number.
+DECODE, PREFILL = "decode", "prefill"
+
+
+def choose_graph(trace: EngineTrace, runs: OperatorRuns, wanted: str | int | None = None) -> int:
+    """Return the graph that was evaluated the most often: of one token, of several, or of any.
+
+    ``decode``, ``prefill``, or a graph's number may be wanted; None is ``decode`` where there is one, any otherwise.
+
+    Raises
+    ------
+    PerfsuiteError
+        There is no such graph, with those that there are.
+    """
+    counts = evaluation_counts(trace, runs)
+    candidates = [number for number, graph in enumerate(trace.graphs) if graph]
+    if wanted is None:
+        chosen = [each for each in candidates if _phase(trace, each) == DECODE and counts[each]] or candidates
+    elif wanted in (DECODE, PREFILL):
+        chosen = [each for each in candidates if _phase(trace, each) == wanted]
+    else:
+        chosen = [each for each in candidates if str(each) == str(wanted)]
+    if not chosen:
+        asked = "graph" if wanted is None else f"graph {wanted!r}"
+        raise PerfsuiteError(f"{asked}: {_there_are(trace, counts)}")
+    return max(chosen, key=lambda each: (counts[each], -each))
+
+
+def evaluation_counts(trace: EngineTrace, runs: OperatorRuns) -> list[int]:
+    """Return for each graph how often it was evaluated: by its operators, or where none is recorded by its events."""
+    pairs = np.unique(np.stack([runs.graph, runs.evaluation]), axis=1)[0]
+    if not len(pairs):
+        pairs = trace.of(EventKind.GRAPH)["graph"].astype(np.int64)
+    return [int(np.count_nonzero(pairs == number)) for number in range(len(trace.graphs))]
+
+
+def _phase(trace: EngineTrace, number: int) -> str | None:
+    n_tokens = n_tokens_of(trace.graphs[number])
+    return None if n_tokens is None else DECODE if n_tokens == 1 else PREFILL
+
+
+def _there_are(trace: EngineTrace, counts: list[int]) -> str:
+    if not trace.graphs:
+        return "the trace has none; record it with the level 'operator'"
+    told = (
+        f"{number} ({_phase(trace, number) or 'no product of matrices'}, {format_count(len(graph), 'operator')}, "
+        f"{format_count(counts[number], 'evaluation')})"
+        for number, graph in enumerate(trace.graphs[:8])
+    )
+    more = f" and {len(trace.graphs) - 8} more" if len(trace.graphs) > 8 else ""
+    return f"the trace has {', '.join(told)}{more}; accepted are decode, prefill, or a number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Times
 from perfsuite.records.opencl_commands import OpenClTrace
-from perfsuite.trace.opencl.clock_choice import ClockBasis, DeviceClock, best_fit
-from perfsuite.trace.opencl.command_anomalies import STAMPS, Anomaly, Flags, own_anomalies
+from perfsuite.trace.opencl.clock_choice import STAMPS, Anomaly, ClockBasis, DeviceClock, Flags, best_fit, own_anomalies
 
 __all__ = ["AlignedTrace", "ClockBasis", "DeviceClock", "align"]
 

@@ -9,7 +9,7 @@ must give the very sequence of full speed; then every kernel has its group, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
@@ -19,7 +19,24 @@ from perfsuite.errors import MeasurementError
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Node, Phase, Span
 from perfsuite.records.opencl_commands import CommandType, OpenClTrace
-from perfsuite.trace.opencl.groups import group_operators
+from perfsuite.trace.operators import RecordedOperator, timed_operators
+
+
+def group_operators(graph: Sequence[Node], groups: Sequence[tuple[int, int]]) -> tuple[RecordedOperator | None, ...]:
+    """Return the operator of each group of nodes, given by its first node and the one after its last.
+
+    The nodes of a group are one operator, as a fused pair is on the CPU; `None` stands for a group that computes
+    nothing: views and the like.
+    """
+    computed = [[node for node in graph[first:last] if node.timed] for first, last in groups]
+    fused = [
+        replace(node, fused=position > 0, timed=position == 0)
+        for nodes in computed
+        for position, node in enumerate(nodes)
+    ]
+    operators = iter(timed_operators(fused))
+    return tuple(next(operators) if nodes else None for nodes in computed)
+
 
 #: Phases that evaluate graphs, in the order of a plan's `group_ends`.
 GRAPH_PHASES = (Phase.PREFILL, Phase.DECODE)

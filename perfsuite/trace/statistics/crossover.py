@@ -20,11 +20,14 @@ from enum import Enum
 
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.events import Phase
-from perfsuite.trace.statistics.line_fit import LineFit, fit_line
-from perfsuite.trace.statistics.operator_dimensions import Dimensions
-from perfsuite.trace.statistics.operator_runs import operator_runs
-from perfsuite.trace.statistics.operator_statistics import OperatorType, operator_statistics
-from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
+from perfsuite.trace.statistics.operator_statistics import (
+    Dimensions,
+    LineFit,
+    OperatorType,
+    fit_line,
+    operator_statistics,
+)
 
 
 class Winner(str, Enum):

@@ -1,9 +1,21 @@
-"""Time by type of operator and dimensions: a line through it, the rates that it reaches, and what was counted."""
+"""Time by type of operator and dimensions: a line through it, the rates that it reaches, and what was counted.
+
+The dimensions M x N x K x H by which the time of an operator is told.
+
+    product of matrices     M rows of the weights, N columns, K elements of a row, H matrices (heads)
+    product with experts    M rows of an expert, N rows of activations (tokens x experts of a token), K, H = 1
+    fused attention         M positions, N queries, K elements of a head, H heads
+    softmax of scores       M positions, N queries, K = 1, H heads
+    all others              M x N x H elements of the output, K = 1
+
+*Source*: the dimensions by which ProfInfer's ProfStat plots an operator's time, M x N x K x H.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -11,10 +23,93 @@ import numpy as np
 from perfsuite.records.engine_trace import NOTHING, Ints
 from perfsuite.records.events import Phase
 from perfsuite.trace.operators import RecordedOperator
-from perfsuite.trace.statistics.line_fit import LineFit, fit_line
-from perfsuite.trace.statistics.operator_dimensions import Dimensions, dimensions_of, stored_type
-from perfsuite.trace.statistics.operator_runs import OperatorRuns
-from perfsuite.trace.statistics.operator_table import OperatorTable
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Dimensions:
+    """M x N x K x H of one operator."""
+
+    m: int
+    n: int
+    k: int
+    h: int
+
+    @property
+    def work(self) -> int:
+        """Return M N K H: multiply-accumulates of a product, elements of most others."""
+        return self.m * self.n * self.k * self.h
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}x{self.h}"
+
+
+def dimensions_of(operator: RecordedOperator) -> Dimensions:
+    """Return the dimensions of an operator."""
+    output, sources = operator.node.tensor.ne, operator.node.sources
+    if operator.op == "MUL_MAT" and sources:
+        return Dimensions(output[0], output[1], sources[0].ne[0], output[2] * output[3])
+    if operator.op == "MUL_MAT_ID" and sources:
+        return Dimensions(output[0], prod(output[1:]), sources[0].ne[0], 1)
+    if operator.op == "FLASH_ATTN_EXT" and len(sources) > 1:
+        query, key = sources[0].ne, sources[1].ne
+        return Dimensions(key[1], query[1], query[0], query[2] * query[3])
+    return Dimensions(output[0], output[1], 1, output[2] * output[3])
+
+
+def stored_type(operator: RecordedOperator) -> str:
+    """Return the type of what an operator mostly reads: the weights, or the keys of fused attention."""
+    place = 1 if operator.op == "FLASH_ATTN_EXT" else 0
+    sources = operator.node.sources
+    return (sources[place] if len(sources) > place else operator.node.tensor).type.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFit:
+    """``y = intercept + slope * x`` of least squares."""
+
+    n_points: int
+    slope: float
+    intercept: float
+    #: 1 - residual / total sum of squares; None where all y are the same.
+    r_squared: float | None
+    #: Root of the mean square of the distances, in the unit of y.
+    residual: float
+    #: For each point, ``y / line - 1``; None where the line is at 0 or below.
+    deviations_ratio: tuple[float | None, ...]
+
+    def at(self, x: float) -> float:
+        """Return the line's y at x."""
+        return self.intercept + self.slope * x
+
+
+def fit_line(x: Sequence[float], y: Sequence[float], *, is_relative: bool = False) -> LineFit | None:
+    """Fit a line; None where there are fewer than 3 points, or fewer than 2 different x.
+
+    Two points lie on their line whatever they are, so they show nothing.
+
+    Where `is_relative`, distances are counted in parts of y, so that small ones count as much as large ones.
+    """
+    across, up = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if across.size < 3 or np.unique(across).size < 2:
+        return None
+    weights = 1.0 / np.maximum(up, np.finfo(np.float64).tiny) if is_relative else np.ones_like(up)
+    scale = float(np.abs(across).max()) or 1.0
+    columns = np.stack([across / scale, np.ones_like(across)], axis=1) * weights[:, None]
+    (slope, intercept), *_ = np.linalg.lstsq(columns, up * weights, rcond=None)
+    line = intercept + slope / scale * across
+    squares, total = float(((up - line) ** 2).sum()), float(((up - up.mean()) ** 2).sum())
+    return LineFit(
+        n_points=int(across.size),
+        slope=float(slope / scale),
+        intercept=float(intercept),
+        r_squared=1.0 - squares / total if total > 0.0 else None,
+        residual=float(np.sqrt(squares / across.size)),
+        deviations_ratio=tuple(
+            float(each / on_line - 1.0) if on_line > 0.0 else None for each, on_line in zip(up, line, strict=True)
+        ),
+    )
+
 
 #: What counts lines that are read from memory, the best first, and writes to it; and the bytes of each. *Source*:
 #: ProfInfer, section on counters: a refill of the last cache reads 64 B, a write to memory on Cortex-A76 is 16 B.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.trace.experts.statistics import ExpertTime, expert_times
-from perfsuite.trace.statistics.operator_runs import operator_runs
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.operator_statistics import CostOf, OperatorType, operator_statistics
-from perfsuite.trace.statistics.operator_table import operator_table
 from perfsuite.trace.statistics.step_contexts import steps_of
 from perfsuite.trace.statistics.thread_balance import RoleBalance, ThreadShare, role_balances, thread_shares
 from perfsuite.trace.statistics.token_statistics import TokenStatistics, token_statistics

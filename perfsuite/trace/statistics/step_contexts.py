@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Ints
-from perfsuite.trace.statistics.operator_runs import OperatorRuns
-from perfsuite.trace.statistics.operator_table import OperatorTable
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 
 #: The engine pads the positions that attention works on to a multiple of this.
 KV_PADDING = 256

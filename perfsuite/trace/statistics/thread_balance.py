@@ -19,8 +19,7 @@ import numpy as np
 
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, EventKind, Ints, TraceRecorder
 from perfsuite.records.events import Phase
-from perfsuite.trace.statistics.operator_runs import OperatorRuns, operator_events
-from perfsuite.trace.statistics.operator_table import OperatorTable
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable, operator_events
 
 #: A role runs on one thread where the others are busy for less than this part of that one's time, on average.
 _IDLE_RATIO = 0.2

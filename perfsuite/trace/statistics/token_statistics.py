@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from perfsuite.records.engine_trace import Ints
 from perfsuite.trace.robust_line import RobustLine, robust_line
-from perfsuite.trace.statistics.operator_runs import OperatorRuns
-from perfsuite.trace.statistics.operator_table import OperatorTable
+from perfsuite.trace.statistics.operator_runs import OperatorRuns, OperatorTable
 from perfsuite.trace.statistics.step_contexts import Steps
 
 #: Fewer contexts have no line.

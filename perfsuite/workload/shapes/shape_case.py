@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from perfsuite.errors import ShapeError
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
 #: The first part of each id.
 SHAPE = "shape"

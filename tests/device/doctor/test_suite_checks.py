@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from perfsuite.device.doctor.examination import examine
-from perfsuite.device.lock.owner import LockOwner
-from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.lock.state import Holder, LockOwner, LockState
 from perfsuite.device.reach import Reach
 
 from .device_facts import INSTALLED, STATE, facts, found, grades

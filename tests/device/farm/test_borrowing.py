@@ -13,14 +13,54 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.farm.borrowing import borrowed_board
+from perfsuite.device.farm.borrowing import borrowed_board, place_reach
 from perfsuite.device.farm.request import farm_request
-from perfsuite.device.farm.returning import give_back
+from perfsuite.device.farm.supervision import give_back
 from perfsuite.device.process_start import is_there
 from perfsuite.device.reach import Reach
-from perfsuite.errors import LinkError, LockedError, PerfsuiteError
+from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
 
 from ...farm_daemons import Farm, awaited, running_farm
+from .test_listings import Printer
+
+pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not installed; 'make test-needs' installs it")
+
+
+def environment(*resources: str) -> Any:
+    """Return a client whose place has these resources."""
+    return Printer("targets:\n  b:\n    resources:\n" + "".join(f"    - {each}\n" for each in resources))
+
+
+def test_the_address_of_the_place_takes_the_place_of_the_profile_s() -> None:
+    """A service without a port leaves it to OpenSSH."""
+    client = environment("NetworkService: {address: b.local, username: root}", "NetworkPowerPort: {host: p}")
+    reach = place_reach(client, "b", Reach(way="ssh", address="old", port=22, home="/opt"))
+    assert reach == Reach(way="ssh", address="root@b.local", home="/opt")
+
+
+@pytest.mark.parametrize(
+    ("resources", "told"),
+    [
+        (["RawSerialPort: {port: tty}"], "has 0 resources"),
+        (["NetworkService: {address: a, username: u}", "NetworkService: {address: b, username: u}"], "has 2"),
+        (["NetworkService: {address: '', username: u}"], "address of its NetworkService is ''"),
+        (["NetworkService: {address: -oProxyCommand=x, username: u}"], "expected the name of a host"),
+        (["NetworkService: {address: a b, username: u}"], "address of its NetworkService is 'a b'"),
+        (["NetworkService: {address: evil@h, username: u}"], "address of its NetworkService is 'evil@h'"),
+        (["NetworkService: {address: h, username: -oProxyCommand=x}"], "username of its NetworkService is '-oPr"),
+        (["NetworkService: {address: h, username: u@evil}"], "username of its NetworkService is 'u@evil'"),
+        (["NetworkService: {address: a, username: u, port: x}"], "port of its NetworkService is 'x'"),
+        (["NetworkService: {address: a, username: u, port: true}"], "port of its NetworkService is True"),
+        (["NetworkService: {address: a, username: u, port: -5}"], "port of its NetworkService is -5"),
+        (["NetworkService: {address: a, username: u, port: 99999}"], "expected a whole number from 1 to 65535"),
+        (["NetworkService: [}"], "cannot be read"),
+    ],
+)
+def test_a_place_that_says_no_address_is_refused(resources: list[str], told: str) -> None:
+    """None, several, and such as would be an option of ssh."""
+    with pytest.raises(DeviceError, match=told):
+        place_reach(environment(*resources), "b", Reach())
+
 
 BORROWER = Path(__file__).resolve().parents[2] / "farm_borrower.py"
 LIMIT_S = 60.0
@@ -332,7 +372,7 @@ def test_a_place_that_stays_locked_is_not_said_to_be_free(farm: Farm, monkeypatc
     place = farm.add_board("stuck")
     client = farm.client("stuck")
     client.call("-p", place, "acquire")
-    monkeypatch.setattr("perfsuite.device.farm.returning._release", lambda *_: None)
+    monkeypatch.setattr("perfsuite.device.farm.supervision._release", lambda *_: None)
     with pytest.raises(LockedError, match=f"labgrid-client -p {place} release --kick"):
         give_back(client)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perfsuite.device.farm.listings import parsed_reservations, places
+from perfsuite.device.farm.client import parsed_reservations, places
 
 PLACES = """\
 Place 'board-1':

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 
 #: Takes the lock of a folder, says so, and gives it back when its input ends.
 _HOLDER = """
 import sys
 from pathlib import Path
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 from perfsuite.errors import PerfsuiteError
 folder, user, wait_s = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 owner = LockOwner.here(user=user, host="desk", run_id=user, purpose="pytest --device=board")

@@ -11,8 +11,8 @@ import pytest
 
 from perfsuite.device.lock import hold_lock
 from perfsuite.device.lock.command import answer, main
-from perfsuite.device.lock.owner import STATE_FOLDER
 from perfsuite.device.lock.place import place_lock
+from perfsuite.device.lock.state import STATE_FOLDER
 
 from .lock_processes import owner_called
 

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.lock import break_lock, hold_lock, lock_state
-from perfsuite.device.lock.owner import LockOwner
 from perfsuite.device.lock.place import PlacedLock, place_lock
 from perfsuite.device.lock.reading import LOCK_NAME
-from perfsuite.device.lock.state import Holder, LockState
+from perfsuite.device.lock.state import Holder, LockOwner, LockState
 from perfsuite.errors import DeviceError, LockedError
 
 from .lock_processes import ended, first_line, held_by, let_go, owner_called, started_holder
@@ -275,7 +274,7 @@ def test_two_who_begin_in_different_folders_never_both_have_it(tmp_path: Path, m
         time.sleep(0.001)  # so that both have seen that there is none
         return place_lock(folder, owner)
 
-    monkeypatch.setattr("perfsuite.device.lock.taking.place_lock", slowly_placed)
+    monkeypatch.setattr("perfsuite.device.lock.holding.place_lock", slowly_placed)
     inside: list[str] = []
     most: list[int] = []
 
@@ -351,7 +350,7 @@ def test_what_another_account_left_before_the_boot_is_passed_over(
 
     with held_by(first, "anna"):
         earlier_boot(first)
-        monkeypatch.setattr("perfsuite.device.lock.taking.remove_lock", refused)
+        monkeypatch.setattr("perfsuite.device.lock.holding.remove_lock", refused)
         with hold_lock(owner_called("ben")):
             assert user_of(second) == "ben"
             with pytest.raises(LockedError, match="held by ben"), hold_lock(owner_called("carl")):
@@ -367,7 +366,7 @@ def test_what_comes_between_placing_and_noting_leaves_no_lock(tmp_path: Path, mo
         assert place_lock(folder, owner) is not None
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("perfsuite.device.lock.taking.place_lock", interrupted)
+    monkeypatch.setattr("perfsuite.device.lock.holding.place_lock", interrupted)
     with pytest.raises(KeyboardInterrupt), hold_lock(owner_called("anna"), folder=tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -380,7 +379,7 @@ def test_an_interrupted_inner_lock_leaves_the_outer_one(tmp_path: Path, monkeypa
         raise KeyboardInterrupt
 
     with hold_lock(owner_called("anna"), folder=tmp_path):
-        monkeypatch.setattr("perfsuite.device.lock.taking._is_shared", interrupted)
+        monkeypatch.setattr("perfsuite.device.lock.holding._is_shared", interrupted)
         with pytest.raises(KeyboardInterrupt), hold_lock(owner_called("anna"), folder=tmp_path):
             pass
         assert user_of(tmp_path) == "anna"
@@ -391,7 +390,7 @@ _INTERRUPTED = """
 import os, random, shutil, signal, sys
 from pathlib import Path
 from perfsuite.device.lock import hold_lock
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 
 class Ended(BaseException):
     pass

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfsuite.device.probe.readings import Readings, read_lines
-from perfsuite.device.probe.survey import take_survey
+from perfsuite.device.probe.readings import Readings, read_lines, take_survey
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
 from tests.sys_trees import plant

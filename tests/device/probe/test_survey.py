@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.device.probe.readings import read_lines
-from perfsuite.device.probe.survey import folder_there, take_survey
+from perfsuite.device.probe.readings import folder_there, read_lines, take_survey
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
 

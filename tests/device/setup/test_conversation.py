@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.reach import Reach
-from perfsuite.device.setup.conversation import converse
+from perfsuite.device.setup.set_up import converse
 from perfsuite.device.target.opening import open_target
 from perfsuite.errors import LinkError
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from perfsuite.device.lock import hold_lock, lock_state
-from perfsuite.device.lock.owner import LockOwner
+from perfsuite.device.lock.state import LockOwner
 from perfsuite.device.setup.installer import install
 from perfsuite.device.setup.set_up import LAUNCHER
 from perfsuite.device.setup.steps import Steps

@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from perfsuite.device.setup import suite_wheel
-from perfsuite.device.setup.distribution_texts import distribution_texts, engine_requirement, suite_requirements
-from perfsuite.device.setup.suite_wheel import pack_suite, suite_digest
+from perfsuite.device.setup.suite_wheel import (
+    distribution_texts,
+    engine_requirement,
+    pack_suite,
+    suite_digest,
+    suite_requirements,
+)
 from perfsuite.errors import DeviceError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from perfsuite.device.stability.kept_changes import Change
-from perfsuite.device.stability.restore_file import FILE_NAME, keep, restore, restore_leftovers
+from perfsuite.device.stability.restore_file import FILE_NAME, Change, keep, restore, restore_leftovers
 from perfsuite.device.stability.small_files import write_line
 from perfsuite.errors import DeviceError
 from tests.sys_trees import UNWRITABLE, plant, put

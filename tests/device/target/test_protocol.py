@@ -16,12 +16,28 @@ from hypothesis import strategies as st
 
 from perfsuite.device.reach import Reach
 from perfsuite.device.target.opening import open_target
-from perfsuite.device.target.protocol import Completed
+from perfsuite.device.target.protocol import Completed, last_line
 from perfsuite.device.target.shell_target import Target
 from perfsuite.errors import DeviceError, LinkError, MeasurementError
 
 from ...board_adb import fake_adb
 from ...board_namespaces import NamespaceBoard
+
+
+def test_the_last_line_is_told() -> None:
+    """Empty lines at the end do not count."""
+    assert last_line("first\nsecond \r\n\n") == "second"
+
+
+def test_a_terminal_has_nothing_to_obey() -> None:
+    """Control characters of what a device said are not printed."""
+    assert last_line("a\x1b[31mb") == "a?[31mb"
+
+
+def test_nothing_is_said_to_be_nothing() -> None:
+    """Where there is no word, that is told."""
+    assert last_line(" \n") == "it said nothing"
+
 
 #: Any text that a program's argument can be, those bytes that are no UTF-8 among it, with what shells change in front.
 _PIECES = (

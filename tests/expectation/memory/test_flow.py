@@ -9,9 +9,9 @@ import pytest
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.graph import KNOWN_GRAPHS, Operator, engine_graph
 from perfsuite.expectation.graphs.operator import shape
-from perfsuite.expectation.memory.compute_buffer import worst_batch
 from perfsuite.expectation.memory.flow import Flow, flow_of
 from perfsuite.expectation.memory.linked_graph import linked_graph
+from perfsuite.expectation.memory.need import worst_batch
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 from perfsuite.workload.catalog import find
 

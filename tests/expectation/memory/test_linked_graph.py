@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.memory.allocator import GraphTensor
-from perfsuite.expectation.memory.compute_buffer import worst_batch
 from perfsuite.expectation.memory.linked_graph import linked_graph
+from perfsuite.expectation.memory.need import worst_batch
 from perfsuite.workload.scenario import find_scenario
 
 from ...catalogue_workloads import catalogue_weights

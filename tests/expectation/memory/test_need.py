@@ -3,13 +3,140 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import ArchitectureError, MeasurementError
-from perfsuite.expectation.memory.need import MemoryNeed, memory_need
+from perfsuite.expectation.cases import llama_workload
+from perfsuite.expectation.memory.need import (
+    PAGE_BYTES,
+    MemoryNeed,
+    compute_bytes,
+    dot_type,
+    kv_bytes,
+    memory_need,
+    touched_bytes,
+    work_bytes,
+    worst_batch,
+)
+from perfsuite.records.events import Phase
+from perfsuite.workload.scenario import find_scenario
 
-from ...catalogue_workloads import catalogue_workload
+from ...catalogue_workloads import catalogue_weights, catalogue_workload
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [("f32", "F32"), ("F16", "F16"), ("q4_0", "Q8_0"), ("q4_1", "Q8_1"), ("q4_k", "Q8_K"), ("mxfp4", "Q8_0")],
+)
+def test_each_matrix_has_the_type_of_its_partner(matrix: str, expected: str) -> None:
+    """Quantised matrices take activations in blocks of 8-bit integers of the same length."""
+    assert dot_type(matrix) == expected
+
+
+def test_the_widest_product_decides() -> None:
+    """The way down of the feed-forward reads 64 rows of 1536 values, 34 bytes for each 32 of them."""
+    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
+    assert work_bytes(workload, workload.batches(Phase.PREFILL)) == 64 * 1536 * 34 // 32
+
+
+def test_scores_are_turned_to_f16_without_flash_attention() -> None:
+    """Nine heads of 64 by 256 scores, at 2 bytes, outweigh every product with weights."""
+    weights = catalogue_weights("smollm2-135m-q8_0")
+    workload = llama_workload(weights, find_scenario("siso"), flash_attn=False)
+    assert work_bytes(workload, workload.batches(Phase.PREFILL)) == 9 * 64 * 256 * 2
+
+
+def test_no_evaluation_needs_no_scratch() -> None:
+    """Nothing is computed, nothing is kept."""
+    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
+    assert work_bytes(workload, ()) == 0
+
+
+NOWHERE = Path("/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario", "type_name", "expected"),
+    [
+        # 30 layers, 3 heads of 64, keys and values of 2 bytes.
+        ("smollm2-135m-q8_0", "p200-g8", "f16", 256 * 30 * 2 * 3 * 64 * 2),
+        ("smollm2-135m-q8_0", "p256-g8", "f16", 512 * 30 * 2 * 3 * 64 * 2),
+        # 34 bytes for 32 values.
+        ("smollm2-135m-q8_0", "p200-g8", "q8_0", 256 * 30 * 2 * 3 * 64 * 34 // 32),
+        # One latent head of 512 + 64, no values beside it.
+        ("deepseek-v2-lite-l3-q4_0", "p200-g8", "f16", 256 * 3 * 576 * 2),
+        # Decompressed: 16 heads of 192 and of 128.
+        ("plm-1.8b-l2-q4_0", "p200-g8", "f16", 256 * 2 * 16 * (192 + 128) * 2),
+    ],
+)
+def test_cells_times_heads_times_sizes(name: str, scenario: str, type_name: str, expected: int) -> None:
+    """Positions are padded to 256; latent attention absorbed keeps one head."""
+    weights = catalogue_weights(name)
+    workload = llama_workload(weights, find_scenario(scenario), type_k=type_name, type_v=type_name)
+    assert kv_bytes(workload) == expected
+
+
+def test_a_sliding_window_has_fewer_cells() -> None:
+    """Of Gemma 2's two layers one keeps the window, a batch and no more, unless all positions are asked for."""
+    weights = catalogue_weights("gemma-2-2b-l2-q4_0")
+    full = llama_workload(weights, find_scenario("p8000-g100"))
+    ring = replace(full, settings=replace(full.settings, swa_full=False))
+    position = 2 * 4 * 256 * 2
+    assert kv_bytes(full) == 2 * 8192 * position
+    assert kv_bytes(ring) == (8192 + 4096 + 512) * position
+
+
+def test_the_worst_batch_is_a_full_one() -> None:
+    """As many tokens as a batch or the context holds, all with logits, over a full cache."""
+    short, long = (worst_batch(catalogue_workload("smollm2-135m-q8_0", name)) for name in ("siso", "p2000-g8"))
+    assert (short.n_tokens, short.n_outputs, short.n_kv) == (256, 256, 256)
+    assert (long.n_tokens, long.n_outputs, long.n_kv) == (512, 512, 2048)
+
+
+def test_logits_of_all_tokens_decide_a_small_model() -> None:
+    """Tokens, the unused embeddings, the last norm and the logits, one behind the other: 256 of each."""
+    logits, row, tokens = 49152 * 4, 576 * 4, 4
+    assert compute_bytes(catalogue_workload("smollm2-135m-q8_0", "siso")) == 256 * (tokens + 2 * row + logits)
+
+
+def test_scores_grow_with_the_context_without_flash_attention() -> None:
+    """Over 8192 positions the scores of nine heads outweigh the logits; fused they are never kept."""
+    plain, fused = (
+        compute_bytes(catalogue_workload("smollm2-135m-l2-q8_0", "p8000-g8", flash_attn=way)) for way in (False, True)
+    )
+    scores = 9 * 512 * 8192 * 4
+    assert scores < plain < 1.25 * scores
+    assert fused < scores
+
+
+def test_smaller_batches_need_less() -> None:
+    """A buffer for 32 tokens is a sixteenth of one for 512, but for what does not grow with them."""
+    whole = catalogue_workload("smollm2-135m-q8_0", "p2000-g8")
+    ratio = compute_bytes(replace(whole, n_ubatch=32)) / compute_bytes(whole)
+    assert 1 / 16 <= ratio < 1 / 15
+
+
+def test_a_run_touches_what_it_computes_only() -> None:
+    """64 tokens with one row of logits write a small part of what 256 with all logits reserve."""
+    workload = catalogue_workload("smollm2-135m-q8_0", "siso")
+    touched = touched_bytes(workload, workload.batches(Phase.PREFILL))
+    assert touched % PAGE_BYTES == 0
+    assert 64 * (576 + 3 * 1536) * 4 < touched < 0.05 * compute_bytes(workload)
+
+
+def test_the_worst_batch_touches_all_but_the_unused_embeddings() -> None:
+    """Only alignment and pages lie between what is reserved and what the largest graph writes."""
+    workload = catalogue_workload("smollm2-135m-l2-q8_0", "siso")
+    reserved, touched = compute_bytes(workload), touched_bytes(workload, (worst_batch(workload),))
+    assert abs(touched - reserved) <= PAGE_BYTES
+
+
+def test_nothing_computed_touches_nothing() -> None:
+    """A buffer that is only reserved takes no memory."""
+    assert touched_bytes(catalogue_workload("smollm2-135m-l2-q8_0", "siso"), ()) == 0
+
 
 NEED = MemoryNeed(
     weights_file_bytes=100,

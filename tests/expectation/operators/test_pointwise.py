@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.operators.lookup import embedding, rope
-from perfsuite.expectation.operators.norms import rms_norm, softmax
 from perfsuite.expectation.operators.number_format import find_format
-from perfsuite.expectation.operators.pointwise import elementwise, piecewise_linear
+from perfsuite.expectation.operators.pointwise import elementwise, embedding, piecewise_linear, rms_norm, rope, softmax
 
 _SIDE = st.integers(1, 5000)
 

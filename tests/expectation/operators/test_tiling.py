@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError
-from perfsuite.expectation.operators.tiling import padded, tile_efficiency
+from perfsuite.expectation.operators.tiling import check_count, check_positive, chunk_bounds, padded, tile_efficiency
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: check_positive(m=0), "m is 0, expected a positive integer"),
+        (lambda: check_positive(k=1, n=-4), "n is -4, expected a positive integer"),
+        (lambda: check_positive(m=1.5), "m is 1.5, expected a positive integer"),
+        (lambda: check_positive(m=True), "m is True, expected a positive integer"),
+        (lambda: check_count(n_past=-1), "n_past is -1, expected an integer of 0 or more"),
+    ],
+)
+def test_a_dimension_out_of_range_is_named(check: Callable[..., Any], message: str) -> None:
+    """The error has the field, the value and what is accepted."""
+    with pytest.raises(ArchitectureError) as caught:
+        check()
+    assert str(caught.value) == message
+
+
+def test_what_is_in_range_passes() -> None:
+    """The least and the most that are accepted raise nothing."""
+    check_positive(m=1)
+    check_count(n_past=0)
+
+
+@given(st.integers(1, 3000), st.integers(1, 3000), st.integers(0, 100))
+def test_chunks_cover_the_prompt_in_order(n_prompt: int, chunk: int, n_past: int) -> None:
+    """Each chunk begins where the one before ended, and none is longer than asked for."""
+    bounds = list(chunk_bounds(n_prompt, chunk, n_past))
+    assert sum(n_tokens for _, n_tokens in bounds) == n_prompt
+    assert all(1 <= n_tokens <= chunk for _, n_tokens in bounds)
+    assert bounds[0][0] == n_past
+    ends = [past + n_tokens for past, n_tokens in bounds]
+    assert [past for past, _ in bounds[1:]] == ends[:-1]
+
+
+def test_a_chunk_has_tokens() -> None:
+    """A chunk of zero tokens is refused."""
+    with pytest.raises(ArchitectureError, match="chunk is 0"):
+        list(chunk_bounds(10, 0))
 
 
 @given(st.integers(1, 10_000), st.integers(1, 500))

@@ -4,9 +4,158 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.paper.decode_tables import table_7, table_9
+from perfsuite.expectation.paper.decode_tables import (
+    RANKS,
+    decode_gib,
+    table_4,
+    table_5,
+    table_6,
+    table_7,
+    table_8,
+    table_9,
+    table_10,
+    table_11,
+    table_12,
+)
 from perfsuite.expectation.paper.table_row import PROMPTS, TableRow
 from perfsuite.workload.variant import variant_names
+
+
+def _values(rows: object, hw: str, metric: str) -> dict[int, float]:
+    assert hasattr(rows, "__iter__")
+    found = [row for row in rows if dict(row.inputs)["hw"] == hw and row.metric == metric]
+    return {int(dict(row.inputs)["prompt"]): row.value for row in found}
+
+
+@pytest.mark.parametrize(("hw", "flops_per_s"), [("CPU", 326.4e9), ("NPU", 50e12), ("V100", 126e12)])
+def test_half_the_device_takes_twice_as_long(hw: str, flops_per_s: float) -> None:
+    """TTFT at 100 % is half of that at 50 %, which is TOPs over half the TOPS, rounded from 128 tokens on."""
+    tops, half, full = (_values(table_6(), hw, metric) for metric in ("tops", "ttft_50", "ttft_100"))
+    assert 1536 in tops
+    for prompt, value in tops.items():
+        used = round(value, 2) if prompt >= 128 else value
+        assert half[prompt] == pytest.approx(used * 1e12 / (0.5 * flops_per_s))
+        assert half[prompt] == pytest.approx(2 * full[prompt])
+
+
+def test_an_efficiency_needs_a_measurement() -> None:
+    """Only the three prompts that were measured on the CPU have one."""
+    assert set(_values(table_6(), "CPU", "efficiency_pct")) == {32, 256, 2048}
+    assert _values(table_6(), "NPU", "efficiency_pct") == _values(table_6(), "V100", "efficiency_pct") == {}
+    assert {row.metric for row in table_10()} == {"forecast_tps"}
+
+
+@pytest.mark.parametrize(
+    ("hw", "gigabytes_per_s", "variant"),
+    [("CPU", 24, "bf16-bf16"), ("iGPU", 128, "bf16-int4"), ("V100", 450, "fp16-fp16")],
+)
+def test_throughput_is_bandwidth_over_memory(hw: str, gigabytes_per_s: float, variant: str) -> None:
+    """GB/s at the assumed efficiency over Table 7's GiB."""
+    for prompt, value in _values(table_10(), hw, "forecast_tps").items():
+        assert value == pytest.approx(gigabytes_per_s / decode_gib(variant, prompt))
+
+
+_MIB = 1 << 20
+_VALUES = {tuple(dict(row.inputs).values()): row.value for row in table_11()}
+#: Weights and RoPE tables in MiB, and elements of a position: cached K and V, operand K, operand V.
+_ATTENTIONS = {
+    "MHA": (128 + 2, 2 * 32 * 128, 32 * 128, 32 * 128),
+    "GQA": (64 + 16 + 2, 2 * 8 * 128, 32 * 128, 32 * 128),
+    "MQA": (64 + 2 + 2, 2 * 128, 32 * 128, 32 * 128),
+    "MLA": (38 + 16 + 0.5, 32 * 256, 32 * 192, 32 * 128),
+}
+_BYTES = {"Eager": 2.0, "Fused": 2.0, "Fused-KV8": 1.0, "Fused-KV4": 0.5}
+
+
+@pytest.mark.parametrize("attention", _ATTENTIONS)
+@pytest.mark.parametrize("mode", _BYTES)
+def test_a_cell_is_the_closed_form_cut(mode: str, attention: str) -> None:
+    """Weights, tables and 8192 + token - 1 positions of cache, operand K and, eager, operand V and scores; cut."""
+    constant, cached, operand_k, operand_v = _ATTENTIONS[attention]
+    elements = cached + operand_k + (operand_v if mode == "Eager" else 0)
+    scores = 4 * 32 * 2 if mode == "Eager" else 0
+    for token in (1, 2, 256, 1024, 2000):
+        mib = constant + (8192 + token - 1) * (elements * _BYTES[mode] + scores) / _MIB
+        assert _VALUES[mode, attention, token] == int(mib)
+        assert isinstance(_VALUES[mode, attention, token], int)
+
+
+def test_every_mode_has_every_attention_and_token() -> None:
+    """Four modes, four attentions, the powers of two up to 1024 and the 2000th token."""
+    assert set(_VALUES) == {
+        (mode, attention, token)
+        for mode in _BYTES
+        for attention in _ATTENTIONS
+        for token in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2000)
+    }
+
+
+_SQUARE, _WIDE = 4096 * 4096, 4096 * 11008
+
+
+@pytest.mark.parametrize("rank", [8, 16, 32, 64, 128, 256])
+def test_a_rank_is_the_closed_form(rank: int) -> None:
+    """(2r + 2)kn a matrix; all of them are seven matrices of 32 layers."""
+    values = {dict(row.inputs)["layer"]: row.value for row in table_12() if dict(row.inputs)["rank"] == rank}
+    weights = {
+        **dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), _SQUARE),
+        **dict.fromkeys(("gate_proj", "up_proj", "down_proj"), _WIDE),
+        "total_x32": 32 * (4 * _SQUARE + 3 * _WIDE),
+    }
+    assert values == {layer: (2 * rank + 2) * kn / 1e9 for layer, kn in weights.items()}
+
+
+def test_ranks_are_powers_of_two() -> None:
+    """8 to 256."""
+    assert RANKS == (8, 16, 32, 64, 128, 256)
+
+
+def test_dispatches_are_counted_in_the_composition() -> None:
+    """19 operators a layer, 16 with fused matrices, and three around the layers."""
+    rows = {str(dict(row.inputs)["model"]): (dict(row.inputs), row.value) for row in table_8()}
+    assert {name: value for name, (_, value) in rows.items()} == {
+        "Llama2-7B-int4": 611,
+        "DeepSeek-Qwen2.5-1.5B-int4": 535,
+        "DeepSeekv2-Lite-int4": 516,
+        "Gemma2-2B-int4": 497,
+        "Phi4-3.8B-int4": 515,
+        "Qwen3-14B-int4": 763,
+        "Qwen3-32B-int4": 1219,
+    }
+    for name, (inputs, value) in rows.items():
+        assert inputs["per_layer"] == (16 if name.startswith("Phi4") else 19)
+        assert value == int(inputs["layers"]) * int(inputs["per_layer"]) + 3
+
+
+def test_shares_leave_little_to_the_rest() -> None:
+    """Products and softmax are all but 0.03 % of the operations at every prompt."""
+    for prompt in PROMPTS:
+        shares = [
+            row.value for row in table_4() if row.inputs == (("prompt", prompt),) and str(row.metric).endswith("_pct")
+        ]
+        assert len(shares) == 3
+        assert 99.97 < sum(shares) < 100.0
+
+
+def test_the_cache_doubles_with_the_prompt() -> None:
+    """32 tokens of bf16 take 1/64 GiB, 65536 take 32 GiB."""
+    sizes = [row.value for row in table_4() if row.metric == "kv_gib"]
+    assert sizes == [prompt / 2048 for prompt in PROMPTS]
+
+
+@pytest.mark.parametrize("variant", ["bf16-bf16", "bf16-int4"])
+def test_unfused_traffic_is_a_parabola(variant: str) -> None:
+    """Three prompts tell all others: constant weights, a token's elements, and the scores."""
+    read = {
+        dict(row.inputs)["prompt"]: row.value
+        for row in table_5()
+        if row.metric == "memrd_gib" and dict(row.inputs)["variant"] == variant
+    }
+    scores = 2 * 2 * 32 * 32 / (1 << 30)
+    flat = {prompt: value - scores * int(prompt) ** 2 for prompt, value in read.items()}
+    slope = (flat[64] - flat[32]) / 32
+    for prompt, value in flat.items():
+        assert value == pytest.approx(flat[32] + slope * (int(prompt) - 32), rel=1e-6)
 
 
 def _by_prompt(rows: list[TableRow], variant: str, metric: str) -> dict[int, float]:

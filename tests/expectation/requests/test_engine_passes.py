@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import pytest
@@ -10,13 +11,116 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
 from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.requests.engine_passes import EnginePasses
+from perfsuite.expectation.requests.engine_passes import EnginePasses, layer_pattern, operator_kind
 from perfsuite.expectation.requests.engine_variant import EngineRequest, engine_request
 from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.subject import find_subject
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.quantization import tensor_types
 from perfsuite.workload.variant import find_variant, variant_names
+
+from ...catalogue_workloads import catalogue_weights
+
+
+def types(name: str, quantization: str) -> Mapping[str, str]:
+    """The types of an architecture's tensors."""
+    return tensor_types(find(name), quantization)
+
+
+def test_alike_layers_are_told_by_two_depths() -> None:
+    """Of 32 alike layers one and two are enough; what the second adds repeats 31 times."""
+    pattern = layer_pattern(find("llama-2-7b"), types("llama-2-7b", "q4_0"))
+    assert pattern is not None
+    assert (pattern.depths, pattern.n_repeats) == ((1, 2), 31)
+
+
+def test_windowed_layers_repeat_in_pairs() -> None:
+    """Every second layer has a window, so the depths differ by two and are even as all 26 are."""
+    pattern = layer_pattern(find("gemma-2-2b"), types("gemma-2-2b", "f16"))
+    assert pattern is not None
+    assert (pattern.depths, pattern.n_repeats) == ((2, 4), 12)
+
+
+def test_leading_dense_layers_are_before_the_pattern() -> None:
+    """The first of 27 layers is dense, so the pattern begins behind it."""
+    pattern = layer_pattern(find("deepseek-v2-lite"), types("deepseek-v2-lite", "q8_0"))
+    assert pattern is not None
+    assert (pattern.depths, pattern.n_repeats) == ((2, 3), 25)
+
+
+def test_a_mixture_has_no_pattern() -> None:
+    """Layers of different types are not alike."""
+    assert layer_pattern(find("llama-2-7b"), types("llama-2-7b", "q4_k_m")) is None
+
+
+def test_a_single_odd_tensor_breaks_the_pattern() -> None:
+    """One tensor of one layer in another type is enough."""
+    odd = {**types("llama-2-7b", "q4_0"), "blk.17.ffn_up.weight": "Q8_0"}
+    assert layer_pattern(find("llama-2-7b"), odd) is None
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_few_layers_have_no_pattern(depth: int) -> None:
+    """Where the pattern would take as many layers as there are, there is none."""
+    architecture = find("llama-2-7b").with_layers(depth)
+    assert layer_pattern(architecture, tensor_types(architecture, "q4_0")) is None
+
+
+@pytest.mark.parametrize("name", names())
+def test_depths_and_repeats_add_up(name: str) -> None:
+    """The first depth and all repeats together are the depth of the architecture."""
+    pattern = layer_pattern(find(name), types(name, "q8_0"))
+    assert pattern is not None
+    shallow, deeper = pattern.depths
+    assert shallow + pattern.n_repeats * (deeper - shallow) == find(name).n_layers
+
+
+BATCH = Batch(n_tokens=3, n_outputs=1, n_used=40, n_ctx=256)
+
+
+def kinds(name: str, settings: Settings) -> dict[str, set[str]]:
+    """The roles of each kind of operator in a graph."""
+    weights = catalogue_weights(name)
+    found = defaultdict(set)
+    for operator in engine_graph(weights.architecture, weights.tensor_types, BATCH, settings):
+        found[operator_kind(operator)].add(operator.role)
+    return found
+
+
+def test_products_with_parameters_are_told_from_those_of_attention() -> None:
+    """Without flash attention scores and mix are bmm; every matrix of the file is gemm."""
+    found = kinds("smollm2-135m-l2-q8_0", Settings(flash_attn=False))
+    assert found["bmm"] == {"kq", "kqv"}
+    assert found["softmax"] == {"kq_soft_max"}
+    assert {"Qcur", "Kcur", "Vcur", "attn_out", "ffn_gate", "ffn_up", "ffn_out", "result_output"} == found["gemm"]
+    assert found["embedding"] == {"embd"}
+    assert found["kv_store"] == {"cache_k", "cache_v"}
+
+
+def test_flash_attention_is_a_kind_of_its_own() -> None:
+    """It holds products and softmax, so it is called neither."""
+    found = kinds("smollm2-135m-l2-q8_0", Settings())
+    assert found["attention"] == {"flash_attn_ext"}
+    assert not found.keys() & {"bmm", "softmax"}
+
+
+def test_adapters_are_a_kind_of_their_own() -> None:
+    """The products of an adapter are lora, the product that they are added to stays gemm."""
+    found = kinds("smollm2-135m-l2-q8_0", Settings(lora_rank=8))
+    assert {"attn_q_lora_a", "attn_q_lora_b"} <= found["lora"]
+    assert not any("lora" in role for role in found["gemm"])
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_operator_of_the_catalogue_has_a_kind(name: str) -> None:
+    """No operator that occurs is called by its own name for want of a kind, but for those that are named alike."""
+    known = {
+        *("embedding", "gemm", "bmm", "attention", "softmax", "norm", "rope", "activation", "elementwise"),
+        *("kv_store", "rotation", "routing", "copy", "gather"),
+    }
+    quantization = "f16" if name == "gemma-2-2b" else "q8_0"
+    assert kinds(f"{name}-l4-{quantization}", Settings(flash_attn=False)).keys() <= known
+
 
 LLAMA = find_subject("llama-2-7b")
 N_CTX = 4096

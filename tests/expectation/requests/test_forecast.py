@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.analytic import Bound, Conventions
 from perfsuite.expectation.requests.composition import RequestCost
 from perfsuite.expectation.requests.forecast import forecast_request, utilisation

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.pass_cost import PassCost
+from perfsuite.expectation.op_cost import OpCost, PassCost
 from perfsuite.expectation.requests.step_costs import expanded
 
 SMALL = PassCost(by_operator={"gemm": OpCost(flops=10, read_bytes=4)})

@@ -16,8 +16,9 @@ from perfsuite.expectation.roofline.attention_costs import (
     AttentionDimensions,
     AttentionKind,
     attention_cost,
+    decode_attention_flops,
+    forward_flops,
 )
-from perfsuite.expectation.roofline.forward_flops import decode_attention_flops, forward_flops
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.catalog import find
 from perfsuite.workload.quantization import tensor_types

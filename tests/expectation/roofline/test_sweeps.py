@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import ArchitectureError, PerfsuiteError
-from perfsuite.expectation.roofline.subject import subject_of
-from perfsuite.expectation.roofline.sweep_subject import SweepSubject
+from perfsuite.expectation.roofline.roofline_run import subject_of
 from perfsuite.expectation.roofline.sweeps import (
     ATTENTIONS,
     BASE,
@@ -20,6 +19,7 @@ from perfsuite.expectation.roofline.sweeps import (
     QUANTIZATIONS,
     SWEEPS,
     SweepPoint,
+    SweepSubject,
     base_point,
     sweep_points,
 )

@@ -2,14 +2,135 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from perfsuite.errors import ShapeError
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
-from perfsuite.expectation.shapes.floor import ShapeCeilings, efficiency_ratio, floor_ns
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.expectation.shapes.floor import (
+    INNER_STEP,
+    ROUND_SIZE,
+    ShapeCeilings,
+    ShapeForecasts,
+    dimension_steps,
+    efficiency_ratio,
+    floor_ns,
+    operator_shape,
+    padded_shape,
+)
+from perfsuite.expectation.timing.grid import standard_shapes
+from perfsuite.expectation.timing.operator_shape import OperatorShape
+from perfsuite.expectation.timing.operator_times import OperatorTimes
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
+from perfsuite.workload.shapes.shape_case import TILES
+
+from ...synthetic_calibration import N_THREADS, lawful_ns, points_of
+from ...synthetic_shapes import ggml, tiled
+
+
+@pytest.fixture(scope="module")
+def times() -> OperatorTimes:
+    """Return the fits to the standard grid on a device that follows the law."""
+    return OperatorTimes(points_of(standard_shapes()), n_threads=N_THREADS)
+
+
+@pytest.mark.parametrize(
+    ("shape_id", "expected"),
+    [
+        ("gemm/m7-n64-k128/q8_0", OperatorShape(op="MUL_MAT", type="q8_0", n_inner=128, n_outer=64, n_tokens=7)),
+        ("gemv/n64-k128/q8_0", OperatorShape(op="MUL_MAT", type="q8_0", n_inner=128, n_outer=64)),
+        (
+            "bmm/b9-m2-n64-k32/f16",
+            OperatorShape(op="MUL_MAT", type="f16", n_inner=32, n_outer=64, n_tokens=2, n_heads=9, n_kv_heads=9),
+        ),
+        (
+            "attention/heads8-kvheads2-head64-context300/f16",
+            OperatorShape(op="FLASH_ATTN_EXT", type="f16", n_inner=64, n_heads=8, n_kv_heads=2, n_past=299),
+        ),
+    ],
+)
+def test_an_operation_is_found_by_ggmls_sizes(shape_id: str, expected: OperatorShape) -> None:
+    """Rows of weights are n_outer, tokens m, products of a batch heads, and a query is the last position it sees."""
+    assert operator_shape(OperationShape.from_id(shape_id)) == expected
+
+
+def test_the_forecast_is_that_of_the_operator_alone(times: OperatorTimes) -> None:
+    """Where operators follow the law exactly, so does the forecast, between its bounds and below its limit."""
+    shape = OperationShape.from_id("gemv/n4096-k4096/q8_0")
+    expectation = ShapeForecasts(times=times, tolerance_ratio=2.5, least_ns=1000).expectation(shape)
+    expected_ns, lower_ns, upper_ns = expectation.expected_ns, expectation.lower_ns, expectation.upper_ns
+    assert expected_ns == pytest.approx(lawful_ns(operator_shape(shape)), rel=0.03)
+    assert lower_ns is not None
+    assert upper_ns is not None
+    assert lower_ns < expected_ns < upper_ns
+    assert expectation.limit_ns == pytest.approx(2.5 * upper_ns, abs=3)
+    assert expectation.floor_ns is None
+
+
+def test_a_short_forecast_has_no_limit(times: OperatorTimes) -> None:
+    """What is left out of a forecast is as long as an operator of a microsecond."""
+    shape = OperationShape.from_id("gemv/n1-k32/q8_0")
+    assert ShapeForecasts(times=times, tolerance_ratio=2.5, least_ns=100_000).expectation(shape).limit_ns is None
+
+
+def test_a_type_that_was_never_measured_has_a_wider_interval(times: OperatorTimes) -> None:
+    """Attention over a quantised cache stands on that over F16, and is bounded less."""
+    forecasts = ShapeForecasts(times=times, tolerance_ratio=2.5, least_ns=0)
+    widths = []
+    for type in ("f16", "q8_0"):
+        found = forecasts.expectation(OperationShape.from_id(f"attention/heads8-kvheads8-head64-context900/{type}"))
+        assert found.upper_ns is not None
+        assert found.expected_ns is not None
+        widths.append(found.upper_ns / found.expected_ns)
+    assert widths[1] > 1.5 * widths[0]
+
+
+@pytest.mark.parametrize(
+    ("shape_id", "steps"),
+    [
+        ("gemm/m3-n5-k7/f32", {"m": 16, "n": 16, "k": INNER_STEP}),
+        ("bmm/b2-m3-n5-k7/f32", {"n": 16, "k": INNER_STEP}),
+        ("gemv/n5-k7/f32", {"n": 16, "k": INNER_STEP}),
+        ("attention/heads4-kvheads2-head7-context5/f32", {"context": 16, "head": INNER_STEP}),
+    ],
+)
+def test_the_tiled_dimensions_grow_by_the_tile_and_the_inner_one_by_its_step(
+    shape_id: str, steps: dict[str, int]
+) -> None:
+    """Batches, heads and a BMM's tokens are work-groups of their own, and have no step."""
+    assert dimension_steps(tiled(shape_id, tile=16)) == steps
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+def test_ggml_is_held_against_round_shapes(operation: Operation) -> None:
+    """Without a tile every step is the round size."""
+    sizes = "-".join(f"{name}2" for name in operation.dimensions)
+    assert set(dimension_steps(ggml(f"{operation.value}/{sizes}/f32")).values()) == {ROUND_SIZE}
+
+
+def test_each_padded_dimension_is_rounded_up_and_the_others_stay() -> None:
+    """A BMM of 65 keys at a tile of 64 costs 128; its products and tokens are as they were."""
+    assert padded_shape(tiled("bmm/b3-m5-n65-k33/f16")).id == "bmm/b3-m5-n128-k64/f16"
+
+
+@given(st.integers(1, 500), st.integers(1, 500), st.integers(1, 500), st.sampled_from(TILES))
+def test_padding_a_padded_shape_changes_nothing(m: int, n: int, k: int, tile: int) -> None:
+    """A padded shape is its own padded shape."""
+    case = tiled(f"gemm/m{m}-n{n}-k{k}/f32", tile=tile, vector=1)
+    padded = replace(case, shape=padded_shape(case))
+    assert padded_shape(padded) == padded.shape
+
+
+@pytest.mark.parametrize("type", STORED_TYPES)
+def test_padding_keeps_rows_in_whole_blocks(type: str) -> None:
+    """An inner dimension in whole blocks of its type is so after padding."""
+    k = 3 * block_values(type)
+    assert padded_shape(ggml(f"gemv/n1-k{k}/{type}")).of("k") % block_values(type) == 0
+
 
 CEILINGS = ShapeCeilings(
     bandwidths=((1 << 16, 100e9), (1 << 24, 10e9)),

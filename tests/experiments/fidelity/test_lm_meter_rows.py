@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perfsuite.experiments.fidelity.lm_meter_rows import RowCheck, check_means, check_rows
 from perfsuite.experiments.fidelity.published import PublishedFidelity, PublishedRow, published_fidelity
-from perfsuite.experiments.fidelity.scores import accuracy_percent, scaled_error_us_per_ms
+from perfsuite.experiments.fidelity.scored_run import accuracy_percent, scaled_error_us_per_ms
 
 
 def checked(measured_ns: int, ground_truth_ns: int, accuracy: float, error: float) -> RowCheck:

@@ -15,7 +15,6 @@ from perfsuite.expectation.cases import llama_workload
 from perfsuite.experiments.fidelity.recording import record_fidelity
 from perfsuite.experiments.fidelity.request import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
-from perfsuite.measure.complaint import others_complaint, waiting_complaint
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
@@ -27,6 +26,7 @@ from perfsuite.measure.plan import (
     Plan,
     UprobePlan,
 )
+from perfsuite.measure.undisturbed import others_complaint, waiting_complaint
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve

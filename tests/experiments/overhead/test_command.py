@@ -35,9 +35,9 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[OverheadPlan]
         quiet = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "others_ratio": None}
         return {"plain_ns": [1000] * plan.n_pairs, "recorded_ns": [1100] * plan.n_pairs, "contention": quiet}
 
-    monkeypatch.setattr("perfsuite.experiments.overhead.command_rows.run_worker", answer)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command.run_worker", answer)
     monkeypatch.setattr(
-        "perfsuite.experiments.overhead.command_rows.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
+        "perfsuite.experiments.overhead.command.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return given
@@ -108,7 +108,7 @@ class Pairs:
 def pairs(plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pairs:
     """Replace comparisons of processes, and the device."""
     found = Pairs(folder=tmp_path)
-    monkeypatch.setattr("perfsuite.experiments.overhead.command_rows.compare_recorders", found.compare)
+    monkeypatch.setattr("perfsuite.experiments.overhead.command.compare_recorders", found.compare)
     monkeypatch.setattr("perfsuite.measure.opencl_setup.set_up_opencl", found.set_up)
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.lock.owner import STATE_FOLDER
+from perfsuite.device.lock.state import STATE_FOLDER
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import COST_PHASES, Overhead
 from perfsuite.experiments.overhead.recorder_sides import Comparison

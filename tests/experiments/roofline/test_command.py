@@ -111,8 +111,8 @@ def test_json_is_all_that_is_printed(capsys: Streams, recorder: Recorder, tmp_pa
 @pytest.mark.parametrize(
     "failing",
     [
-        "perfsuite.experiments.roofline.pictures.draw_roofline",
-        "perfsuite.experiments.roofline.answer.roofline_plain",
+        "perfsuite.experiments.roofline.command_tables.draw_roofline",
+        "perfsuite.experiments.roofline.command_tables.roofline_plain",
         "perfsuite.experiments.roofline.command_tables.roofline_parts",
     ],
 )

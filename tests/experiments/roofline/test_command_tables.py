@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from perfsuite.cli.answer import show
+from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.roofline.ceiling import Ceiling, Resource
-from perfsuite.expectation.roofline.roofline_run import RowKind
+from perfsuite.expectation.roofline.roofline_run import RooflineRun, RowKind
 from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.experiments.roofline.command_tables import roofline_parts
-from tests.command_streams import Streams
+from perfsuite.experiments.roofline.command_published import published_answer
+from perfsuite.experiments.roofline.command_tables import draw_roofline, roofline_parts, roofline_plain
+from perfsuite.experiments.roofline.paper_findings import paper_findings
+from tests.command_streams import Streams, plain_of, printed
 from tests.synthetic_roofline import (
     bound_work,
+    independent_rate,
     memory_record,
     part,
     prefill_row,
@@ -21,6 +30,186 @@ from tests.synthetic_roofline import (
     survey,
     work,
 )
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, Any]:
+    """Return what programs read, through JSON and back."""
+    found: dict[str, Any] = plain_of(published_answer())
+    return found
+
+
+def test_ridge_points_for_programs(plain: dict[str, Any]) -> None:
+    """The five devices of RooflineBench have their printed ridge points; where no roof is told there is none."""
+    points = {each["name"]: each["ridge_point"] for each in plain["devices"] if each["paper"] == "RooflineBench"}
+    assert [f"{point:.2f}" for point in points.values()] == ["38.00", "37.05", "25.39", "20.48", "8.98"]
+    others = {each["name"]: each["ridge_point"] for each in plain["devices"]}
+    assert others["NVIDIA V100"] is None
+
+
+def test_devices_say_what_contradicts_them(plain: dict[str, Any]) -> None:
+    """Contradicted, held without contradiction, and never held are three things."""
+    found = {each["name"]: (each["is_contradicted"], each["contradicted_by_ratio"]) for each in plain["devices"]}
+    assert found["Raspberry Pi 5"] == (True, pytest.approx(2.64, abs=0.01))
+    assert found["Apple M1 Pro"] == (True, pytest.approx(1.34, abs=0.01))
+    assert found["Jetson Orin Nano Super 8G"] == found["NVIDIA RTX 3070 Ti Laptop"] == (False, None)
+    assert found["NVIDIA RTX 3090"] == found["NVIDIA V100"] == (None, None)
+
+
+def test_devices_are_whole(plain: dict[str, Any]) -> None:
+    """Each has its class, its ceilings, their sources and both ridge points."""
+    pi = next(each for each in plain["devices"] if each["name"] == "Raspberry Pi 5")
+    assert pi["device_class"] == "CPU"
+    assert pi["corrected_bandwidth_bytes_per_s"] == pytest.approx(5.97e9)
+    assert pi["measured_ridge_point"] == pytest.approx(78.56 / 3.98)
+    assert pi["contradicted_resource"] == "bandwidth"
+    assert set(pi["sources"]) <= set(pi)
+
+
+def test_rates_say_what_they_need(plain: dict[str, Any]) -> None:
+    """Decode needs bytes, prefill FLOPs; each ratio is over the ceiling that it is named after."""
+    decode = next(each for each in plain["rates"] if each["device"] == "Raspberry Pi 5" and each["phase"] == "decode")
+    assert decode["needed_bytes_per_s"] / 3.98e9 == pytest.approx(decode["excess_ratios"]["measured"])
+    assert set(decode["excess_ratios"]) == {"measured", "corrected", "theoretical"}
+    prefill = next(each for each in plain["rates"] if each["device"] == "Raspberry Pi 5" and each["phase"] == "prefill")
+    assert prefill["needed_flops_per_s"] / 78.56e9 == pytest.approx(prefill["excess_ratios"]["measured_fp32"])
+    (missing,) = (each for each in plain["rates"] if each["architecture"] == "qwen2-0.5b")
+    assert missing["needed_bytes_per_s"] is None
+    assert "not in the catalogue" in missing["missing"]
+
+
+def test_suspects_for_programs(plain: dict[str, Any]) -> None:
+    """The pair that contradicts itself is named with its ratio."""
+    (pair,) = plain["suspects"]
+    assert pair == {
+        "shorter": "Apple M1 Pro qwen3-0.6b q4_k_m siso decode",
+        "longer": "Apple M1 Pro qwen3-0.6b q4_k_m liso decode",
+        "ratio": 1.6,
+    }
+
+
+def test_people_read_a_table_and_sentences(capsys: Streams) -> None:
+    """Each device is a row; each contradicted one a sentence with the rate, its need and the ceilings."""
+    out = printed(published_answer(), capsys)
+    for word in ("NVIDIA RTX 3090", "37.05", "ProfInfer", "RUBIK Pi 3", "2.64x", "1.34x"):
+        assert word in out
+    sentences = [line for line in out.splitlines() if "contradict" in line]
+    assert [line.split(":")[0] for line in sentences] == ["Raspberry Pi 5", "Apple M1 Pro"]
+    assert "qwen2.5-0.5b q8_0 at 20 tokens/s (decode, siso) needs at least 10.50 GB/s (measured 3.98" in sentences[0]
+    assert "corrected 5.97, theoretical 17.10), 2.64 times the measured ceiling" in sentences[0]
+    assert "which 16 of 20 rates contradict" in sentences[0]
+    assert "Suspect: Apple M1 Pro qwen3-0.6b q4_k_m siso decode has 100 tokens/s, liso with its longer" in out
+    assert "200 of 219 rates are held against a measured ceiling. Of 12 the need is not known: llama-2-7b int4, " in out
+    assert "Of 7 no measured ceiling is published: AMD Ryzen 9 HX 370 CPU, NVIDIA V100" in out
+
+
+def test_a_run_is_drawn_by_what_it_has(tmp_path: Path) -> None:
+    """The base, bandwidth and the published devices are there always; operators and memory where they were measured."""
+    run = roofline_run(
+        row(),
+        prefill_row(),
+        row(kind=RowKind.OPERATOR, role="decode/ffn_up"),
+        memory=(memory_record(),),
+    )
+    drawn = [path.name for path, title in draw_roofline(run, tmp_path / "seen.svg") if title]
+    assert drawn == [f"seen-{name}.svg" for name in ("base", "operators", "memory", "bandwidth", "devices")]
+    assert {path.name for path in tmp_path.iterdir()} == set(drawn)
+    assert all(path.read_text().lstrip().startswith("<?xml") for path in tmp_path.iterdir())
+
+
+def test_each_sweep_has_a_picture(tmp_path: Path) -> None:
+    """Sweeps come in the order in which they were measured; without operators there is no picture of them."""
+    rows = [
+        row(sweep=sweep, setting=str(value), value=float(value)) for sweep in ("threads", "depth") for value in (1, 2)
+    ]
+    drawn = [path.name for path, _ in draw_roofline(roofline_run(*rows), tmp_path / "seen.png")]
+    assert drawn == ["seen-threads.png", "seen-depth.png", "seen-bandwidth.png", "seen-devices.png"]
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in drawn)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """A file in the place of the folder is one line."""
+    (tmp_path / "taken").write_text("mine")
+    with pytest.raises(PerfsuiteError, match="taken"):
+        next(draw_roofline(roofline_run(), tmp_path / "taken" / "seen.svg"))
+
+
+KEYS = {
+    *("case", "operational_intensity", "flops_per_s", "attainable_flops_per_s", "regime"),
+    "relative_inference_potential",
+}
+
+MISSING = Ceiling(processor="opencl", resource=Resource.BANDWIDTH, kind="read", missing="no platform has a device")
+
+
+def programs_read(run: RooflineRun) -> dict[str, Any]:
+    """Return what programs read, through JSON and back."""
+    found: dict[str, Any] = json.loads(json.dumps(roofline_plain(run), allow_nan=False))
+    return found
+
+
+def test_points_have_the_promised_keys() -> None:
+    """2 GFLOP over 1 GB in 100 ms lie at half of the 40 GFLOP/s that 20 GB/s let them attain."""
+    (point, _) = programs_read(roofline_run())["points"]
+    assert set(point) >= KEYS
+    assert point["case"] == "roofline/base/own-q8_0/siso/t2/decode"
+    assert (point["operational_intensity"], point["flops_per_s"]) == (2.0, 20e9)
+    assert (point["attainable_flops_per_s"], point["attainable_ratio"]) == (40e9, 0.5)
+    assert (point["regime"], point["ridge_point"]) == ("memory", 80.0)
+    assert point["relative_inference_potential"] == pytest.approx(2.488, abs=0.001)
+    assert (point["kind"], point["role"], point["samples_ns"]) == ("decode", None, [99000000, 100000000, 102000000])
+
+
+def test_ceilings_are_all_there() -> None:
+    """Each has its rate, or null and the reason; the ridge is that of memory and FP32."""
+    run = roofline_run(survey=Survey(ceilings=(*survey().ceilings, MISSING)))
+    plain = programs_read(run)
+    assert plain["ridge_point"] == 20.0
+    assert len(plain["ceilings"]) == len(run.survey.ceilings)
+    assert plain["ceilings"][0]["best_per_s"] == 100e9
+    assert plain["ceilings"][0]["missing"] is None
+    missing = [each for each in plain["ceilings"] if each["missing"]]
+    assert [(each["processor"], each["kind"], each["best_per_s"], each["missing"]) for each in missing] == [
+        ("cpu", "f16", None, "the processor has none"),
+        ("opencl", "read", None, "no platform has a device"),
+    ]
+
+
+def test_memory_and_bounds_are_there() -> None:
+    """Peaks beside their prediction, and what others reached among the checks."""
+    plain = programs_read(roofline_run(memory=(memory_record(),), bounds=(independent_rate(),)))
+    (memory,) = plain["memory"]
+    assert (memory["peak_rss_bytes"], memory["predicted_peak_rss_bytes"], memory["unexplained_bytes"]) == (
+        *(1600, 1500),
+        100,
+    )
+    checks = {each["name"]: each["holds"] for each in plain["checks"]}
+    assert (checks["bound/cpu/read"], checks["bound/opencl/read"]) == (True, None)
+    assert checks["memory/own-q8_0/siso"] is True
+
+
+def test_findings_are_there_undecided_as_well() -> None:
+    """A run without sweeps has every finding of the paper with null and its reason."""
+    findings = programs_read(roofline_run())["findings"]
+    assert len(findings) == len(paper_findings(roofline_run()))
+    assert {each["holds"] for each in findings} == {None}
+    assert all(each["evidence"] for each in findings)
+
+
+def test_operators_have_their_role() -> None:
+    """The phase and the role name an operator."""
+    plain = programs_read(roofline_run(row(kind=RowKind.OPERATOR, role="decode/ffn_up"), prefill_row()))
+    assert plain["points"][0]["case"].endswith("/t2/decode/ffn_up")
+    assert plain["points"][0]["role"] == "decode/ffn_up"
+
+
+def test_points_of_llama_bench_follow() -> None:
+    """They have the same keys and no samples of ours."""
+    run = roofline_run()
+    plain = roofline_plain(run, [run.point(run.rows[0])])
+    assert len(plain["points"]) == 3
+    assert set(plain["points"][2]) >= KEYS
+    assert "samples_ns" not in plain["points"][2]
 
 
 def test_ceilings_points_and_checks_are_shown(capsys: Streams) -> None:

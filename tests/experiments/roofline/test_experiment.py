@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError, OpenClError
 from perfsuite.expectation.roofline.roofline_run import RooflineRun
-from perfsuite.experiments.roofline.bounds import BOUNDED
+from perfsuite.experiments.roofline.checks import BOUNDED
 from perfsuite.experiments.roofline.stored_run import read_roofline
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.verdict.baseline import read_baselines

@@ -13,7 +13,6 @@ import pytest
 
 # What runs of the plugin import on their own they forget again, and what is replaced here would be another copy.
 import perfsuite.expectation.shapes.floor
-import perfsuite.expectation.shapes.forecast
 import perfsuite.experiments.shapes.hunt
 import perfsuite.experiments.shapes.judge
 import perfsuite.experiments.shapes.kept

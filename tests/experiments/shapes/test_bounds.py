@@ -16,7 +16,7 @@ from perfsuite.experiments.shapes.bounds import (
     parse_bounds,
     types_within,
 )
-from perfsuite.workload.shapes.operation import STORED_TYPES, Operation
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation
 
 
 @pytest.mark.parametrize("bounds", [DEFAULT_BOUNDS, TIMED_BOUNDS])

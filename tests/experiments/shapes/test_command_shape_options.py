@@ -24,8 +24,7 @@ from perfsuite.experiments.shapes.command_shape_options import (
     opened_meters,
 )
 from perfsuite.testing.shape_meters import SimulatedMeters
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import Subject, Tiling
 
 

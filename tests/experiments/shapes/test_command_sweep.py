@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 from collections.abc import Iterator
@@ -13,11 +14,122 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.errors import ShapeError
+from perfsuite.experiments.shapes.command_shape_options import add_size_options, add_subject_options, check_shape_bytes
+from perfsuite.experiments.shapes.command_sweep import SweepRequest, sweep_answer, sweep_request
+from perfsuite.experiments.shapes.sweep_expected import expected_sweep
 from perfsuite.experiments.shapes.sweep_record import read_sweep
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
-from tests.command_streams import Refused, Streams
-from tests.synthetic_shape_sweep import line, staircase
+from tests.command_streams import Refused, Streams, printed
+from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept
+
+
+def request(operation: str, *arguments: str) -> SweepRequest:
+    """What a sweep asks for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("operation")
+    add_subject_options(parser)
+    add_size_options(parser)
+    return sweep_request(parser.parse_args([operation, *arguments]))
+
+
+def test_cases_differ_in_the_swept_size() -> None:
+    """One a size, with the defaults of the device for what was not given."""
+    setting = request("bmm", "--n", "3:5", "--k", "64", "--tile", "16").setting(n_compute_units=5)
+    assert [case.case_id for case in setting.cases] == [
+        f"shape/tiled/bmm/b10-m1-n{n}-k64/f32/tile16-vector8" for n in (3, 4, 5)
+    ]
+    assert (setting.swept, setting.sizes, setting.step) == ("n", (3, 4, 5), 16)
+
+
+def test_ggml_has_no_tile() -> None:
+    """Its case says who computes."""
+    setting = request("gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "3:5").setting(n_compute_units=2)
+    assert setting.cases[0].case_id == "shape/ggml-cpu/gemv/n3-k2048/q8_0"
+
+
+def test_a_row_is_whole_blocks_of_its_type() -> None:
+    """A range of other sizes is refused with one that is accepted."""
+    assert request("gemm", "--type", "q8_0", "--k", "32:128:32").setting(2).sizes == (32, 64, 96, 128)
+    with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is no multiple .* 32:512:32"):
+        request("gemm", "--type", "q8_0", "--k", "32:128").setting(2)
+    with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is no multiple"):
+        request("attention", "--type", "q4_0", "--head-size", "80").setting(2)
+
+
+def test_heads_that_kv_heads_do_not_divide_are_refused() -> None:
+    """By the shape itself."""
+    with pytest.raises(ShapeError, match="expected heads to be a multiple of kvheads"):
+        request("attention", "--heads", "9", "--kv-heads", "2").setting(2)
+
+
+def test_a_case_that_moves_too_much_is_refused() -> None:
+    """Before anything is drawn."""
+    check_shape_bytes([case.shape for case in request("bmm").setting(2).cases], verifies=True)
+    large = request("gemv", "--n", "1000:1000000:1000").setting(2)
+    with pytest.raises(ShapeError, match=r"gemv/n1000000-k2048/f32: moves .* bytes, expected at most"):
+        check_shape_bytes([case.shape for case in large.cases], verifies=False)
+
+
+QUIET = SimulatedMeters(time_ns=staircase(64), sigma=0.0)
+
+
+def rows_of(out: str) -> list[list[str]]:
+    """The words of each line."""
+    return [row.split() for row in out.splitlines()]
+
+
+def test_the_best_and_the_worst_sizes_are_told(capsys: Streams) -> None:
+    """Three each, with their interval and the model's efficiency."""
+    out = printed(sweep_answer(swept(bmm_setting(), QUIET)), capsys)
+    assert "useful FLOP/s over the best of its whole tiles; lower quartile of 15 rounds\n" in out
+    rows = rows_of(out)
+    assert ["best", "64", "128", "µs", "128", "µs", "to", "128", "µs", "1.000", "1.000"] in rows
+    assert ["worst", "1", "128", "µs", "128", "µs", "to", "128", "µs", "0.016", "0.016"] in rows
+    assert sum(row[:1] in (["best"], ["worst"]) for row in rows) == 6
+    assert "rank correlation with the model: 1.000 of efficiencies; 1.000 of times, where a straight line" in out
+
+
+def test_of_many_steps_the_highest_are_told(capsys: Streams) -> None:
+    """Sixteen of 63, in the order of their sizes."""
+    out = printed(sweep_answer(swept(bmm_setting(tile=8), SimulatedMeters(time_ns=staircase(8), sigma=0.0))), capsys)
+    assert "steps, found from the times alone; the 16 highest of 63\n" in out
+    sizes = [int(row[0]) for row in rows_of(out) if row[-4:] == ["a", "multiple", "of", "8"]]
+    assert len(sizes) == 16
+    assert sizes == sorted(sizes)
+
+
+def test_a_step_elsewhere_is_told_as_such(capsys: Streams) -> None:
+    """At 48 there is no tile of 64; without a tile nothing is said of it."""
+    meters = SimulatedMeters(time_ns=staircase(48), sigma=0.0)
+    out = printed(sweep_answer(swept(bmm_setting(), meters)), capsys)
+    assert ["48", "96.0", "µs", "+100.0", "%", "no", "multiple", "of", "64"] in rows_of(out)
+    out = printed(sweep_answer(swept(bmm_setting(tile=None), meters)), capsys)
+    assert ["48", "96.0", "µs", "+100.0", "%"] in rows_of(out)
+    assert "useful FLOP/s over the best of all sizes" in out
+
+
+def test_what_is_not_known_is_a_dash(capsys: Streams) -> None:
+    """No tile has no model's efficiency."""
+    out = printed(sweep_answer(swept(bmm_setting(range(1, 9), tile=None), QUIET)), capsys)
+    row = next(row for row in rows_of(out) if row[:2] == ["best", "8"])
+    assert row[-2:] == ["1.000", "-"]
+
+
+def test_times_without_a_rank_are_left_out(capsys: Streams) -> None:
+    """Below one tile the model's times are all alike."""
+    out = printed(sweep_answer(swept(bmm_setting(range(1, 41)), QUIET)), capsys)
+    assert "rank correlation with the model: 1.000 of efficiencies\n" in out
+
+
+def test_the_model_alone_has_no_sizes(capsys: Streams) -> None:
+    """Its mean, and no device."""
+    assert printed(sweep_answer(expected_sweep(bmm_setting())), capsys) == (
+        "bmm n1:512 b32 m1 k128 f32, tile 64, vector 8\n\nmean efficiency: 0.833 model\n"
+        "The model alone: 0.833 of the padded work is of use\n"
+    )
+
 
 BMM = ["sweep", "bmm", "--n", "1:200", "--m", "1", "--k", "128", "--tile", "64"]
 

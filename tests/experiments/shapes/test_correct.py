@@ -10,7 +10,7 @@ import pytest
 from perfsuite.experiments.shapes.correct import judge_correct
 from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_property import WRONG
-from perfsuite.measure.shapes.samples import Deviation
+from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.records.outcome import Outcome
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase

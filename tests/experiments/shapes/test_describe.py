@@ -7,8 +7,7 @@ import shlex
 
 import pytest
 
-from perfsuite.experiments.shapes.command_sweep import add_parser
-from perfsuite.experiments.shapes.command_sweep_cases import sweep_request
+from perfsuite.experiments.shapes.command_sweep import add_parser, sweep_request
 from perfsuite.experiments.shapes.describe import sweep_command
 from perfsuite.experiments.shapes.judge import ShapeJudge
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict

@@ -4,11 +4,59 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.experiments.shapes.growth import grown_cases, judge_growth
+from perfsuite.experiments.shapes.growth import grown_cases, judge_growth, judge_padding
 from perfsuite.records.outcome import Outcome
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase
 from tests.synthetic_shapes import basis, ggml, tiled
+
+
+def is_slow(case: ShapeCase) -> bool:
+    """Whether a planted fault meets a case."""
+    return case.shape.of("k") % 32 == 1
+
+
+def test_a_kernel_that_computes_whole_tiles_passes() -> None:
+    """A shape that costs what its padded shape costs is no slower, and tells of both."""
+    verdict = judge_padding(basis(SimulatedMeters()), tiled("gemm/m1-n33-k40/f32"))
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.ratio == pytest.approx(1.0, abs=0.02)
+    assert verdict.against_id == "shape/tiled/gemm/m64-n64-k64/f32/tile64-vector8"
+    assert "against padded m64-n64-k64, margin 25 %" in verdict.reason
+
+
+@pytest.mark.parametrize("case", [tiled("gemm/m1-n33-k33/f32"), ggml("gemm/m1-n33-k33/f32")], ids=["tiled", "ggml"])
+def test_a_slow_path_at_an_edge_regresses(case: ShapeCase) -> None:
+    """Twice the time is found, with what it was held against and on how many processes."""
+    meters = SimulatedMeters(slowdowns=((is_slow, 2.0),))
+    verdict = judge_padding(basis(meters), case)
+    assert verdict.outcome is Outcome.REGRESSED
+    assert verdict.ratio == pytest.approx(2.0, abs=0.05)
+    assert verdict.reason.endswith("margin 25 %; in 2 fresh processes")
+    assert meters.n_fresh == 2
+
+
+def test_a_shape_that_is_faster_than_its_padded_shape_passes() -> None:
+    """A kernel that skips its padding does better than the property asks."""
+    meters = SimulatedMeters(time_ns=lambda case: float(case.shape.flops))
+    assert judge_padding(basis(meters), tiled("gemm/m1-n33-k40/f32")).outcome is Outcome.PASS
+
+
+def test_a_padded_shape_holds_without_a_measurement() -> None:
+    """It is its own padded shape."""
+    meters = SimulatedMeters()
+    verdict = judge_padding(basis(meters), tiled("gemm/m64-n64-k64/f32"))
+    assert (verdict.outcome, verdict.ratio) == (Outcome.PASS, None)
+    assert not meters.n_samples
+
+
+def test_a_padded_shape_that_cannot_be_computed_bounds_nothing() -> None:
+    """The verdict is INVALID and says of which shape."""
+    meters = SimulatedMeters(problem=lambda case: "too large" if case.shape.of("n") == 64 else None)
+    verdict = judge_padding(basis(meters), tiled("bmm/b1-m1-n33-k32/f32"))
+    assert verdict.outcome is Outcome.INVALID
+    assert verdict.reason == "its padded shape, n64: too large"
+
 
 CASE = tiled("gemm/m64-n64-k64/f32")
 

@@ -18,7 +18,7 @@ from perfsuite.experiments.shapes.hunt import Hunt, ShapeFailure
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.experiments.shapes.strategies import shape_cases
 from perfsuite.records.outcome import Outcome
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.experiments.shapes.request import HuntRequest
-from perfsuite.workload.shapes.operation import Operation
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import Subject
 from tests.experiments.shapes.conftest import FakeSubjects, Run
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from perfsuite.device.profile import find_profile
-from perfsuite.expectation.shapes.forecast import ShapeForecasts
+from perfsuite.expectation.shapes.floor import ShapeForecasts
 from perfsuite.experiments.margins import Margins
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.shapes import judge

@@ -6,8 +6,7 @@ import pytest
 
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.policy_question import question_of, tilings
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from tests.synthetic_shape_policy import CPU, backend_question, policy_table, shape_policy, tiling_question
 
 

@@ -9,7 +9,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.shapes.sweep import SweptCase
 from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
-from perfsuite.measure.shapes.samples import BenchDescription
+from perfsuite.measure.shapes.meter import BenchDescription
 from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
 from perfsuite.workload.shapes.shape_case import ShapeCase
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perfsuite.experiments.shapes.sweep_expected import SweepSetting, expected_sweep
-from perfsuite.workload.shapes.operation import Operation
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
 from tests.synthetic_shape_sweep import bmm_setting
 

@@ -2,10 +2,55 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.errors import MeasurementError
+from perfsuite.measure.ebpf_install import InstalledHelper
 from tests.command_streams import Refused, Streams
+
+
+def test_where_it_was_put_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """What else root should know comes first."""
+    installed = InstalledHelper(path=Path("/helpers/perfsuite-bpf"), sources=Path("/src"), notes=("look at /src",))
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_install_helper.install_helper", lambda: installed)
+    assert main(["trace", "install-helper"]) == 0
+    out = capsys.readouterr().out
+    assert out == "note: look at /src\ninstalled /helpers/perfsuite-bpf, with CAP_BPF and CAP_PERFMON\n"
+
+
+def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
+    """The command to run is in it."""
+
+    def install() -> InstalledHelper:
+        raise MeasurementError("installing perfsuite-bpf takes root; run sudo perfsuite trace install-helper")
+
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_install_helper.install_helper", install)
+    assert "run sudo perfsuite trace install-helper" in refused(["trace", "install-helper"])
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """One thing, and an exit code that a script can use."""
+    monkeypatch.setattr(
+        "perfsuite.experiments.tracing.command_check.ebpf_obstacle", lambda cache_dir: "no BTF: it is not there"
+    )
+    assert main(["trace", "check"]) == 1
+    assert capsys.readouterr().out == "eBPF cannot be used: no BTF: it is not there\n"
+
+
+def test_which_helper_is_used_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+    """The installed one, or root's own; and the names that --counters takes."""
+    monkeypatch.setattr("perfsuite.experiments.tracing.command_check.ebpf_obstacle", lambda cache_dir: None)
+    monkeypatch.setattr(
+        "perfsuite.experiments.tracing.command_check.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf")
+    )
+    assert main(["trace", "check"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("eBPF can be used, by /helpers/perfsuite-bpf\n")
+    assert "page-faults-major " in out
+
 
 _OWN = ("--model", "smollm2-135m-q8_0")
 _IDLE = ": nothing would be done with it; expected "

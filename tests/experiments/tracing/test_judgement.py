@@ -5,25 +5,146 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.ceilings import Bandwidth, Ceilings
+from perfsuite.expectation.expert_reuse import reuse_expectation
 from perfsuite.expectation.graph import Operator
+from perfsuite.expectation.thread_rules import BalanceExpectation
 from perfsuite.expectation.trace_cases import trace_cases
 from perfsuite.experiments.tracing.findings import TraceFindings, trace_findings
-from perfsuite.experiments.tracing.judgement import judge_trace
+from perfsuite.experiments.tracing.judgement import judge_balance, judge_reuse, judge_trace
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.events import Node, Phase, Tensor
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Finding, Judgement, Outcome
 from perfsuite.testing.engine_traces import engine_trace, node, tensor
-from perfsuite.trace.statistics.operator_dimensions import dimensions_of
+from perfsuite.trace.experts.reuse import expert_reuse
+from perfsuite.trace.statistics.operator_statistics import dimensions_of
+from perfsuite.trace.statistics.thread_balance import RoleBalance
 from perfsuite.trace.statistics.traced_operators import traced_operators
+from perfsuite.workload.architecture import MixtureOfExperts
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 from tests.synthetic_statistics import experts_of, step_events
+
+MOE = MixtureOfExperts(n_experts=60, n_experts_used=4, n_ff_expert=64, n_ff_shared=64)
+Batches = list[list[int]]
+
+
+def reuse_judged(layers: list[Batches], n_steps: int | None = None, n_layers: int | None = None) -> Finding:
+    """Judge the choices of each layer and step."""
+    chosen = [(step, layer, [batch]) for layer, batches in enumerate(layers) for step, batch in enumerate(batches)]
+    n_layers = n_layers or len(layers)
+    expected = reuse_expectation(MOE, n_layers, n_steps or len(layers[0]))
+    return judge_reuse(expert_reuse(experts_of(chosen), 60), expected, n_layers=n_layers)
+
+
+def drawn(n_steps: int, n_experts: int = 60, seed: int = 1) -> Batches:
+    """Return the choices of a router that prefers none of so many experts."""
+    chance = random.Random(seed)
+    return [chance.sample(range(n_experts), 4) for _ in range(n_steps)]
+
+
+def test_a_router_without_preference_passes() -> None:
+    """Its distance is within the bounds, and that it prefers none is told."""
+    finding = reuse_judged([drawn(60, seed=layer) for layer in range(4)])
+    assert finding.outcome is Outcome.PASS
+    assert "it prefers none" in finding.reason
+
+
+def test_a_preference_is_told_and_no_fault() -> None:
+    """A router of 12 favourites reuses them sooner."""
+    finding = reuse_judged([drawn(60, n_experts=12, seed=layer) for layer in range(4)])
+    assert finding.outcome is Outcome.PASS
+    assert "a cache of experts hits more often" in finding.reason
+
+
+def test_a_router_that_takes_turns_is_left_undecided() -> None:
+    """One that goes round all experts reuses none sooner than after 15 steps, later than chance."""
+    turns = [[(4 * step + each) % 60 for each in range(4)] for step in range(60)]
+    finding = reuse_judged([turns] * 4)
+    assert finding.outcome is Outcome.INCONCLUSIVE
+    assert "more evenly than chance" in finding.reason
+
+
+def test_a_token_with_one_expert_twice_is_impossible() -> None:
+    """No router chooses one expert twice for a token: the ids were read wrongly."""
+    batches = drawn(60)
+    batches[7] = [5, 5, 6, 7]
+    finding = reuse_judged([batches])
+    assert finding.outcome is Outcome.IMPOSSIBLE
+    assert "3 different experts, expected 4" in finding.reason
+
+
+def test_missing_choices_are_invalid() -> None:
+    """A layer or a step that is not there is not judged, and neither is nothing."""
+    assert reuse_judged([drawn(60)], n_layers=2).outcome is Outcome.INVALID
+    assert reuse_judged([drawn(60)], n_steps=61).outcome is Outcome.INVALID
+    assert judge_reuse((), reuse_expectation(MOE, 2, 60), n_layers=2).outcome is Outcome.INVALID
+
+
+def test_a_short_run_is_undecided() -> None:
+    """In six steps hardly an expert is seen twice."""
+    assert reuse_judged([drawn(6)]).outcome is Outcome.INCONCLUSIVE
+
+
+SHARED = BalanceExpectation(n_threads=4, balance_ratio=1.0, piece_ratio=0.25)
+ALONE = BalanceExpectation(n_threads=4, balance_ratio=4.0, returns_at_once=True)
+
+
+def found(balance_ratio: float, **fields: Any) -> RoleBalance:
+    """Return the balance of a role that ran long and often enough."""
+    usual = {"phase": Phase.DECODE, "role": "ffn_up", "op": "MUL_MAT", "n_threads": 4, "n_runs": 100}
+    return RoleBalance(balance_ratio=balance_ratio, **{**usual, "busiest_ns": 50_000.0, **fields})
+
+
+def balance_judged(role: RoleBalance | None, expected: BalanceExpectation = SHARED, **fields: Any) -> Finding:
+    """Judge a role of a recorder whose own time is 100 ns."""
+    return judge_balance(role, expected, **{"has_ends": True, "least_thread_ns": 100, **fields})
+
+
+@pytest.mark.parametrize(
+    ("ratio", "outcome"), [(1.0, Outcome.PASS), (1.5, Outcome.PASS), (1.6, Outcome.SLOW), (4.0, Outcome.SLOW)]
+)
+def test_a_shared_role_must_be_shared(ratio: float, outcome: Outcome) -> None:
+    """Beyond the last piece and the tolerance it is less even than the rules have it."""
+    assert balance_judged(found(ratio)).outcome is outcome
+
+
+@pytest.mark.parametrize(("ratio", "outcome"), [(3.9, Outcome.PASS), (3.3, Outcome.PASS), (1.0, Outcome.IMPOSSIBLE)])
+def test_a_lone_role_cannot_be_shared(ratio: float, outcome: Outcome) -> None:
+    """Where the rules give all rows to one thread and all seem busy, waiting was taken for work."""
+    assert balance_judged(found(ratio), ALONE).outcome is outcome
+
+
+def test_a_meeting_on_the_way_hides_who_works() -> None:
+    """In a product that one thread computes alone the others wait inside, so nothing is impossible."""
+    expected = BalanceExpectation(n_threads=4, balance_ratio=4.0)
+    assert balance_judged(found(1.0), expected).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("role", "fields", "outcome", "reason"),
+    [
+        (None, {}, Outcome.INVALID, "no such operator"),
+        (found(1.0), {"has_ends": False}, Outcome.INVALID, "no ends"),
+        (found(1.0, n_threads=2), {}, Outcome.INVALID, "2 threads computed it, expected 4"),
+        (found(4.0, n_runs=3), {}, Outcome.INCONCLUSIVE, "only 3 runs"),
+        (found(4.0, busiest_ns=3_000.0), {}, Outcome.INCONCLUSIVE, "too short"),
+        (found(4.0), {"least_thread_ns": 10_000}, Outcome.INCONCLUSIVE, "too short"),
+    ],
+)
+def test_what_cannot_be_told_is_not_judged(
+    role: RoleBalance | None, fields: dict[str, Any], outcome: Outcome, reason: str
+) -> None:
+    """Roles that were not recorded, too short or too rare neither pass nor fail, and say why."""
+    finding = balance_judged(role, **fields)
+    assert finding.outcome is outcome
+    assert reason in finding.reason
+
 
 CEILINGS = Ceilings(
     n_threads=2,

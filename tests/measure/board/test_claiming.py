@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.device.lock.reading import account_name
 from perfsuite.device.reach import Reach
-from perfsuite.measure.board.claiming import desk_claim
+from perfsuite.measure.board.opening import desk_claim
 from perfsuite.measure.launch import LOCK_FOLDER_NAME, RUN_ID_NAME
 
 

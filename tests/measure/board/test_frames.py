@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -10,9 +11,58 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.errors import DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError, ShapeCrashError
 from perfsuite.measure.board import frames
-from perfsuite.measure.board.frames import Frames, StuckError, is_writable, packed_frame, read_chunk, write_frame
+from perfsuite.measure.board.frames import (
+    Frames,
+    StuckError,
+    is_writable,
+    packed_frame,
+    raised_again,
+    read_chunk,
+    told_error,
+    understood,
+    write_frame,
+)
+from perfsuite.measure.board.protocol import BoardFacts
+
+
+@pytest.mark.parametrize("kind", [DeviceError, LinkError, LockedError, MeasurementError, PerfsuiteError])
+def test_an_error_of_the_suite_stays_what_it_was(kind: type[PerfsuiteError]) -> None:
+    """Class and text are those of the board; lines become one."""
+    again = raised_again(told_error(kind("a\nb")))
+    assert (type(again), str(again)) == (kind, "a b")
+
+
+def test_what_the_system_refuses_is_told_in_its_words() -> None:
+    """A full disk is named with the file."""
+    again = raised_again(told_error(OSError(errno.ENOSPC, "No space left on device", "/x")))
+    assert (type(again), str(again)) == (MeasurementError, "/x: No space left on device")
+
+
+def test_a_defect_is_told_with_its_class() -> None:
+    """What is no error of the suite's is a `MeasurementError` that names it."""
+    assert str(raised_again(told_error(KeyError("x")))) == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize("plain", [None, "x", {}, {"class": "os", "text": "x"}, {"class": "annotations", "text": "x"}])
+def test_an_error_that_is_not_known_is_one_of_measurement(plain: object) -> None:
+    """Whatever comes is an error in one line, and nothing that the text names is run."""
+    assert type(raised_again(plain)) is MeasurementError
+
+
+def test_an_error_that_carries_more_than_text_keeps_its_text() -> None:
+    """A shape that crashed is told by its line."""
+    again = raised_again(told_error(ShapeCrashError("gemm/x", "killed")))
+    assert (type(again), str(again)) == (MeasurementError, "gemm/x: killed")
+
+
+@pytest.mark.parametrize("plain", [None, 1, [], {}, {"engine": None}, {"engine": {}}])
+def test_an_answer_that_is_another_is_a_broken_link(plain: object) -> None:
+    """Whatever a board answers, it is one line that names what was asked for."""
+    with pytest.raises(LinkError, match=r"^what the board answered to 'facts' cannot be read \(\w+: .*devices setup"):
+        understood("facts", BoardFacts.from_plain, plain)
+
 
 MESSAGES = st.lists(
     st.fixed_dictionaries(

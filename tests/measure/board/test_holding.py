@@ -17,7 +17,7 @@ import pytest
 
 from perfsuite.device.conditions import NO_CONDITIONS, Conditions
 from perfsuite.device.lock import lock_state
-from perfsuite.device.lock.owner import STATE_FOLDER
+from perfsuite.device.lock.state import STATE_FOLDER
 from perfsuite.device.stability.stabilised import Stability, stabilised
 from perfsuite.errors import DeviceError, LockedError
 from perfsuite.measure.board.holding import Claim, Held, held, not_held

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.naming import board_name
+from perfsuite.measure.board.protocol import board_name
 
 
 def test_a_board_at_the_end_of_a_link_is_kept_by_its_identity(tmp_path: Path) -> None:

@@ -15,12 +15,12 @@ import pytest
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.setup import suite_wheel
 from perfsuite.errors import DeviceError, GgufError, LinkError, LockedError, MeasurementError, PerfsuiteError
-from perfsuite.measure.board.facts import BoardFacts
 from perfsuite.measure.board.frames import packed_frame
 from perfsuite.measure.board.hello import PREAMBLE, own_versions
 from perfsuite.measure.board.holding import Held
 from perfsuite.measure.board.link import AgentLink
 from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import BoardFacts
 from perfsuite.measure.board.remote_board import RemoteBoard
 from perfsuite.measure.plan import DevicesPlan, IndependentPlan, LlamaPlan, TurnsPlan
 from perfsuite.records.file_digest import file_digest

@@ -10,8 +10,8 @@ import pytest
 
 from perfsuite.device.conditions import Conditions
 from perfsuite.device.stability import sampler
+from perfsuite.measure.board.agent import answered
 from perfsuite.measure.board.local_board import LocalBoard
-from perfsuite.measure.board.serving import answered
 from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED, Watched
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, TurnsPlan, dump_plan
 from tests.sys_trees import plant, put

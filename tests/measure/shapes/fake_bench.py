@@ -9,7 +9,7 @@ import time
 
 from perfsuite.errors import OpenClError
 from perfsuite.measure.plan import ShapesPlan
-from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: Sizes of n at which something happens: to the process when the case runs, to the bench when it is bound.

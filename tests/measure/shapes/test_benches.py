@@ -11,7 +11,7 @@ import platformdirs
 import pytest
 
 from perfsuite.errors import EngineError, MeasurementError
-from perfsuite.expectation.shapes.padding import padded_shape
+from perfsuite.expectation.shapes.floor import padded_shape
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.shapes.meter import ShapeMeters
 from perfsuite.measure.shapes.meters import open_meters

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError, ShapeCrashError
-from perfsuite.measure.shapes.meter import ShapeMeter
+from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
 from perfsuite.measure.shapes.meters import ProcessMeters, open_meters
-from perfsuite.measure.shapes.samples import PairSamples
 from perfsuite.measure.shapes.subject_setup import ShapeSetup
 from perfsuite.workload.shapes.shape_case import Subject
 

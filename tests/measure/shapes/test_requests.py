@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.shapes.requests import ANSWER_MARK, RequestKind, ShapeAnswer, ShapeRequest
-from perfsuite.measure.shapes.samples import BenchDescription, Deviation
+from perfsuite.measure.shapes.meter import BenchDescription, Deviation
+from perfsuite.measure.shapes.requests import ANSWER_MARK, ProgressMark, RequestKind, ShapeAnswer, ShapeRequest
+
+CHILD = """
+import os, sys
+from pathlib import Path
+from perfsuite.measure.shapes.requests import ProgressMark
+mark = ProgressMark(Path(sys.argv[1]))
+for place in (0, 4, 2):
+    mark.step(place)
+os.abort()
+"""
+
+
+def test_a_mark_outlives_its_process(tmp_path: Path) -> None:
+    """A process that was killed has said at which case it was, and in which step."""
+    mark = ProgressMark(tmp_path / "mark")
+    assert mark.read() == (0, 0)
+    subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / "mark")], check=False, timeout=60)
+    assert mark.read() == (3, 2)
+    mark.close()
+
 
 ANSWERS = {
     "description": ShapeAnswer(

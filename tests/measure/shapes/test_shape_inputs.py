@@ -7,8 +7,7 @@ import pytest
 
 from perfsuite.measure.kernel_references import dequantize
 from perfsuite.measure.shapes.shape_inputs import draw_inputs, product_sizes
-from perfsuite.workload.shapes.operation import STORED_TYPES
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape
 
 
 def _shape(text: str) -> OperationShape:

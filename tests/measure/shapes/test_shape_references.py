@@ -10,8 +10,7 @@ import pytest
 from perfsuite.measure.kernel_references import Array, dequantize, error_norm
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs, draw_inputs, product_sizes
 from perfsuite.measure.shapes.shape_references import F32_ROUNDOFF, shape_reference, sum_error_ratio
-from perfsuite.workload.shapes.operation import STORED_TYPES
-from perfsuite.workload.shapes.operation_shape import OperationShape
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape
 
 
 def _inputs(text: str) -> ShapeInputs:

@@ -5,11 +5,92 @@ from __future__ import annotations
 from dataclasses import replace
 
 from perfsuite.records.run_origin import NO_ORIGIN
-from perfsuite.report.page.facts import fact_tables
+from perfsuite.report.page.facts import FactTable, compared_row, fact_row, fact_tables, filled, machine_tables
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_run
 
 from .conftest import page_run
+
+LOADED_RUN = replace(
+    synthetic_run(n_cases=20),
+    covariates={"llama": {"cpu_mhz": 2596.1, "waiting_ratio": 0.0023, "temperature_celsius": None, "odd": 1.5}},
+    sentinels_ns={"llama": {"memory": (100, 110, 120), "compute": ()}},
+)
+
+
+def tables(*runs: RunFile) -> dict[str, FactTable]:
+    """The tables by their titles."""
+    found = machine_tables(list(map(page_run, runs)))
+    return {table.title: table for table in found}
+
+
+def test_covariates_have_their_units() -> None:
+    """Each figure has its unit, what was not measured is a dash, and one of another version keeps its name."""
+    rows = {row.name: row.cells for row in tables(LOADED_RUN)["State of the machine"].rows}
+    assert rows["Clock before"] == ("2596 MHz",)
+    assert rows["Time spent waiting for a processor"] == ("0.23 %",)
+    assert rows["Temperature before"] == ("-",)
+    assert rows["odd"] == ("1.5",)
+
+
+def test_what_boards_tell_is_shown() -> None:
+    """Battery, power and throttling have their words."""
+    fields = {"battery_ratio": 0.8, "power_watts": 6.5, "throttled": 1.0}
+    run = replace(
+        LOADED_RUN, covariates={"llama": fields, "kernels": {**fields, "throttled": 0.0, "power_watts": None}}
+    )
+    rows = {row.name: row.cells for row in tables(run)["State of the machine"].rows}
+    assert rows["Battery before"] == ("80 %", "80 %")
+    assert rows["Power before"] == ("6.50 W", "-")
+    assert rows["Throttled before"] == ("yes", "no")
+
+
+def test_the_energy_of_a_token_is_shown() -> None:
+    """Each phase has its own, and one that was too short a dash; without a sensor there is no table."""
+    run = replace(LOADED_RUN, joules_per_token={"prefill": None, "decode": 0.8213})
+    assert [(row.name, row.cells) for row in tables(run)["Energy of a token"].rows] == [
+        ("prefill", ("-",)),
+        ("decode", ("0.821 J",)),
+    ]
+    assert "Energy of a token" not in tables(LOADED_RUN)
+
+
+def test_sentinels_tell_their_drift() -> None:
+    """A sentinel has its median, its extremes and their ratio; one without times is left out."""
+    (row,) = tables(LOADED_RUN)["Sentinels"].rows
+    assert (row.name, row.cells) == ("llama: memory", ("110 ns", "100 ns", "120 ns", "1.200", "3"))
+
+
+def test_fingerprints_of_runs_are_compared() -> None:
+    """Each group has a table with a column for each run, in which fields that differ are marked."""
+    changed = replace(LOADED_RUN, fingerprints={"llama": {**LOADED_RUN.fingerprints["llama"], "threads": "4"}})
+    table = tables(LOADED_RUN, changed)["Fingerprint: llama"]
+    assert table.headings == ("", "This run", "Run 2")
+    assert [(row.name, row.cells) for row in table.rows if row.differs] == [("threads", ("2", "4"))]
+
+
+def test_a_run_without_a_state_has_no_tables_of_it() -> None:
+    """What a run does not tell has no table."""
+    bare = replace(
+        LOADED_RUN, covariates={"llama": {}}, sentinels_ns={"llama": {}}, n_discarded_replicates={}, fingerprints={}
+    )
+    assert tables(bare) == {}
+
+
+def test_runs_that_do_not_agree_are_marked() -> None:
+    """A row differs where the runs that have a value have different ones; a missing value is a dash."""
+    assert compared_row("threads", ["2", "4"]).differs
+    assert not compared_row("threads", ["2", "2"]).differs
+    missing = compared_row("threads", ["2", None])
+    assert (missing.differs, missing.cells) == (False, ("2", "-"))
+
+
+def test_a_table_without_rows_is_left_out() -> None:
+    """Only tables that tell something are kept."""
+    empty = FactTable(title="a", note="", headings=("",), rows=())
+    full = FactTable(title="b", note="", headings=("",), rows=(fact_row("x", "1"),))
+    assert filled([empty, full]) == (full,)
+
 
 RUN = synthetic_run(n_cases=20)
 

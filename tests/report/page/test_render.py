@@ -12,19 +12,90 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.judgement import told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Outcome, told_judgement
 from perfsuite.records.run_origin import BoardName
+from perfsuite.report.page.findings import MAX_CARDS
 from perfsuite.report.page.names import case_anchor
-from perfsuite.report.page.render import render_page, write_page
+from perfsuite.report.page.page_run import PageRun
+from perfsuite.report.page.render import as_command, as_name, as_sentence, page_view, render_page, write_page
 from perfsuite.report.page.undecided import MAX_NAMED
 from perfsuite.report.run_file import RunFile
 from perfsuite.report.visible import visible
 from perfsuite.testing.run_files import HOSTILE_NAMES, synthetic_run
 
 from .conftest import observed_run
+
+
+def text_within(markup: str) -> str:
+    """What is read of a piece of markup, before its entities are."""
+    return re.sub(r"<[^>]+>", "", markup)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("is 15.5 % slower", "is 15.5\u00a0% slower"),
+        ("5.89 ms, 10 pairs", "5.89\u00a0ms, 10 pairs"),
+        ("× 20 of 3 GiB at 58.0 GB/s", "×\u00a020 of 3\u00a0GiB at 58.0\u00a0GB/s"),
+        ("3 steps", "3 steps"),
+    ],
+)
+def test_a_figure_stays_with_its_unit(text: str, whole: str) -> None:
+    """No line ends between them."""
+    assert as_sentence(text) == whole
+
+
+def test_an_option_stays_in_one_piece() -> None:
+    """No line ends behind its hyphens, in advice and in commands; what is copied is the command."""
+    told = "pytest --device=host -k 'a-b' --perf-budget 60s"
+    for shown in (as_sentence(told), as_command(told)):
+        assert re.findall(r'<span class="whole">([^<]*)</span>', shown) == ["--device", "-k", "--perf-budget"]
+    assert text_within(as_command(told)) == told.replace("'", "&#39;")
+
+
+def test_a_name_may_be_broken_at_its_joints() -> None:
+    """After a stroke and an underscore, and nowhere else."""
+    assert as_name("prefill/ffn_inp") == "prefill/<wbr>ffn_<wbr>inp"
+    assert as_name("a-b/") == "a-b/"
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_names_stay_text(name: str) -> None:
+    """Nothing but the suite's own elements is in the markup, whatever the name holds."""
+    for shown in (as_name(name), as_command(name), as_sentence(name)):
+        assert set(re.findall(r"<[^>]*>", shown)) <= {"<wbr>", '<span class="whole">', "</span>"}
+    assert text_within(as_name(name)) == str(escape(visible(name)))
+
+
+def run_of(seed: int = 0, n_regressed: int = 5) -> PageRun:
+    """A made-up run with what it saw."""
+    return observed_run(synthetic_run(n_cases=150, seed=seed, n_regressed=n_regressed))
+
+
+def test_every_figure_has_one_place() -> None:
+    """Figures of the machine and of runs stand in their own sections, all others among the charts."""
+    view = page_view([run_of(), run_of(1)])
+    placed = [*view.figures, *view.run_figures, *view.machine_figures]
+    assert sorted(each.figure_id for each in placed) == sorted(view.specs)
+    assert {each.subject for each in view.machine_figures} == {"machine"}
+    assert {each.subject for each in view.run_figures} == {"runs"}
+
+
+def test_more_failures_than_cards_are_lines() -> None:
+    """The foremost failures are cards, and none of the others is lost."""
+    view = page_view([run_of(n_regressed=40)])
+    assert len(view.failure_cards) == MAX_CARDS
+    assert len(view.failure_lines) > 10
+
+
+def test_kinds_are_those_of_the_tables() -> None:
+    """The filter offers each kind that there is."""
+    view = page_view([run_of()])
+    assert [kind for kind, _ in view.kinds] == [table.kind for table in view.tables]
+
 
 #: Elements that have no end tag.
 VOID = {"meta", "link", "input", "br", "img", "wbr"}

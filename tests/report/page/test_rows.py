@@ -2,11 +2,108 @@
 
 from __future__ import annotations
 
-from perfsuite.records.outcome import Outcome
-from perfsuite.report.page.rows import CaseSources, case_tables, outcome_order, works_by_case
+from dataclasses import replace
+
+from perfsuite.records.observation import CaseWork
+from perfsuite.records.outcome import Outcome, told_judgement
+from perfsuite.report.page.other_runs import OtherRun
+from perfsuite.report.page.rows import (
+    CaseSources,
+    case_facts,
+    case_tables,
+    columns_for,
+    other_value,
+    outcome_order,
+    works_by_case,
+)
 from perfsuite.report.reproduce import reproductions
 from perfsuite.report.run_file import RunFile
 from perfsuite.testing.run_files import synthetic_observation, synthetic_run
+
+PAIRED_RUN = synthetic_run(n_cases=60)
+PAIRED_CASE = next(each for each in PAIRED_RUN.judgements if each.outcome is Outcome.INCONCLUSIVE and each.n_pairs)
+
+
+def test_every_figure_of_a_pair_is_told() -> None:
+    """Times, interval, pairs, how many more would decide, and what could have been seen."""
+    case = replace(PAIRED_CASE, floor_ns=10, limit_ns=20, n_more_pairs=24, n_pairs=10, smallest_effect_ratio=1.126)
+    case = replace(case, resolution_ratio=0.0213)
+    found = case_facts(case, None)
+    assert found.keys() >= {"Measured", "Samples", "Expected", "Floor", "Limit", "Old side", "Change", "Interval"}
+    assert (found["Pairs"], found["Would decide"]) == ("10", "about 24 more pairs")
+    assert (found["Resolves"], found["Could have seen"]) == ("2.2 %", "+12.6 %")
+
+
+def test_what_a_case_lacks_is_not_told() -> None:
+    """A case without times has no figures."""
+    assert case_facts(told_judgement("trace/a", "trace", Outcome.PASS, "balanced"), None) == {}
+
+
+def test_work_gives_rates() -> None:
+    """What a case computes and moves over its time are its rates, and over each other its intensity."""
+    work = CaseWork(case_id=PAIRED_CASE.case_id, flops=4_000_000, moved_bytes=2_000_000)
+    found = case_facts(replace(PAIRED_CASE, measured_ns=1_000_000), work)
+    assert (found["Computes at"], found["Moves at"], found["Intensity"]) == (
+        "4.00 GFLOP/s",
+        "2.00 GB/s",
+        "2 FLOP a byte",
+    )
+    assert "Intensity" not in case_facts(PAIRED_CASE, replace(work, moved_bytes=0))
+
+
+def test_other_runs_stand_beside_it() -> None:
+    """The time in another run, this one over it, and its outcome there; that it is not there, where it is not."""
+    there = OtherRun(
+        label="run 2",
+        run=PAIRED_RUN,
+        cases={PAIRED_CASE.case_id: replace(PAIRED_CASE, measured_ns=50, outcome=Outcome.PASS)},
+    )
+    without = OtherRun(label="run 3", run=PAIRED_RUN, cases={})
+    first, second = (other_value(replace(PAIRED_CASE, measured_ns=55), each) for each in (there, without))
+    assert (first.measured, first.ratio, first.outcome) == ("50.0 ns", "+10.0 %", Outcome.PASS)
+    assert (second.measured, second.ratio, second.outcome) == ("-", "-", None)
+
+
+SMALL_RUN = synthetic_run(n_cases=20)
+CASE = replace(
+    SMALL_RUN.judgements[0], measured_ns=1_500, expected_ns=1_000, lower_ns=800, upper_ns=1_300, floor_ns=None
+)
+TOLD = told_judgement("trace/a/b/balance", "trace", Outcome.PASS, "balanced")
+
+
+def test_a_figure_that_no_case_has_is_no_column() -> None:
+    """Columns without any figure are left out; where cases are told in words alone, none is left."""
+    titles = [column.title for column in columns_for([CASE, TOLD], ())]
+    assert titles == ["Measured", "Tokens/s", "Expected", "Old side", "Change"]
+    assert columns_for([TOLD], ()) == ()
+
+
+def test_the_times_before_have_their_name() -> None:
+    """Cases of pairs have an old side, others a baseline; where a table has both, it is what was before."""
+    stored = replace(CASE, baseline_samples_ns=())
+    for cases, title in (([CASE, TOLD], "Old side"), ([stored], "Baseline"), ([CASE, stored], "Before")):
+        assert title in [column.title for column in columns_for(cases, ())]
+
+
+def test_a_cell_is_sorted_by_its_value() -> None:
+    """A figure is shown with its unit and sorted by its nanoseconds; one that is not known has no place."""
+    cells = {column.title: column.cell(CASE) for column in columns_for([CASE], ())}
+    assert (cells["Measured"].text, cells["Measured"].order) == ("1.50 µs", 1_500)
+    assert (cells["Expected"].text, cells["Expected"].note) == ("1.00 µs", "800 ns to 1.30 µs")
+    measured = columns_for([CASE], ())[0]
+    assert (measured.cell(TOLD).text, measured.cell(TOLD).order) == ("-", None)
+
+
+def test_other_runs_have_columns_up_to_three() -> None:
+    """What each of the first other runs measured of the same case stands beside it."""
+    others = [
+        OtherRun(label=f"run {number}", run=SMALL_RUN, cases={CASE.case_id: replace(CASE, measured_ns=number)})
+        for number in range(2, 7)
+    ]
+    found = columns_for([CASE], others)
+    assert [column.title for column in found][-3:] == ["Run 2", "Run 3", "Run 4"]
+    assert [column.cell(CASE).order for column in found][-3:] == [2, 3, 4]
+
 
 RUN = synthetic_run(n_cases=120)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.records.judgement import Judgement, told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.page.undecided import UndecidedGroup, undecided_groups
 from perfsuite.report.reproduce import run_command

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.records.run_origin import NO_ORIGIN
 from perfsuite.report.page.words import (
     basis_words,

@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 
-from perfsuite.report.plots.panels import sheet
+from perfsuite.report.plots.panels import add_legend, sheet
 
 from .conftest import LINES
+
+
+@pytest.mark.parametrize(("length", "n_columns"), [(1, 8), (20, 4), (300, 1)])
+def test_longer_labels_make_fewer_columns(length: int, n_columns: int) -> None:
+    """As many as fit beside each other, and one at least."""
+    figure = Figure(layout="constrained")
+    axes = figure.subplots()
+    for place in range(8):
+        axes.plot((0, 1), (0, place), label=str(place) * length)
+    add_legend(figure, [axes])
+    assert figure.legends[0]._ncols == n_columns
 
 
 def head(title: str) -> list[str]:

@@ -5,18 +5,275 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
+import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from perfsuite.cli.pictures import PICTURES
+from perfsuite.cli.plot import PICTURES
 from perfsuite.errors import PerfsuiteError
-from perfsuite.records.chart import Chart
-from perfsuite.report.plots.picture import draw, picture_bytes, write_picture
+from perfsuite.records.chart import Axis, Chart, Line, LineChart, PointGroup, ScatterChart, ScatterPanel
+from perfsuite.report.plots.formats import format_of
+from perfsuite.report.plots.picture import (
+    draw,
+    draw_heat_map,
+    draw_lines,
+    draw_scatter,
+    draw_stacked_bars,
+    picture_bytes,
+    write_picture,
+)
 
 from .conftest import BARS, CHARTS, HEAT_MAP, LINES, ROOFLINE
+
+
+def cells(axes: Axes) -> dict[tuple[float, float], str]:
+    """What is written where."""
+    return {(float(text.get_position()[0]), float(text.get_position()[1])): text.get_text() for text in axes.texts}
+
+
+def test_values_stand_in_their_cells() -> None:
+    """x is the column, y the row, and the mesh holds the same values."""
+    axes = draw_heat_map(HEAT_MAP).axes[0]
+    assert cells(axes) == {(0.5, 0.5): "0.25", (4.0, 0.5): "2.0", (0.5, 4.0): "2.0", (4.0, 4.0): "16"}
+    assert np.asarray(axes.collections[0].get_array()).tolist() == [[0.25, 2.0], [2.0, 16.0]]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("width (m)", "height (m)", "areas")
+
+
+def test_colours_reach_as_far_to_both_sides_of_the_centre() -> None:
+    """The largest value is 16 times the centre, so the scale begins at a sixteenth; its name stands beside it."""
+    figure = draw_heat_map(HEAT_MAP)
+    mesh = figure.axes[0].collections[0]
+    assert mesh.norm.vmin == pytest.approx(1 / 16)
+    assert mesh.norm.vmax == pytest.approx(16)
+    assert figure.axes[-1].get_ylabel() == "area (m²)"
+
+
+def test_without_a_centre_colours_reach_from_least_to_most() -> None:
+    """And values of 1 are nothing special."""
+    mesh = draw_heat_map(replace(HEAT_MAP, centre=None)).axes[0].collections[0]
+    assert (mesh.norm.vmin, mesh.norm.vmax) == (0.25, 16.0)
+
+
+@pytest.mark.parametrize("centre", [None, 1.0])
+def test_text_stands_out_from_its_cell(centre: float | None) -> None:
+    """Between ink and cell the contrast is 4.5 to 1 or more, as WCAG 2.1 asks of small text."""
+    values = tuple(10.0 ** (exponent / 8.0) for exponent in range(-16, 17))
+    panel = replace(HEAT_MAP.panels[0], x=tuple(map(float, range(len(values)))), y=(0.0,), values=(values,))
+    axes = draw_heat_map(replace(HEAT_MAP, centre=centre, panels=(replace(panel, boundary=None),))).axes[0]
+    for text in axes.texts:
+        box = text.get_bbox_patch()
+        assert box is not None
+        light, dark = sorted((luminance(to_rgba(text.get_color())), luminance(box.get_facecolor())), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def luminance(colour: tuple[float, ...]) -> float:
+    """Relative luminance of an sRGB colour. *Source*: WCAG 2.1."""
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_the_boundary_lies_beneath_the_numbers() -> None:
+    """The line crosses cells, and the numbers stay readable."""
+    axes = draw_heat_map(HEAT_MAP).axes[0]
+    (line,) = axes.lines
+    assert tuple(np.asarray(line.get_xdata())) == (0.5, 2.0)
+    assert line.get_zorder() < min(text.get_zorder() for text in axes.texts)
+
+
+def test_a_panel_may_have_no_boundary() -> None:
+    """Then there is no line."""
+    panels = (replace(HEAT_MAP.panels[0], boundary=None),)
+    assert list(draw_heat_map(replace(HEAT_MAP, panels=panels)).axes[0].lines) == []
+
+
+PANEL = ScatterPanel(
+    title="left",
+    x_axis=Axis(label="time", unit="s", least=0.0),
+    y_axis=Axis(label="accuracy"),
+    groups=(
+        PointGroup(label="old", kind="original", x=(1.0, 2.0), y=(0.2, 0.6), texts=("a", "b")),
+        PointGroup(label="old", kind="quantised", x=(0.5,), y=(0.1,), texts=("c",)),
+        PointGroup(label="new", kind="original", x=(4.0,), y=(0.9,)),
+    ),
+    lines=(Line(label="frontier", x=(0.5, 1.0, 4.0), y=(0.1, 0.2, 0.9)),),
+    ringed=PointGroup(label="knee", kind="", x=(2.0,), y=(0.6,)),
+)
+CHART = ScatterChart(title="Slow is good", note="of four", n_columns=2, panels=(PANEL, replace(PANEL, title="right")))
+
+
+def drawn(axes: Axes, label: str) -> Line2D:
+    """Return what is drawn under a label."""
+    (found,) = (line for line in axes.lines if line.get_label() == label)
+    return found
+
+
+def points(line: Line2D) -> list[tuple[float, float]]:
+    """Return where something is drawn."""
+    return list(zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True))
+
+
+def test_points_lines_and_rings_are_where_they_belong() -> None:
+    """In each panel, under its title and its axes' names."""
+    figure = draw_scatter(CHART)
+    for axes, title in zip(figure.axes, ("left", "right"), strict=True):
+        assert (axes.get_title(), axes.get_xlabel(), axes.get_ylabel()) == (title, "time (s)", "accuracy")
+        assert points(drawn(axes, "old, original")) == [(1.0, 0.2), (2.0, 0.6)]
+        assert points(drawn(axes, "frontier")) == [(0.5, 0.1), (1.0, 0.2), (4.0, 0.9)]
+        assert points(drawn(axes, "knee")) == [(2.0, 0.6)]
+
+
+def test_labels_have_a_mark_and_kinds_a_filling() -> None:
+    """One label is one colour and mark in all panels; what is not of the first kind is white within."""
+    left, right = draw_scatter(CHART).axes
+    original, quantised, new = (drawn(left, label) for label in ("old, original", "old, quantised", "new, original"))
+    assert (original.get_color(), original.get_marker()) == (quantised.get_color(), quantised.get_marker())
+    assert original.get_color() != new.get_color()
+    assert original.get_marker() != new.get_marker()
+    assert [line.get_markerfacecolor() for line in (quantised, original)] == ["white", original.get_color()]
+    assert drawn(right, "new, original").get_color() == new.get_color()
+
+
+def test_names_are_written_beside_their_points() -> None:
+    """Each text once a panel; a point without one stays without."""
+    words = [text.get_text() for text in draw_scatter(CHART).axes[0].texts if text.get_text()]
+    assert sorted(words) == ["a", "b", "c"]
+
+
+def test_the_legend_explains_each_label_once() -> None:
+    """Groups with their kinds, the line and the ring."""
+    (legend,) = draw_scatter(CHART).legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert sorted(names) == ["frontier", "knee", "new, original", "old, original", "old, quantised"]
+
+
+def test_a_kind_without_a_name_is_not_told() -> None:
+    """A group of no kind is called by its label alone; nothing need be ringed."""
+    group = PointGroup(label="all", kind="", x=(1.0,), y=(1.0,))
+    figure = draw(replace(CHART, n_columns=1, panels=(replace(PANEL, groups=(group,), lines=(), ringed=None),)))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["all"]
+
+
+@pytest.mark.parametrize("file_format", ["png", "svg"])
+def test_it_is_drawn_in_each_format(file_format: str) -> None:
+    """The same chart gives the same file."""
+    first = picture_bytes(CHART, file_format)
+    assert first == picture_bytes(CHART, file_format)
+    assert len(first) > 1000
+
+
+def test_bars_are_shares_that_stand_on_each_other() -> None:
+    """1 and 3 are a quarter and three quarters; 300 and 100 the other way round."""
+    axes = draw_stacked_bars(BARS).axes[0]
+    boxes = [(box.get_y(), box.get_height()) for box in axes.patches if isinstance(box, Rectangle)]
+    assert boxes == [(0.0, 25.0), (0.0, 75.0), (25.0, 75.0), (75.0, 25.0)]
+    assert axes.get_ylabel() == "share of operations (%)"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["small", "large"]
+
+
+def test_totals_stand_above_the_bars() -> None:
+    """With three digits, and whole where there are more."""
+    axes = draw_stacked_bars(BARS).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["4.00", "400"]
+    assert all(100.0 < text.get_position()[1] < axes.get_ylim()[1] for text in axes.texts)
+
+
+def test_layers_differ_in_colour() -> None:
+    """And the legend tells them in order."""
+    figure = draw_stacked_bars(BARS)
+    colours = [box.get_facecolor() for box in figure.axes[0].patches]
+    assert colours[0] == colours[1] != colours[2] == colours[3]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def with_lines(lines: tuple[Line, ...]) -> LineChart:
+    """The chart with one panel of these lines."""
+    return replace(LINES, n_columns=1, panels=(replace(LINES.panels[0], lines=lines),))
+
+
+def test_lines_go_through_their_points() -> None:
+    """In every panel, under its title and its axes' names with their units."""
+    figure = draw_lines(LINES)
+    for axes, panel in zip(figure.axes, LINES.panels, strict=True):
+        assert axes.get_title() == panel.title
+        assert (axes.get_xlabel(), axes.get_ylabel()) == ("size (tokens)", "time (ms)")
+        for drawn, line in zip(axes.lines, panel.lines, strict=True):
+            assert tuple(np.asarray(drawn.get_xdata())) == line.x
+            assert tuple(np.asarray(drawn.get_ydata())) == line.y
+
+
+def test_axes_are_divided_and_end_as_they_say() -> None:
+    """A logarithm to the base 2 has ticks as plain numbers; an end that is not given is the series' own."""
+    axes = draw_lines(LINES).axes[0]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "linear")
+    assert axes.xaxis.get_major_formatter()(128.0, 0) == "128"
+    low, high = axes.get_ylim()
+    assert low == 0.0
+    assert 8.0 < high < 9.0
+
+
+def test_a_label_looks_alike_in_all_panels() -> None:
+    """Colour, dashes and mark belong to the label, and no two labels share all."""
+    figure = draw_lines(LINES)
+    looks = [
+        [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in axes.lines] for axes in figure.axes
+    ]
+    assert looks[0] == looks[1] == looks[2]
+    assert len(set(looks[0])) == 3
+    assert len({colour for colour, _, _ in looks[0]}) == 3
+
+
+def test_the_legend_tells_each_label_once() -> None:
+    """One legend for all panels."""
+    (legend,) = draw_lines(LINES).legends
+    assert [text.get_text() for text in legend.get_texts()] == ["once", "twice", "mean"]
+
+
+@pytest.mark.parametrize(("n_points", "marker"), [(32, "o"), (33, "None")])
+def test_lines_of_many_points_have_no_marks(n_points: int, marker: str) -> None:
+    """Marks that touch each other would hide the line."""
+    points = tuple(float(place) for place in range(1, n_points + 1))
+    figure = draw_lines(with_lines((Line(label="a", x=points, y=points),)))
+    assert figure.axes[0].lines[0].get_marker() == marker
+
+
+def test_a_band_reaches_from_a_line_down_to_its_lows() -> None:
+    """In the line's own colour; a line without lows has none."""
+    lines = (Line(label="a", x=(1.0, 2.0), y=(4.0, 3.0), low_y=(3.0, 1.0)), Line(label="b", x=(1.0, 2.0), y=(1.0, 1.0)))
+    axes = draw_lines(with_lines(lines)).axes[0]
+    (band,) = axes.collections
+    corners = {(float(x), float(y)) for x, y in band.get_paths()[0].vertices}
+    assert corners == {(1.0, 4.0), (2.0, 3.0), (1.0, 3.0), (2.0, 1.0)}
+    assert tuple(np.asarray(band.get_facecolor())[0][:3]) == to_rgb(axes.lines[0].get_color())
+
+
+def test_a_line_beneath_another_shows_at_its_sides() -> None:
+    """Of two lines on the same points the one drawn first is the wider."""
+    lower, upper = (Line(label=label, x=(1.0, 2.0), y=(1.0, 2.0)) for label in ("a", "b"))
+    first, second = draw_lines(with_lines((lower, upper))).axes[0].lines
+    assert first.get_linewidth() > second.get_linewidth()
+
+
+def test_the_suffix_names_the_format() -> None:
+    """In letters of either case."""
+    assert format_of(Path("a/b.png")) == "png"
+    assert format_of(Path("b.c.SVG")) == "svg"
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("a", "''"), ("a.pdf", "'.pdf'"), (".png", "''")])
+def test_any_other_suffix_is_refused(name: str, suffix: str) -> None:
+    """The error tells what is accepted."""
+    with pytest.raises(PerfsuiteError, match=rf"^{name}: suffix is {suffix}, accepted are .png and .svg$"):
+        format_of(Path(name))
+
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -83,7 +340,7 @@ def test_the_same_chart_is_the_same_svg(chart: Chart) -> None:
 def test_the_same_chart_is_the_same_svg_in_another_process() -> None:
     """The names inside do not depend on the process's hash seed."""
     script = (
-        "import sys; from perfsuite.cli.pictures import PICTURES; "
+        "import sys; from perfsuite.cli.plot import PICTURES; "
         "from perfsuite.report.plots.picture import picture_bytes; "
         "sys.stdout.buffer.write(picture_bytes(PICTURES['life-fig6'].chart(), 'svg'))"
     )
@@ -98,7 +355,7 @@ def test_matplotlibs_global_state_is_left_alone() -> None:
         picture_bytes(chart, "png")
     assert dict(matplotlib.rcParams) == before
     script = (
-        "import sys; from perfsuite.cli.pictures import PICTURES; "
+        "import sys; from perfsuite.cli.plot import PICTURES; "
         "from perfsuite.report.plots.picture import picture_bytes; "
         "picture_bytes(PICTURES['life-fig8'].chart(), 'png'); sys.exit('matplotlib.pyplot' in sys.modules)"
     )

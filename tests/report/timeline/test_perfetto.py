@@ -10,13 +10,31 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind
-from perfsuite.report.timeline.perfetto import write_perfetto
+from perfsuite.report.timeline.perfetto import bytes_field, number_field, packet_of, tag, text_field, write_perfetto
 from perfsuite.testing.engine_traces import EPOCH_NS, engine_trace, event, small_trace
 from perfsuite.testing.large_trace import large_trace
 from perfsuite.trace.timeline.build import build_timeline
 from perfsuite.trace.timeline.tracks import Arrow, Timeline
 
 from ...synthetic_timeline import busy_trace
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (number_field(1, 150), "089601"),
+        (number_field(1, 0), "0800"),
+        (text_field(2, "testing"), "120774657374696e67"),
+        (bytes_field(3, number_field(1, 150)), "1a03089601"),
+        (tag(47, 1), "f902"),
+        (packet_of(b""), "0a00"),
+        (text_field(2, "µ"), "1202c2b5"),
+    ],
+)
+def test_fields_are_those_of_the_encoding_guide(content: bytes, expected: str) -> None:
+    """The examples of protobuf.dev's Encoding page: 150, the string and the embedded message; and tags of two bytes."""
+    assert content.hex() == expected
+
 
 BEGIN, END, INSTANT, COUNTER = (
     getattr(perfetto.TrackEvent, f"TYPE_{name}") for name in ("SLICE_BEGIN", "SLICE_END", "INSTANT", "COUNTER")

@@ -14,6 +14,7 @@ from perfsuite.records.bpf_log_file import read_bpf_log
 from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventFlag, EventKind, Events, TracedThread
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.bpf_logs import (
+    CPU_GUID,
     MAIN_TID,
     OPERATOR_NS,
     TOKEN_NS,
@@ -25,6 +26,18 @@ from perfsuite.testing.bpf_logs import (
 )
 from perfsuite.testing.engine_traces import EPOCH_NS
 from perfsuite.trace.ebpf.ebpf_trace import ebpf_trace
+from perfsuite.trace.ebpf.tables import backend_name
+
+
+def test_a_guid_that_is_known_has_a_name() -> None:
+    """The guid of ggml's CPU backend is that of its source."""
+    assert backend_name(CPU_GUID) == "CPU"
+
+
+def test_another_guid_stays_one() -> None:
+    """A backend that nobody has heard of is told by its guid."""
+    assert backend_name(memoryview(bytes(range(16)))) == "guid:000102030405060708090a0b0c0d0e0f"
+
 
 Traced = Callable[[BpfLogBuilder], EngineTrace]
 

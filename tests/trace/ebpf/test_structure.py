@@ -9,7 +9,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.testing.bpf_logs import RawTensor, tensor_layout
-from perfsuite.trace.ebpf.structure import RawOperator, StructureReader
+from perfsuite.trace.ebpf.nodes import RawOperator, StructureReader
 
 LAYOUT = tensor_layout()
 SOURCE = RawTensor(address=0x10, name="weight", type="q8_0", ne=(32, 2, 1, 1))

@@ -10,7 +10,7 @@ from perfsuite.records.engine_trace import NOTHING, EventFlag, ThreadState
 from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.testing.bpf_logs import MAIN_TID, BpfLogBuilder
 from perfsuite.testing.engine_traces import EPOCH_NS
-from perfsuite.trace.ebpf.levels import level_changes
+from perfsuite.trace.ebpf.intervals import level_changes
 from perfsuite.trace.ebpf.threads import thread_states
 
 RUNNING, RUNNABLE, IDLE = ThreadState

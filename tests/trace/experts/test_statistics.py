@@ -7,8 +7,7 @@ import pytest
 from perfsuite.testing.engine_traces import engine_trace
 from perfsuite.trace.experts.reuse import expert_reuse
 from perfsuite.trace.experts.statistics import ExpertTime, expert_times
-from perfsuite.trace.statistics.operator_runs import operator_runs
-from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 
 from ...synthetic_statistics import expert_product, experts_of, product, step_events
 

@@ -4,12 +4,115 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from perfsuite.records.engine_trace import EventKind, TraceRecorder
-from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, engine_trace, event, small_trace
+from perfsuite.errors import PerfsuiteError
+from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, TraceRecorder
+from perfsuite.records.events import Node
+from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, engine_trace, event, node, small_trace, tensor
 from perfsuite.testing.large_trace import large_trace
-from perfsuite.trace.graph.operators import operator_graph
+from perfsuite.trace.graph.operators import choose_graph, node_times, operator_graph
+from perfsuite.trace.statistics.operator_runs import operator_runs
+
+
+def part(evaluation: int, node: int, thread: int, start_ns: int, end_ns: int, counters: int = NOTHING) -> Events:
+    """Return an operator on a thread, in an evaluation that begins every 1000 ns."""
+    at = evaluation * 1000
+    place = {"graph": 0, "node": node, "evaluation": evaluation, "thread": thread, "counters": counters}
+    return event(EventKind.OPERATOR, at + start_ns, at + end_ns, **place)
+
+
+def test_an_operator_lasts_from_the_first_entry_to_the_last_return() -> None:
+    """Of three evaluations the median of 60, 70 and 300 ns, from 10 ns after the graph's first entry on."""
+    events = []
+    for number, end in enumerate((70, 80, 310)):
+        events += [part(number, 0, 0, 0, 10), part(number, 1, 0, 10, 40), part(number, 1, 1, 15, end)]
+    times, wall_ns = node_times(operator_runs(engine_trace(events)), 0)
+    assert (times[1].time_ns, times[1].start_ns, times[1].n_evaluations) == (70.0, 10.0, 3)
+    assert times[0].time_ns == 10.0
+    assert wall_ns == 80.0
+
+
+def test_counters_are_summed_over_threads() -> None:
+    """Medians of the sums; an evaluation in which a thread did not count has none."""
+    counters = np.asarray([[1, 5], [2, 5], [10, 5], [20, NOTHING]], dtype=np.int64)
+    events = [part(number, 0, thread, 0, 5, 2 * number + thread) for number in (0, 1) for thread in (0, 1)]
+    trace = engine_trace(events, counter_names=("cycles", "faults"), counters=counters)
+    times, _ = node_times(operator_runs(trace), 0)
+    assert times[0].counters == (16.5, 10.0)
+
+
+def test_what_was_not_counted_is_none() -> None:
+    """A counter without any value, and operators that have no row."""
+    trace = engine_trace(
+        [part(0, 0, 0, 0, 5, 0), part(0, 1, 0, 5, 9)],
+        counter_names=("cycles",),
+        counters=np.asarray([[NOTHING]], dtype=np.int64),
+    )
+    times, _ = node_times(operator_runs(trace), 0)
+    assert (times[0].counters, times[1].counters) == ((None,), (None,))
+
+
+def test_a_graph_that_never_ran_has_no_times() -> None:
+    """Neither of its operators nor of the whole."""
+    assert node_times(operator_runs(engine_trace([part(0, 0, 0, 0, 5)])), 1) == ({}, None)
+
+
+def graph(n_tokens: int) -> tuple[Node, ...]:
+    """Return one product for so many tokens."""
+    return (node("MUL_MAT", tensor("y", (8, n_tokens)), tensor("w.weight", (8, 8)), tensor("x", (8, n_tokens))),)
+
+
+def trace(*evaluated: int) -> EngineTrace:
+    """Return graphs of 64, 1, 1 and 1 tokens, of which the given ones were evaluated on two threads."""
+    events = [
+        event(EventKind.OPERATOR, at * 10, at * 10 + 5, graph=number, node=0, evaluation=at, thread=thread)
+        for at, number in enumerate(evaluated)
+        for thread in (0, 1)
+    ]
+    return engine_trace(events, graphs=(graph(64), graph(1), graph(1), graph(1)))
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [(None, 2), ("decode", 2), ("prefill", 0), (1, 1), ("1", 1), ("3", 3)])
+def test_the_most_often_evaluated_one_is_taken(wanted: str | int | None, expected: int) -> None:
+    """Of the decode graphs the second was evaluated twice, the prefill more often than any; numbers are free."""
+    chosen = trace(0, 0, 0, 1, 2, 2)
+    assert choose_graph(chosen, operator_runs(chosen), wanted) == expected
+
+
+def test_without_a_decode_any_graph_does() -> None:
+    """Where only a prefill was evaluated, that is the default."""
+    chosen = trace(0)
+    assert choose_graph(chosen, operator_runs(chosen)) == 0
+
+
+def test_graphs_without_operators_count_by_their_own_events() -> None:
+    """At graph level alone the graphs' events say how often each was evaluated."""
+    events = [event(EventKind.GRAPH, at, at + 1, graph=number, value=0) for at, number in enumerate((1, 3, 3))]
+    chosen = engine_trace(events, graphs=(graph(64), graph(1), graph(1), graph(1)))
+    assert choose_graph(chosen, operator_runs(chosen)) == 3
+
+
+@pytest.mark.parametrize("wanted", ["7", 4, "encode"])
+def test_a_graph_that_there_is_not_is_told(wanted: str | int) -> None:
+    """The message lists those that there are, with what they are for."""
+    chosen = trace(0, 1)
+    with pytest.raises(PerfsuiteError) as told:
+        choose_graph(chosen, operator_runs(chosen), wanted)
+    assert str(told.value) == (
+        f"graph {wanted!r}: the trace has 0 (prefill, 1 operator, 1 evaluation), 1 (decode, 1 operator, 1 evaluation), "
+        "2 (decode, 1 operator, 0 evaluations), 3 (decode, 1 operator, 0 evaluations); "
+        "accepted are decode, prefill, or a number"
+    )
+
+
+def test_a_trace_without_graphs_says_what_it_lacks() -> None:
+    """Operators have to be recorded; no graph was asked for, so none is named."""
+    empty = engine_trace([], graphs=())
+    with pytest.raises(PerfsuiteError, match=r"^graph: the trace has none; record it with the level 'operator'"):
+        choose_graph(empty, operator_runs(empty))
+
 
 #: Of `small_trace`: thread 1 begins 100 ns behind thread 0 and takes longer, but has hardly a part in the last one.
 TIME_NS = OPERATOR_NS + EXTRA_NS + 100

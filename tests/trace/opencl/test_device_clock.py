@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfsuite.records.opencl_commands import ClockPoint, ClockSource, Commands
-from perfsuite.trace.opencl.command_anomalies import Anomaly
+from perfsuite.trace.opencl.clock_choice import Anomaly
 from perfsuite.trace.opencl.device_clock import AlignedTrace, ClockBasis, align
 from tests.synthetic_opencl import DEVICE, EPOCH_NS, command, drifting, queue, steady_commands, timer_point, trace
 

@@ -3,18 +3,86 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import hypot
 
 import numpy as np
 import pytest
 
-from perfsuite.records.events import Phase
-from perfsuite.testing.engine_traces import engine_trace
+from perfsuite.records.events import Node, Phase
+from perfsuite.testing.engine_traces import engine_trace, node, tensor
 from perfsuite.trace.operators import RecordedOperator
-from perfsuite.trace.statistics.operator_runs import operator_runs
-from perfsuite.trace.statistics.operator_statistics import CostOf, OperatorType, operator_statistics
-from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
+from perfsuite.trace.statistics.operator_statistics import (
+    CostOf,
+    OperatorType,
+    dimensions_of,
+    fit_line,
+    operator_statistics,
+    stored_type,
+)
+from perfsuite.trace.statistics.traced_operators import traced_operators
 
-from ...synthetic_statistics import law_trace, norm, product, step_events
+from ...synthetic_statistics import attention, expert_product, law_trace, norm, product, step_events
+
+SCORES = node("MUL_MAT", tensor("kq-0", (256, 4, 9)), tensor("k", (64, 256, 3), type="f16"), tensor("q", (64, 4, 9)))
+
+
+@pytest.mark.parametrize(
+    ("traced", "dimensions", "type_name"),
+    [
+        (product("Qcur", 576, 192, n_tokens=7), "192x7x576x1", "q8_0"),
+        (SCORES, "256x4x64x9", "f16"),
+        (expert_product(0, n_used=2, n_tokens=3), "32x6x64x1", "q8_0"),
+        (attention(512, n_tokens=2), "512x2x64x9", "f16"),
+        (norm(576, n_tokens=5), "576x5x1x1", "f32"),
+    ],
+)
+def test_each_kind_of_operator_has_its_dimensions(traced: Node, dimensions: str, type_name: str) -> None:
+    """Products have rows, columns, inner length and heads; attention positions and queries; others their elements."""
+    (operator,) = traced_operators([traced])
+    assert str(dimensions_of(operator)) == dimensions
+    assert stored_type(operator) == type_name
+
+
+def test_work_is_the_product_of_all() -> None:
+    """M N K H of a product with weights are its multiply-accumulates."""
+    (operator,) = traced_operators([product("Qcur", 576, 192, n_tokens=7)])
+    assert dimensions_of(operator).work == 576 * 192 * 7
+
+
+def test_points_on_a_line_give_that_line() -> None:
+    """Slope, intercept and an R² of 1 come out, and no point is off."""
+    fit = fit_line([1e6, 2e6, 5e6], [12.0, 22.0, 52.0])
+    assert fit is not None
+    assert (fit.slope, fit.intercept) == (pytest.approx(1e-5), pytest.approx(2.0))
+    assert (fit.r_squared, fit.residual) == (pytest.approx(1.0), pytest.approx(0.0, abs=1e-6))
+    assert fit.deviations_ratio == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
+    assert fit.at(0.0) == pytest.approx(2.0)
+
+
+def test_a_relative_line_is_not_ruled_by_the_largest() -> None:
+    """Each line is the nearest by its own measure: in parts of y, or in y itself."""
+    x, y = [1.0, 2.0, 4.0, 1000.0], [10.0, 20.0, 40.0, 1500.0]
+    plain, relative = fit_line(x, y), fit_line(x, y, is_relative=True)
+    assert plain is not None
+    assert relative is not None
+    parts = [[each.at(one) / other - 1.0 for one, other in zip(x, y, strict=True)] for each in (relative, plain)]
+    assert hypot(*parts[0]) < hypot(*parts[1])
+    assert plain.residual < relative.residual
+
+
+@pytest.mark.parametrize(("x", "y"), [([], []), ([1.0, 2.0], [1.0, 2.0]), ([3.0] * 4, [1.0, 2.0, 3.0, 4.0])])
+def test_what_makes_no_line_has_none(x: list[float], y: list[float]) -> None:
+    """Two points, or one x, say nothing of a line."""
+    assert fit_line(x, y) is None
+
+
+def test_a_level_series_has_no_r_squared() -> None:
+    """Where all y are the same there is no variance to explain."""
+    fit = fit_line([1.0, 2.0, 3.0], [5.0, 5.0, 5.0])
+    assert fit is not None
+    assert fit.r_squared is None
+
 
 SIZES = (64, 128, 256, 512)
 GRAPH = (*(product(f"ffn_{size}", 64, size) for size in SIZES), norm())

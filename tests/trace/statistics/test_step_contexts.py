@@ -6,8 +6,7 @@ import pytest
 
 from perfsuite.records.engine_trace import EngineTrace, EventKind
 from perfsuite.testing.engine_traces import engine_trace
-from perfsuite.trace.statistics.operator_runs import operator_runs
-from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.step_contexts import Steps, steps_of
 
 from ...synthetic_statistics import attention, product, step_events

@@ -8,8 +8,7 @@ import pytest
 
 from perfsuite.records.engine_trace import EngineTrace, EventFlag, TraceRecorder
 from perfsuite.testing.engine_traces import EXTRA_NS, OPERATOR_NS, engine_trace, small_graph, small_trace
-from perfsuite.trace.statistics.operator_runs import operator_runs
-from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.thread_balance import RoleBalance, least_thread_time, role_balances, thread_shares
 
 from ...synthetic_statistics import law_trace, norm, product, step_events

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from perfsuite.records.engine_trace import EngineTrace, EventKind
-from perfsuite.trace.statistics.operator_runs import operator_runs
-from perfsuite.trace.statistics.operator_table import operator_table
+from perfsuite.trace.statistics.operator_runs import operator_runs, operator_table
 from perfsuite.trace.statistics.step_contexts import steps_of
 from perfsuite.trace.statistics.token_statistics import TokenStatistics, is_attention, token_statistics
 

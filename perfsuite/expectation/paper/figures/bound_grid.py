@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfsuite.expectation.paper.figures.balance import balance_line
-from perfsuite.expectation.paper.figures.long_prompt import N_PROMPT, VARIANTS, long_prompt
-from perfsuite.expectation.paper.figures.wording import percent
+from perfsuite.expectation.paper.figures.wording import N_PROMPT, VARIANTS, long_prompt, percent
 from perfsuite.expectation.paper.table_row import GIGA, TERA
 from perfsuite.expectation.requests.analytic import forecast_grid
-from perfsuite.records.chart import Axis, HeatMap, HeatPanel
+from perfsuite.records.chart import Axis, HeatMap, HeatPanel, Line, Numbers
+
+
+def balance_line(slope: float, x: Numbers, y: Numbers) -> Line | None:
+    """Draw y = slope x across the grid, from where it enters to where it leaves; None where it misses the grid.
+
+    Both times are inversely proportional to a coordinate each, so they are equal along a line through the origin.
+    """
+    first, last = max(x[0], y[0] / slope), min(x[-1], y[-1] / slope)
+    if first >= last:
+        return None
+    return Line(label="t_c = t_m", x=(first, last), y=(slope * first, slope * last))
+
 
 #: Peaks in 1e12 operations/s, bandwidths in 1e9 bytes/s, and the efficiencies of compute and memory in percent.
 _TOPS = tuple(float(tops) for tops in range(10, 101, 10))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.expectation.paper.figures.long_prompt import N_PROMPT, VARIANTS, long_prompt
-from perfsuite.expectation.paper.figures.wording import percent
+from perfsuite.expectation.paper.figures.wording import N_PROMPT, VARIANTS, long_prompt, percent
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Scale
 
 #: Chunks of 64 tokens to the whole prompt.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from perfsuite.expectation.paper.decode_tables import N_GENERATED
-from perfsuite.expectation.paper.figures.grouping import variants_by
-from perfsuite.expectation.paper.figures.wording import percent
+from perfsuite.expectation.paper.figures.wording import percent, variants_by
 from perfsuite.expectation.paper.passes import decode_pass
 from perfsuite.expectation.paper.rotary import RopeReach
 from perfsuite.expectation.paper.table_row import GIB, llama2_7b

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfsuite.expectation.paper.figures.balance import balance_line
-from perfsuite.expectation.paper.figures.long_prompt import N_PROMPT, VARIANTS, long_prompt
+from perfsuite.expectation.paper.figures.bound_grid import balance_line
+from perfsuite.expectation.paper.figures.wording import N_PROMPT, VARIANTS, long_prompt
 from perfsuite.expectation.paper.table_row import GIGA, TERA
 from perfsuite.expectation.requests.analytic import forecast_grid, ttft_s
 from perfsuite.records.chart import Axis, HeatMap, HeatPanel

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.matmul import dequantize_weights, linear, lora_update
 from perfsuite.expectation.operators.number_format import find_format
+from perfsuite.expectation.paper.decode_tables import RANKS
 from perfsuite.expectation.paper.figures.wording import percent
-from perfsuite.expectation.paper.lora_table import RANKS
 from perfsuite.expectation.paper.table_row import GIGA, PROMPTS
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Scale
 

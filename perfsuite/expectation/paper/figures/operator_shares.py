@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perfsuite.expectation.paper.figures.grouping import variants_by
-from perfsuite.expectation.paper.figures.wording import percent
+from perfsuite.expectation.paper.figures.wording import percent, variants_by
 from perfsuite.expectation.paper.operator_key import OperatorKey
 from perfsuite.expectation.paper.passes import prefill_pass
 from perfsuite.expectation.paper.table_row import PROMPTS, TERA, llama2_7b

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.visible import isolated
 
 #: Characters of a name beside a row, which leave a phone more than half of its width, and those a desk has room for.

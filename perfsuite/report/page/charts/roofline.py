@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from perfsuite.expectation.ceilings import Ceilings
 from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.survey import ProcessorCeilings
-from perfsuite.records.judgement import Judgement
 from perfsuite.records.observation import Observation
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.page.charts.axes import log_axis, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, phase_of, short_names

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 
-from perfsuite.records.judgement import Judgement
+from perfsuite.records.moments import moment_of
+from perfsuite.records.outcome import Judgement
 from perfsuite.report.page.charts.axes import change_axis, linear_axis, looks, shown, tip
 from perfsuite.report.page.charts.figure import Figure, Spec
 from perfsuite.report.page.charts.names import case_name, short_names
 from perfsuite.report.page.charts.palette import look_of
-from perfsuite.report.page.charts.shown_run import in_order_of_time, run_label
 from perfsuite.report.page.page_run import PageRun
 from perfsuite.report.run_file import RunFile
 from perfsuite.units import format_count, format_ns, format_ratio, to_change_percent
+
+_NEVER = datetime.max.replace(tzinfo=timezone.utc)
+
+
+def in_order_of_time(runs: list[RunFile]) -> list[RunFile]:
+    """Return runs by the time at which they began, the oldest first; what cannot be read as a time comes last."""
+    return sorted(runs, key=lambda run: (moment_of(run.started_at) or _NEVER, run.started_at))
+
+
+def run_label(run: RunFile) -> str:
+    """Name a run shortly, by month, day and time."""
+    return run.started_at[5:16].replace("T", " ")
+
 
 _HEIGHT, _MOST_PHASES, _MOST_RUNS = 240, 6, 60
 _THIS = "this run"

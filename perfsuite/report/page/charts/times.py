@@ -4,12 +4,122 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from perfsuite.records.judgement import Judgement
-from perfsuite.report.page.charts.figure import Figure
-from perfsuite.report.page.charts.names import case_name, phase_of, role_of, short_names
-from perfsuite.report.page.charts.time_rows import gaps, reading, time_rows
+from perfsuite.records.outcome import Judgement
+from perfsuite.report.page.charts.axes import TimeScale, log_axis, looks, row_axis, tip, zero_axis
+from perfsuite.report.page.charts.figure import Figure, Spec
+from perfsuite.report.page.charts.names import case_name, phase_of, role_of, short_names, wide_names
+from perfsuite.report.page.charts.palette import TIME_LOOKS
 from perfsuite.report.run_file import RunFile
-from perfsuite.units import format_count
+from perfsuite.units import format_count, format_ns, format_ratio
+
+#: Pixels of a row.
+_STEP = 28
+#: How far a linear axis goes beyond the largest median to show a sample or the end of a range.
+_MOST_ABOVE = 1.3
+#: The most samples of a row that are drawn: more would only cover each other.
+_MOST_SAMPLES = 40
+
+#: How far below the middle of its row a sample lies, so that no median covers it.
+_BELOW = 9
+
+
+def time_rows(judgements: Sequence[Judgement], labels: Sequence[str], names: Sequence[str], *, is_log: bool) -> Spec:
+    """Return the rows of measured cases, each with its label at the left and its whole name where it is pointed at."""
+    rows = list(zip(labels, names, judgements, strict=True))
+    scale = TimeScale.of(time for _, _, each in rows for _, time in _times(each))
+    medians = [_mark(label, name, kind, time, scale) for label, name, each in rows for kind, time in _times(each)]
+    samples = [point for label, name, each in rows for point in _samples(label, name, each, scale)]
+    ranges = [_range(label, name, each, scale) for label, name, each in rows if each.lower_ns and each.upper_ns]
+    told = [each["time"] for each in medians]
+    ends = [*(each["time"] for each in samples), *(each[end] for each in ranges for end in ("low", "high"))]
+    highest = min(max(told) * _MOST_ABOVE, max(*told, *ends))
+    time = log_axis([*told, *ends], scale.title()) if is_log else zero_axis(highest, scale.title())
+    bars = [] if is_log else [_bar_layer([each for each in medians if each["what"] == "measured"], time)]
+    return {
+        "usermeta": {"wideNames": wide_names(names)},
+        "height": _STEP * len(labels),
+        "encoding": {"y": row_axis(labels)},
+        "layer": [*bars, *_range_layer(ranges, time), _sample_layer(samples, time), _median_layer(medians, time)],
+    }
+
+
+def _times(judgement: Judgement) -> Iterator[tuple[str, float]]:
+    told = (judgement.floor_ns, judgement.baseline_ns, judgement.expected_ns, judgement.measured_ns)
+    old = "old side" if judgement.baseline_samples_ns else "baseline"
+    for kind, time_ns in zip(("floor", old, "expected", "measured"), told, strict=True):
+        if time_ns:
+            yield kind, time_ns
+
+
+def _mark(label: str, name: str, kind: str, time_ns: float, scale: TimeScale) -> Spec:
+    return {"row": label, "what": kind, "time": scale(time_ns), "tip": f"{name}, {kind}: {format_ns(time_ns)}"}
+
+
+def _samples(label: str, name: str, judgement: Judgement, scale: TimeScale) -> Iterator[Spec]:
+    for time_ns in judgement.samples_ns[:_MOST_SAMPLES]:
+        if time_ns > 0:
+            yield {"row": label, "time": scale(time_ns), "tip": f"{name}, a replicate: {format_ns(time_ns)}"}
+
+
+def _range(label: str, name: str, judgement: Judgement, scale: TimeScale) -> Spec:
+    low_ns, high_ns = judgement.lower_ns or 0, judgement.upper_ns or 0
+    told = f"{name}, expected between {format_ns(low_ns)} and {format_ns(high_ns)}"
+    return {"row": label, "low": scale(low_ns), "high": scale(high_ns), "tip": told}
+
+
+def _bar_layer(medians: Sequence[Spec], time: Spec) -> Spec:
+    mark = {"type": "bar", "height": 3, "opacity": 0.5, "color": TIME_LOOKS["measured"].colour}
+    encoding = {"x": {"field": "time", **time}, "tooltip": tip()}
+    return {"data": {"values": list(medians)}, "mark": mark, "encoding": encoding}
+
+
+def _range_layer(ranges: Sequence[Spec], time: Spec) -> list[Spec]:
+    if not ranges:
+        return []
+    look = {"height": 10, "opacity": 0.28, "color": TIME_LOOKS["expected"].colour, "cornerRadius": 5}
+    mark = {"type": "bar", "clip": True, **look}
+    encoding = {"x": {"field": "low", **time}, "x2": {"field": "high"}, "tooltip": tip()}
+    return [{"data": {"values": list(ranges)}, "mark": mark, "encoding": encoding}]
+
+
+def _sample_layer(samples: Sequence[Spec], time: Spec) -> Spec:
+    look = {"size": 14, "opacity": 0.45, "yOffset": _BELOW, "color": TIME_LOOKS["measured"].colour}
+    mark = {"type": "circle", "clip": True, **look}
+    encoding = {"x": {"field": "time", **time}, "tooltip": tip()}
+    return {"data": {"values": list(samples)}, "mark": mark, "encoding": encoding}
+
+
+def _median_layer(medians: Sequence[Spec], time: Spec) -> Spec:
+    seen = {each["what"] for each in medians}
+    look = looks("what", {kind: each for kind, each in TIME_LOOKS.items() if kind in seen})
+    encoding = {"x": {"field": "time", **time}, **look, "tooltip": tip()}
+    return {
+        "data": {"values": list(medians)},
+        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        "encoding": encoding,
+    }
+
+
+def gaps(judgements: Sequence[Judgement], names: Sequence[str]) -> str:
+    """Tell in words of each case what it took, what was expected and what it took before."""
+    return "; ".join(_gap(each, name) for each, name in zip(judgements, names, strict=True))
+
+
+def reading(judgements: Sequence[Judgement]) -> str:
+    """Tell how to read the rows."""
+    has_range = any(each.lower_ns and each.upper_ns for each in judgements)
+    pale = ", the pale bar where the forecast expects the time" if has_range else ""
+    return f"Small dots are single replicates{pale}."
+
+
+def _gap(judgement: Judgement, name: str) -> str:
+    told = [f"{name} {format_ns(judgement.measured_ns)}"]
+    if judgement.expected_ns:
+        told.append(f"expected {format_ns(judgement.expected_ns)}")
+    if judgement.change_ratio:
+        told.append(f"{format_ratio(judgement.change_ratio)} against before")
+    return ", ".join(told)
+
 
 #: Rows of a figure, and cases that its summary tells.
 _MOST_ROWS, _MOST_TOLD = 20, 3

@@ -6,7 +6,7 @@ import pytest
 
 from perfsuite.expectation.paper.figures import figure_6
 from perfsuite.expectation.paper.figures.chunked_prefill import CHUNKS
-from perfsuite.expectation.paper.figures.long_prompt import long_prompt
+from perfsuite.expectation.paper.figures.wording import long_prompt
 
 
 def test_chunks_reach_from_64_tokens_to_the_whole_prompt() -> None:

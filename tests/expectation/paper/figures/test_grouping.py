@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.expectation.paper.figures.grouping import variants_by
+from perfsuite.expectation.paper.figures.wording import variants_by
 
 
 def test_variants_of_the_same_value_share_a_label() -> None:

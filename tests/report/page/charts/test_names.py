@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.records.judgement import told_judgement
-from perfsuite.records.outcome import Outcome
+from perfsuite.records.outcome import Outcome, told_judgement
 from perfsuite.report.page.charts.names import case_name, cut_middle, phase_of, readable, role_of, short_names, some_of
 from perfsuite.testing.run_files import HOSTILE_NAMES
 
