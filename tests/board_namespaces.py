@@ -25,8 +25,8 @@ What a board has:
 * ``board.use_shell("/usr/bin/fish")``: the login shell of its user.
 * ``board.boot_id``, ``board.machine_id``, ``board.hostname``, ``board.address``, ``board.processes(pattern)``.
 
-``sys_tree`` is a folder shaped like ``/sys`` (see tests/board_namespaces.py): what it has is what the board has, and what the
-board writes is written to its files.
+``sys_tree`` is a folder shaped like ``/sys``: what it has is what the board has, and what the board
+writes is written to its files.
 
 Everything of a board is in its processes' namespaces, and they die with pytest, even by SIGKILL: no mount, interface or
 process is left. The folder of its keys is removed by `stop`, or else when the next tests make a board.

@@ -21,7 +21,7 @@ from perfsuite.device.lock.reading import lock_behind
 from perfsuite.device.profile import find_profile
 from perfsuite.device.setup.installed import last_answer, read_installed
 from perfsuite.device.stability.restore_file import read_kept
-from perfsuite.expectation.roofline.published_file import read_published
+from perfsuite.expectation.roofline.published import read_published
 from perfsuite.experiments.certificate.trial import read_trials
 from perfsuite.experiments.fidelity.published import published_fidelity
 from perfsuite.experiments.roofline.stored_run import read_roofline

@@ -108,9 +108,9 @@ def _clpeak_device(xml: str, platform_name: str, device_name: str) -> ElementTre
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
         raise MeasurementError(f"clpeak: its XML cannot be read ({error})") from None
-    for platform in root.iter("platform"):
-        for device in platform.iter("device"):
-            names = (platform.get("name", "").strip(), device.get("name", "").strip())
+    for each in root.iter("platform"):
+        for device in each.iter("device"):
+            names = (each.get("name", "").strip(), device.get("name", "").strip())
             if names == (platform_name, device_name):
                 return device
     raise MeasurementError(f"clpeak: knows no {device_name} of {platform_name}")

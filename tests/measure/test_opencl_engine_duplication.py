@@ -29,7 +29,7 @@ def command(number: int, name: str, size: int, duration_ns: int, **changed: Any)
     """Return a launch at host time 100 a number."""
     row = np.zeros(1, COMMAND_DTYPE)[0]
     row["global"] = (size, 1, 1)
-    for field, value in {
+    for column, value in {
         "sequence": number,
         "host_start_ns": 100 * number,
         "name": NAMES.index(name),
@@ -39,7 +39,7 @@ def command(number: int, name: str, size: int, duration_ns: int, **changed: Any)
         "end_ns": 1000 * number + duration_ns,
         **changed,
     }.items():
-        row[field] = value
+        row[column] = value
     return row
 
 

@@ -94,7 +94,7 @@ class FidelityRow:
 
     @property
     def scaled_error_us_per_ms(self) -> float | None:
-        """`perfsuite.experiments.fidelity.scored_run.scaled_error_us_per_ms` of the row; None where it is not measured."""
+        """The scaled error of the row; None where it is not measured."""
         pair = self._pair()
         return None if pair is None else scaled_error_us_per_ms(*pair)
 

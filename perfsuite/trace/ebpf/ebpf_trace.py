@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from perfsuite.errors import MeasurementError
-from perfsuite.records.bpf_log import BpfKind, BpfLog
-from perfsuite.records.engine_trace import NOTHING, EngineTrace, EventKind, Events, Ints, TraceRecorder, new_events
+from perfsuite.records.bpf_log import BpfKind, BpfLog, Records
+from perfsuite.records.bpf_log_file import PROBE_TAIL, terminated
+from perfsuite.records.engine_trace import (
+    NOTHING,
+    EngineTrace,
+    EventFlag,
+    EventKind,
+    Events,
+    Ints,
+    ProbeCost,
+    ThreadState,
+    TracedThread,
+    TraceRecorder,
+    new_events,
+)
 from perfsuite.records.tensor_layout import TensorLayout
+from perfsuite.records.trace_levels import TraceLevel
 from perfsuite.trace.ebpf.experts import ExpertsFound, experts_of
 from perfsuite.trace.ebpf.graphs import GraphsFound, find_graphs
 from perfsuite.trace.ebpf.intervals import (
+    NEVER_NS,
     Intervals,
     LevelChanges,
     affected,
@@ -24,8 +40,130 @@ from perfsuite.trace.ebpf.intervals import (
 )
 from perfsuite.trace.ebpf.nodes import StructureReader, Structures, structures_of
 from perfsuite.trace.ebpf.operators import Operators, operators_of
-from perfsuite.trace.ebpf.tables import backend_name, number_threads, probe_costs_of, threads_of
-from perfsuite.trace.ebpf.threads import thread_states
+
+#: ``prev_state`` of a thread that was pre-empted: 0, or what ``sched_switch`` prints as ``R+`` (TASK_REPORT_MAX).
+_PREEMPTED = (0, 0x100)
+
+
+def thread_states(log: BpfLog, levels: LevelChanges, last_ns: int) -> Events:
+    """Return the states of the target's threads; `thread` holds the thread's id.
+
+    A thread that was switched out while it could run is runnable, any other is idle; one that is woken is runnable
+    (ProfInfer, section on the timeline view, with the two states the right way round). A state ends where the next one
+    begins, where threads are no longer recorded, or at `last_ns`.
+    """
+    records = log.records[log.positions(BpfKind.SWITCH_OUT, BpfKind.SWITCH_IN, BpfKind.WOKEN)]
+    records = records[levels.is_on(TraceLevel.THREADS, records["ns"])]
+    records = records[np.lexsort((records["ns"], records["tid"]))]
+    records = records[_matters(records)]
+    states = _events(records)
+    same = np.append(records["tid"][1:] == records["tid"][:-1], False)[: records.size]
+    next_ns = np.where(same, np.append(records["ns"], 0)[1:], NEVER_NS)
+    off_ns = np.append(levels.switched(TraceLevel.THREADS), NEVER_NS)
+    off_ns = off_ns[np.searchsorted(off_ns[:-1], states["start_ns"], side="right")]
+    end_ns = np.minimum(np.minimum(next_ns, off_ns), np.maximum(last_ns, states["start_ns"]))
+    states["end_ns"] = end_ns
+    states["flags"] = np.where(end_ns < next_ns, EventFlag.CUT, 0)
+    return np.concatenate([states, _running_before(records, levels)])
+
+
+def _matters(records: Records) -> npt.NDArray[np.bool_]:
+    """Mark the records that change a state: one that is woken before it is idle stays as it is."""
+    is_woken = records["kind"] == BpfKind.WOKEN
+    change = np.where(is_woken, 0, np.arange(records.size))
+    before = np.maximum.accumulate(change) if records.size else change
+    known = ~is_woken[before] & (records["tid"][before] == records["tid"])
+    slept = (records["kind"][before] == BpfKind.SWITCH_OUT) & ~np.isin(records["value"][before], _PREEMPTED)
+    follows = np.append(False, is_woken[:-1] & (records["tid"][1:] == records["tid"][:-1]))[: records.size]
+    matters: npt.NDArray[np.bool_] = ~is_woken | ((slept | ~known) & ~follows)
+    return matters
+
+
+def _events(records: Records) -> Events:
+    is_out, is_in = records["kind"] == BpfKind.SWITCH_OUT, records["kind"] == BpfKind.SWITCH_IN
+    is_idle = is_out & ~np.isin(records["value"], _PREEMPTED)
+    has_cpu = (is_in | (is_out & ~is_idle)) & (records["cpu"] < 1 << 15)
+    return new_events(
+        EventKind.THREAD_STATE,
+        records.size,
+        start_ns=records["ns"],
+        thread=records["tid"].astype(np.int64),
+        value=np.where(is_in, ThreadState.RUNNING, np.where(is_idle, ThreadState.IDLE, ThreadState.RUNNABLE)),
+        cpu=np.where(has_cpu, records["cpu"].astype(np.int64), NOTHING),
+    )
+
+
+def _running_before(records: Records, levels: LevelChanges) -> Events:
+    """Return what threads did that are switched out before anything else is known of them: they ran from the start."""
+    is_first = np.append(True, records["tid"][1:] != records["tid"][:-1])[: records.size]
+    leaving = records[is_first & (records["kind"] == BpfKind.SWITCH_OUT)]
+    start_ns = np.full(leaving.size, levels.start_ns, np.int64)
+    is_known = levels.is_on(TraceLevel.THREADS, start_ns)
+    is_known &= ~levels.is_switched_within(TraceLevel.THREADS, start_ns, leaving["ns"])
+    leaving = leaving[is_known & (leaving["ns"] > start_ns)]
+    states = _events(leaving)
+    states["value"], states["flags"] = ThreadState.RUNNING, EventFlag.CUT
+    states["start_ns"], states["end_ns"] = levels.start_ns, leaving["ns"]
+    states["cpu"] = np.where(leaving["cpu"] < 1 << 15, leaving["cpu"].astype(np.int64), NOTHING)
+    return states
+
+
+#: ``ggml_backend_*_guid`` of ggml 0.25.3, ``ggml/src/ggml-*/``. BLAS and OpenVINO share one, and are both left out.
+_NAMES = {
+    "aa67c74396e6a38ae3afea9236bcfc89": "CPU",
+    "dee070a2734e4dbcb0c74fd46d4e90fe": "OpenCL",
+    "2cdde81c65b365736a1288611cc9dc25": "CUDA",
+    "b8f74f86403ce10291c8dde9023fc02b": "Vulkan",
+    "81a18b1e71ec79ed2b85dc8a619830e6": "Metal",
+    "99685b6cd2833d24253672e15b0e1403": "RPC",
+    "7b57dcafde121d491111111111111111": "Hexagon",
+    "5805138fcd3a619de7cd98a903fd7c53": "SYCL",
+    "a194afacbd4f4734be1a9e711f9eed64": "CANN",
+    "67c7a4b178744f519d65446de41b829a": "WebGPU",
+}
+
+
+def backend_name(guid: bytes | memoryview) -> str:
+    """Return a backend's name, or its guid where the name is not known."""
+    digits = bytes(guid).hex()
+    return _NAMES.get(digits, f"guid:{digits}")
+
+
+#: Behind all threads that compute.
+_LAST = 1 << 16
+
+
+def threads_of(log: BpfLog, events: Events, evaluations: Intervals, operators: Operators) -> tuple[TracedThread, ...]:
+    """Return the threads whose ids events have: first those that compute, by their number, then the others."""
+    numbers = {int(tid): 0 for tid in np.unique(evaluations.tid)}
+    tids, places = np.unique(operators.tid, return_index=True)
+    numbers |= dict(zip(tids.tolist(), operators.thread[places].tolist(), strict=True))
+    named = [int(tid) for tid in np.unique(events["thread"]) if tid != NOTHING]
+    named.sort(key=lambda tid: (numbers.get(tid, _LAST), tid))
+    names = _thread_names(log)
+    return tuple(TracedThread(tid=tid, name=names.get(tid, "")) for tid in named)
+
+
+def number_threads(events: Events, threads: tuple[TracedThread, ...]) -> None:
+    """Put each thread's place where its id was."""
+    tids = np.array([each.tid for each in threads], np.int64)
+    order = np.argsort(tids)
+    known = events["thread"] != NOTHING
+    events["thread"][known] = order[np.searchsorted(tids[order], events["thread"][known])]
+
+
+def probe_costs_of(log: BpfLog) -> Iterator[ProbeCost]:
+    """Yield what the kernel says that each program cost."""
+    for position in log.positions(BpfKind.PROBE):
+        n_runs, name = PROBE_TAIL.unpack_from(log.tail(position))
+        run_time_ns = int(log.records["subject"][position])
+        yield ProbeCost(name=terminated(name), n_runs=n_runs, run_time_ns=run_time_ns)
+
+
+def _thread_names(log: BpfLog) -> dict[int, str]:
+    positions = log.positions(BpfKind.THREAD_NAME)
+    tids = log.records["tid"][positions].tolist()
+    return {tid: terminated(log.tail(position)) for tid, position in zip(tids, positions, strict=True)}
 
 
 def ebpf_trace(log: BpfLog, layout: TensorLayout, *, command: tuple[str, ...] = ()) -> EngineTrace:

@@ -2,17 +2,167 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 
 import pytest
 
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.shapes.sweep import SweptCase
-from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
+from perfsuite.experiments.shapes.sweep_analysis import QUARTILE, analysed_sweep, choose_part, estimate
+from perfsuite.experiments.shapes.sweep_record import Jump
+from perfsuite.experiments.shapes.sweep_steps import compare_steps, period_of, rank_correlation
 from perfsuite.measure.shapes.meter import BenchDescription
 from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
 from perfsuite.workload.shapes.shape_case import ShapeCase
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept
+
+SIZES = range(1, 513)
+QUIET = [0.001] * 512
+
+
+def jump(size: int, height_ns: float = 1000.0, step: int = 1) -> Jump:
+    """A jump behind a size."""
+    return Jump(size=size, next_size=size + step, height_ns=height_ns, height_ratio=0.1)
+
+
+def test_each_multiple_is_found_or_missed() -> None:
+    """What is at no multiple is extra, and a fall is neither."""
+    found = compare_steps([jump(64), jump(70), jump(128, -5.0), jump(192)], SIZES, 64, QUIET)
+    assert found.found == (64, 192)
+    assert found.missed == (128, 256, 320, 384, 448)
+    assert found.extra == (70,)
+    assert found.hidden == ()
+
+
+def test_a_multiple_near_an_end_does_not_count() -> None:
+    """A step has three sizes at either side of it."""
+    assert compare_steps([], range(1, 131), 64, QUIET).missed == (64,)
+    assert compare_steps([], range(1, 132), 64, QUIET).missed == (64, 128)
+    assert compare_steps([], range(63, 132), 64, QUIET).missed == (128,)
+
+
+def test_a_jump_between_coarse_sizes_is_at_the_multiple_between_them() -> None:
+    """Sizes 61 and 71 have 64 between them."""
+    assert compare_steps([jump(61, step=10)], range(1, 512, 10), 64, QUIET).found == (64,)
+
+
+def test_what_noise_would_hide_is_not_missed() -> None:
+    """The higher the size, the smaller a tile's share of it."""
+    found = compare_steps([], SIZES, 64, [0.08] * 512)
+    assert found.missed == (64, 128, 192)
+    assert found.hidden == (256, 320, 384, 448)
+
+
+@pytest.mark.parametrize("period", [8, 32, 100, 150])
+def test_a_period_is_that_of_the_jumps(period: int) -> None:
+    """Whatever tile was expected."""
+    assert period_of([jump(size) for size in range(period, 510, period)], SIZES) == period
+
+
+def test_a_period_stands_a_missed_jump_and_small_ones_between() -> None:
+    """Jumps count by their heights."""
+    jumps = [jump(size) for size in (64, 128, 256, 320, 384, 448)]
+    assert period_of([jump(30, 50.0), *jumps, jump(400, 60.0)], SIZES) == 64
+
+
+def test_a_period_of_wide_sizes_is_found() -> None:
+    """A million distances are compared, with a hundred jumps each."""
+    sizes = range(1, 1 << 20, 128)
+    jumps = [jump(size, step=128) for size in sizes if size // 8192 != (size + 128) // 8192]
+    assert period_of(jumps, sizes) == 8192
+
+
+def test_jumps_anywhere_have_no_period() -> None:
+    """Nor have fewer than two, or falls."""
+    assert period_of([jump(size) for size in (17, 90, 101, 257, 300, 411)], SIZES) is None
+    assert period_of([jump(64)], SIZES) is None
+    assert period_of([jump(64, -1.0), jump(128, -1.0)], SIZES) is None
+
+
+def test_ranks_alone_are_compared() -> None:
+    """Spearman's coefficient is 1 for whatever grows with the other."""
+    assert rank_correlation([1.0, 2.0, 3.0, 40.0], [1.0, 4.0, 9.0, 10.0]) == pytest.approx(1.0)
+    assert rank_correlation([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]) == pytest.approx(-1.0)
+
+
+def test_what_does_not_vary_has_no_rank() -> None:
+    """None, not NaN."""
+    assert rank_correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]) is None
+    assert rank_correlation([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]) is None
+    assert rank_correlation([1.0, 2.0], [1.0, 2.0]) is None
+
+
+def test_the_estimate_is_the_lower_quartile() -> None:
+    """Between samples where it falls between them."""
+    assert estimate([50, 10, 30, 20, 40]).time_ns == 20.0
+    assert estimate([40, 10, 20, 30]).time_ns == pytest.approx(17.5)
+    assert estimate([7]) == (7.0, 7.0, 7.0)
+
+
+def test_disturbed_rounds_do_not_move_it() -> None:
+    """Of 15 rounds ten may be disturbed."""
+    quiet = estimate([100, 101, 102, 103, 104] + [110] * 10)
+    disturbed = estimate([100, 101, 102, 103, 104] + [9999] * 10)
+    assert quiet.time_ns == disturbed.time_ns
+
+
+def modes(slow_share: float, n_sizes: int = 200) -> list[list[int]]:
+    """Fifteen samples a size, of which a share takes twice as long."""
+    draws = random.Random(2)
+    return [
+        [
+            round(1e6 * (2.0 if draws.random() < slow_share else 1.0) * draws.lognormvariate(0.0, 0.005))
+            for _ in range(15)
+        ]
+        for _ in range(n_sizes)
+    ]
+
+
+@pytest.mark.parametrize(("slow_share", "part"), [(0.0, 0.25), (0.2, 0.25), (0.65, 0.125), (0.85, 0.5), (1.0, 0.25)])
+def test_a_quantile_between_two_modes_is_not_taken(slow_share: float, part: float) -> None:
+    """Where 65 of 100 samples are disturbed the eighth is not, and where 85 are the median always is."""
+    assert choose_part(modes(slow_share)) == part
+
+
+def test_few_sizes_have_the_quartile() -> None:
+    """They have no neighbours to agree with."""
+    assert choose_part([[1, 2, 3], [1, 2, 3]]) == QUARTILE
+
+
+def test_other_quantiles_have_intervals_too() -> None:
+    """The median of 15 lies between the fourth sample and the twelfth."""
+    assert estimate(range(101, 116), 0.5) == (108.0, 104.0, 112.0)
+
+
+def test_the_interval_of_fifteen_rounds_lies_between_its_first_and_eighth_sample() -> None:
+    """Fewer than one, or more than seven, of 15 lie below the quartile with a chance of under 2.5 % each."""
+    assert estimate(range(101, 116))[1:] == (101.0, 108.0)
+
+
+@pytest.mark.parametrize("n_rounds", [13, 15, 40])
+def test_the_interval_holds_the_quartile(n_rounds: int) -> None:
+    """In at least 95 of 100 sweeps, whatever the distribution; here it has a long tail."""
+    draws = random.Random(1)
+    quartile_ns = 1000.0 * 4 / 3
+    held = 0
+    for _ in range(2000):
+        found = estimate([round(1000.0 / (1.0 - draws.random())) for _ in range(n_rounds)])
+        held += found.lower_ns <= quartile_ns <= found.upper_ns
+    assert held >= 0.94 * 2000
+
+
+def test_few_rounds_have_the_widest_interval() -> None:
+    """From the least to a high one; two rounds say no more than their samples."""
+    assert estimate([10, 20])[1:] == (10.0, 20.0)
+
+
+def test_the_interval_of_many_rounds_is_narrow() -> None:
+    """It is a normal distribution's then: 2500 and 1.96 times the root of 10000 / 4 * 3 / 4."""
+    found = estimate(range(1, 10_001))
+    assert found.lower_ns == pytest.approx(2500.5 - 84.9, abs=1.0)
+    assert found.upper_ns == pytest.approx(2500.5 + 84.9, abs=1.0)
+
 
 MULTIPLES = tuple(range(64, 510, 64))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from perfsuite.expectation.decode_linearity import LinearityExpectation, ProductSize
-from perfsuite.experiments.tracing.linearity import judge_linearity, measured_lines
+from perfsuite.experiments.tracing.judgement import judge_linearity, measured_lines
 from perfsuite.records.outcome import Finding, Outcome
 
 SIZES = {"Kcur": 100_000, "Qcur": 300_000, "ffn_up": 900_000, "ffn_out": 900_000, "result_output": 30_000_000}

@@ -8,7 +8,7 @@ import numpy as np
 
 from perfsuite.records.engine_trace import EventKind, Events
 from perfsuite.testing.engine_traces import engine_trace, event
-from perfsuite.trace.timeline.flows import flows
+from perfsuite.trace.timeline.build import flows
 from perfsuite.trace.timeline.tracks import Arrow
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfsuite.experiments.fidelity.lm_meter_rows import RowCheck, check_means, check_rows
+from perfsuite.experiments.fidelity.command_published import RowCheck, check_means, check_rows
 from perfsuite.experiments.fidelity.published import PublishedFidelity, PublishedRow, published_fidelity
 from perfsuite.experiments.fidelity.scored_run import accuracy_percent, scaled_error_us_per_ms
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfsuite.experiments.shapes.policy_words import finding, gain_text, promise, range_text
+from perfsuite.experiments.shapes.command_policy_tables import finding, gain_text, promise, range_text
 from tests.synthetic_shape_policy import CPU, gain, policy_row, policy_table, shape_policy
 
 
