@@ -174,10 +174,10 @@ def _parts(rows: Sequence[RowCheck], means: Sequence[MeanCheck]) -> Iterator[Par
             yield f"  {each.row.device or each.row.table}, {each.row.subject}, {each.row.name}: {sentence}"
     n_agree = sum(each.scores_agree for each in rows)
     yield f"in {n_agree} of {len(rows)} rows the printed accuracy is that of the printed scaled error"
-    for each_mean in means:
+    for stated in means:
         yield (
-            f"{each_mean.device}, {each_mean.table}: mean of the printed rows {each_mean.computed_percent:.2f} %, stated "
-            f"{each_mean.stated_percent:.2f} %, {_SAID[each_mean.is_within]} rounding"
+            f"{stated.device}, {stated.table}: mean of the printed rows {stated.computed_percent:.2f} %, stated "
+            f"{stated.stated_percent:.2f} %, {_SAID[stated.is_within]} rounding"
         )
 
 
