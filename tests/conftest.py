@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from perfsuite.measure.ebpf_helper import ebpf_obstacle, find_helper
 from perfsuite.measure.plan import load_record
 from perfsuite.records.events import EngineRecord
+from tests.command_streams import phase_run as phase_run
 from tests.command_streams import refused as refused
 
 from .board_loopback import LoopbackBoard, loopback_obstacle

@@ -16,7 +16,11 @@ import pytest
 import scipy.optimize  # before pytester's runs, which forget modules that cannot be loaded a second time
 import scipy.stats  # noqa: F401
 
+import perfsuite.experiments.fidelity.experiment
+import perfsuite.experiments.overhead.experiment
 import perfsuite.experiments.run_outputs
+import perfsuite.experiments.shapes.experiment
+import perfsuite.experiments.tracing.experiment
 
 # What runs of the plugin import on their own they forget again, and what is replaced here would be another copy.
 import perfsuite.plugin.hooks

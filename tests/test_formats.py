@@ -39,7 +39,6 @@ from perfsuite.nightly.plan_file import read_plan as read_night_plan
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.codec import unpack
 from perfsuite.records.duplication import KernelDuplication
-from perfsuite.records.events import EngineRecord
 from perfsuite.records.live import from_line
 from perfsuite.records.memory_timeline import MemoryTimeline
 from perfsuite.records.observation_file import read_observation
@@ -125,7 +124,6 @@ READERS: Mapping[str, Read] = {
     "calls.json": lambda path: CallTrace.from_plain(_plain(path)),
     "duplication.json": lambda path: KernelDuplication.from_plain(_plain(path)),
     "layout.json": lambda path: TensorLayout.from_plain(_plain(path)),
-    "engine.msgpack": lambda path: EngineRecord.from_plain(_plain(path)),
 }
 
 READ_OTHERWISE: Mapping[str, Read] = {"run.json": read_run, "run-oldest.json": read_measured_phases}

@@ -68,5 +68,5 @@ def test_mistakes_are_one_line(run_dir: Path, tmp_path: Path, refused: Refused) 
     other = tmp_path / "other.json"
     other.write_text("{}")
     assert "cannot be read" in refused(["report", str(tmp_path / "none")])
-    assert "is no run.json" in refused(["report", str(other)])
+    assert "schema is missing, expected 1" in refused(["report", str(other)])
     assert "is a folder, expected the name of a file" in refused(["report", str(run_dir), "-o", str(tmp_path)])

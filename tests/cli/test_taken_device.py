@@ -84,7 +84,7 @@ from pathlib import Path
 from perfsuite.cli import main
 from perfsuite.device.end_requests import signals_held_off
 with signals_held_off():  # as the command itself imports it
-    from perfsuite.cli import overhead
+    from perfsuite.experiments.overhead import command as overhead
     from perfsuite.device.stability import stabilised
 def measure(*_):
     print("measuring", flush=True)
@@ -344,7 +344,10 @@ def test_a_command_within_another_shares_its_device(locks: Path, monkeypatch: py
 
 def test_a_followed_program_may_measure(locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program under the OpenCL layer, which takes the device itself, is not refused by the one that follows it."""
-    script = "import sys; from perfsuite.cli import main, overhead; overhead.overhead_rows = lambda *_: []; "
+    script = (
+        "import sys; from perfsuite.cli import main; from perfsuite.experiments.overhead import command; "
+        "command.overhead_rows = lambda *_: []; "
+    )
     program = [sys.executable, "-c", f"{script}sys.exit(main(['overhead', '--json', '--recorder=preload']))"]
     monkeypatch.setattr(
         "perfsuite.experiments.tracing.command_opencl.find_opencl_layers", lambda _: SimpleNamespace(tracing="layer.so")

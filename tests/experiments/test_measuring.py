@@ -266,7 +266,7 @@ from pathlib import Path
 
 from perfsuite.measure import launch
 from perfsuite.measure.plan import ProbePlan, load_record
-from perfsuite.plugin import llama_group
+from perfsuite.experiments import engine_replicates
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 answers = json.loads(Path("answers.json").read_text())
@@ -285,5 +285,5 @@ def run_worker(plan, **options):
 
 
 launch.run_worker = run_worker
-llama_group.materialize = lambda weights, cache_dir: Path("weights.gguf")
+engine_replicates.materialize = lambda weights, cache_dir: Path("weights.gguf")
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -27,7 +27,7 @@ def write_process(proc: Path, number: int, name: str, parent: int, ticks: int, s
 
 
 @pytest.fixture
-def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], Competition]:
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], Competition]]:
     """Look at a folder in which something happens meanwhile, which takes a second by the clock of the processors."""
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     (tmp_path / "stat").write_text("btime 0\n")
@@ -45,7 +45,8 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
         monkeypatch.setattr(time, "sleep", sleep)
         return look_for_competition(1.0)
 
-    return looked
+    yield looked
+    psutil.process_iter.cache_clear()  # it keeps processes with the folder that they were found in
 
 
 def test_others_are_named_by_what_they_kept_busy(

@@ -421,13 +421,13 @@ def test_a_mistake_is_one_clear_line(runs: HostRuns, arguments: list[str], line:
     ("content", "line"),
     [
         ("{", "*is not JSON*"),
-        ('{"schema": 99, "entries": []}', "*schema is 99, this suite reads 2*"),
-        ("[]", "*schema is 'list'*"),
+        ('{"schema": 99, "entries": []}', "*schema is 99, expected 2*"),
+        ("[]", "*is a list, expected an object*"),
         ('{"schema": 1, "entries": [{}]}', "*entries[[]0]: fingerprint is missing*"),
         (
             '{"schema": 1, "entries": [{"fingerprint": {}, "recorded_at": "", "suite_version": "",'
             ' "cases": {"a": [0]}}]}',
-            "*a sample is not positive*",
+            "*entries[[]0[]].cases['a'][[]0[]] is 0, expected a whole number of 1 or more*",
         ),
     ],
 )

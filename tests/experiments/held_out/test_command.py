@@ -149,7 +149,7 @@ def test_a_calibration_of_other_threads_is_none(asked: Asked, refused: Refused, 
 def test_a_calibration_that_cannot_be_read_is_named(asked: Asked, refused: Refused, calibrated: Path) -> None:
     """A corrupt file is one line with its path."""
     calibrated.write_text("{")
-    assert f"{calibrated}: cannot be read" in refused(["held-out"])
+    assert f"{calibrated}: is not JSON" in refused(["held-out"])
     assert (
         calibrated.name
         == calibration_path(host_fingerprint(), environment_engine().build_id, default_threads(), Path()).name
