@@ -120,7 +120,7 @@ def test_no_module_has_a_vague_name() -> None:
 
 
 def test_every_test_module_belongs_to_a_module() -> None:
-    """tests/<package>/test_<module>.py, or test_<module>_<part>.py, is of that module or folder; tests/native of native/."""
+    """A file test_<module>.py, or test_<module>_<part>.py, is of that module or folder; tests/native of native/."""
     orphans = []
     for path in own_tests():
         package = path.parent.relative_to(ROOT / "tests")
