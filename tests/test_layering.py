@@ -166,7 +166,8 @@ def crossed_experiments(module: Module) -> Iterator[str]:
 def experiment_of(name: str) -> str:
     """Return the folder of the experiment that a module is of; empty for what several share."""
     parts = name.split(".")[:3]
-    return parts[2] if parts[:2] == ["perfsuite", "experiments"] and ROOT.joinpath(*parts).is_dir() else ""
+    is_below = len(parts) == 3 and parts[:2] == ["perfsuite", "experiments"]
+    return parts[2] if is_below and ROOT.joinpath(*parts).is_dir() else ""
 
 
 def argparse_imports(module: Module) -> Iterator[str]:

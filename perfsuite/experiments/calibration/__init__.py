@@ -1,0 +1,1 @@
+"""Single operators measured, so that forecasts know a device."""

@@ -1,0 +1,1 @@
+"""How routed experts are reused, from the trace of a run."""

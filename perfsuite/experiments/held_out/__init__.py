@@ -1,0 +1,1 @@
+"""Forecasts against measurements that the calibration never saw."""

@@ -1,0 +1,1 @@
+"""The kernels that llama.cpp launches on an OpenCL device."""

@@ -1,0 +1,1 @@
+"""What recorders and live records cost, in interleaved pairs."""

@@ -1,1 +1,0 @@
-"""Hunts over shapes: Hypothesis draws shapes of an operation, and properties that hold at every shape are judged."""
