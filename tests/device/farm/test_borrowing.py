@@ -21,7 +21,7 @@ from perfsuite.device.reach import Reach
 from perfsuite.errors import DeviceError, LinkError, LockedError, PerfsuiteError
 
 from ...farm_daemons import Farm, awaited, running_farm
-from .test_listings import Printer
+from .test_client import Printer
 
 pytest.importorskip("yaml", reason="labgrid, which brings PyYAML, is not installed; 'make test-needs' installs it")
 
