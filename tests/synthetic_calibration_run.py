@@ -19,14 +19,13 @@ from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ProbePlan, du
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.testing.engine_traces import evaluation
 from perfsuite.workload.scenario import Scenario
+from tests.synthetic_plans import QUIET
 
 from .synthetic_calibration import lawful_ns
 
 #: Before the first operator of a phase and after the last, ns.
 BEFORE_NS, AFTER_NS = 200, 100
 
-#: What a quiet machine says of its processors.
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
 
 _ENGINE = EngineRecord(engine_version="llama 1", spans=(), graphs=(), n_dropped=0)
 _BANDWIDTHS = [

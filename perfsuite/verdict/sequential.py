@@ -9,17 +9,11 @@ from itertools import pairwise
 from operator import itemgetter
 
 from perfsuite.records.outcome import Outcome
+from perfsuite.verdict.pairs_to_decide import may_be_decided, n_more, smallest_effect
 from perfsuite.verdict.signed_rank import PairedChange, compare_pairs, least_p
 
 #: By case id: old and new latencies, ns, pair by pair.
 Pairs = Mapping[str, tuple[Sequence[int], Sequence[int]]]
-
-#: How much further the bounds of a first look move in than 1/sqrt(n) says: from the extremes of 8 normal values, 1.42
-#: deviations, to 0.63 deviations at 20 pairs, which is 0.44 and not 0.63 times as wide.
-_EXTREMES_SHRINK = 0.7
-
-#: A case that needs more further pairs than this to be decided is not told how many.
-_MOST_PAIRS_TOLD = 200
 
 
 def _check_looks(stage: str, looks: Sequence[int], alphas: Sequence[float]) -> None:
@@ -253,8 +247,9 @@ class _Screen:
 
     def _may_decide_more(self, n_pairs: int, is_worth_it: Callable[[str], bool]) -> bool:
         """Whether a look at so many pairs may decide an open case, and leaves time to confirm the flagged."""
+        looks = self.design.screen_looks
         worthy = (
-            _may_be_decided(change, self.margins[case_id], self.design)
+            may_be_decided(change, self.margins[case_id], first_look=looks[0], last_look=looks[-1])
             for case_id, change in self.changes.items()
             if self._is_open(case_id) and is_worth_it(case_id)
         )
@@ -368,49 +363,6 @@ def _verdict(
         margin_ratio=margin,
         n_pairs=n_pairs,
         is_flagged=is_flagged,
-        smallest_effect_ratio=_smallest_effect(change, margin),
-        n_more_pairs=_n_more(change, margin) if outcome is Outcome.INCONCLUSIVE else None,
+        smallest_effect_ratio=smallest_effect(change, margin),
+        n_more_pairs=n_more(change, margin) if outcome is Outcome.INCONCLUSIVE else None,
     )
-
-
-def _smallest_effect(change: PairedChange, margin: float) -> float | None:
-    """Return the least estimate beyond the margin whose interval, as wide as this one, would exclude 1."""
-    return max(1.0 + margin, change.estimate_ratio / change.lower_ratio) if change.lower_ratio else None
-
-
-def _n_more(change: PairedChange, margin: float) -> int | None:
-    n_more = _pairs_to_decide(change, margin) - change.n_pairs
-    return math.floor(n_more) + 1 if 0.0 <= n_more < _MOST_PAIRS_TOLD else None
-
-
-def _may_be_decided(change: PairedChange, margin: float, design: Design) -> bool:
-    """Tell whether an open case is likely to be decided at the last look of the screen, in logarithms of ratios.
-
-    Half-widths shrink as 1/sqrt(n), those of a first look faster: its bounds are the extremes of the pairs. The
-    estimate may move either way by a third of its half-width, about one standard error at the errors of a screen: a
-    case is not given up because its first pairs happened to lie badly.
-    """
-    if math.isinf(change.upper_ratio):
-        return True
-    estimate, limit = math.log(change.estimate_ratio), math.log1p(margin)
-    above, below = math.log(change.upper_ratio) - estimate, estimate - math.log(change.lower_ratio)
-    shrink = math.sqrt(change.n_pairs / design.screen_looks[-1])
-    if change.n_pairs <= design.screen_looks[0]:
-        shrink *= _EXTREMES_SHRINK
-    passes = estimate - below / 3.0 + above * shrink < limit
-    return passes or estimate + above / 3.0 > max(limit, below * shrink)
-
-
-def _pairs_to_decide(change: PairedChange, margin: float) -> float:
-    """Return beyond how many pairs an open case is decided, were its estimate to stay.
-
-    The half-width of the interval, in logarithms, shrinks as 1/sqrt(n); it must fit between the estimate and no change
-    where the estimate is beyond the margin, and between the estimate and the margin otherwise. Infinite where it never
-    will, or is not known.
-    """
-    estimate, limit = math.log(change.estimate_ratio), math.log1p(margin)
-    if math.isinf(change.upper_ratio) or estimate == limit:
-        return math.inf
-    if estimate > limit:
-        return change.n_pairs * ((estimate - math.log(change.lower_ratio)) / estimate) ** 2
-    return change.n_pairs * ((math.log(change.upper_ratio) - estimate) / (limit - estimate)) ** 2

@@ -12,21 +12,10 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.pairs import N_TURNS, Pair, PairRun, pairs_by_case, weighty_cases
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples
-
-PLAN = LlamaPlan(
-    gguf_path="x.gguf",
-    library_dir="/lib",
-    engine_build_id="1",
-    cache_dir="/cache",
-    n_threads=2,
-    n_prompt=64,
-    n_gen=24,
-)
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
-CONTENDED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
+from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
 
 class Workers:

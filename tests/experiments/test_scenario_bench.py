@@ -21,12 +21,11 @@ from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.samples import replicate_samples
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
+from tests.synthetic_plans import QUIET
 from tests.synthetic_roofline import roofline_run, survey
 
 MODEL = "smollm2-135m-l2-q8_0"
 
-#: A process that had the processors for itself, and one that waited for them.
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
 DISTURBED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from perfsuite.cli import main
 from perfsuite.measure.plan import TurnsPlan
-
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
+from tests.synthetic_plans import QUIET
 
 
 @dataclass

@@ -18,18 +18,7 @@ from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.live import LiveEnd, LiveToken, to_line
-
-PLAN = LlamaPlan(
-    gguf_path="x.gguf",
-    library_dir="/lib",
-    engine_build_id="1",
-    cache_dir="/cache",
-    n_threads=2,
-    n_prompt=64,
-    n_gen=24,
-)
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
-CONTENDED = {**QUIET, "waiting_ns": 10**9, "others_ratio": 0.5}
+from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
 
 class Workers:

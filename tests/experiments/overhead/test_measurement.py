@@ -10,19 +10,9 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import Side, measure_overhead, overhead_ratios
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan
+from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
-
-PLAN = LlamaPlan(
-    gguf_path="x.gguf",
-    library_dir="/lib",
-    engine_build_id="1",
-    cache_dir="/cache",
-    n_threads=2,
-    n_prompt=64,
-    n_gen=24,
-)
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
+from tests.synthetic_plans import PLAN, QUIET
 
 
 def record(**phases: list[list[int]]) -> EngineRecord:

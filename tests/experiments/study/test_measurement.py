@@ -16,8 +16,7 @@ from perfsuite.experiments.study.plan import GivenLatency, StudyPlan
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
-
-QUIET = {"wall_ns": 10**9, "running_ns": 10**9, "waiting_ns": 0, "steal_ratio": 0.0, "others_ratio": 0.0}
+from tests.synthetic_plans import QUIET
 
 
 def answer(plan: LlamaPlan, **_: Any) -> dict[str, Any]:
