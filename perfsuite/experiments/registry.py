@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 
@@ -13,9 +14,14 @@ from perfsuite.experiments.run_config import RunConfig
 #: The group of entry points by which another wheel brings experiments.
 GROUP = "perfsuite.experiments"
 
-#: The suite's own: folders with a module ``experiment``, whose ``open_experiments(config, forecasts)`` returns those
-#: that the run's options ask for. To add one, add a folder and its name.
-OWN = ("fidelity", "overhead", "tracing", "shapes")
+#: The suite's own, each with what of a run asks for it: folders with a module ``experiment``, whose
+#: ``open_experiments(config, forecasts)`` opens it. A run loads those alone. To add one, add a folder and a line.
+OWN: Mapping[str, Callable[[RunConfig], object]] = {
+    "fidelity": lambda config: config.fidelity,
+    "overhead": lambda config: config.overhead,
+    "tracing": lambda config: config.trace,
+    "shapes": lambda config: config.shapes,
+}
 
 
 def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
@@ -23,7 +29,8 @@ def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experimen
 
     Raises `PerfsuiteError` where an experiment's options are wrong, or nobody brings one that was named.
     """
-    own = (import_module(f"perfsuite.experiments.{name}.experiment") for name in OWN)
+    asked = (name for name, is_asked in OWN.items() if is_asked(config))
+    own = (import_module(f"perfsuite.experiments.{name}.experiment") for name in asked)
     found = [each for module in own for each in module.open_experiments(config, forecasts)]
     for name in config.experiments:
         found += _brought(name, config, forecasts)

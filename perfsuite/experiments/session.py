@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from statistics import median
+from typing import TYPE_CHECKING
 
 from perfsuite.errors import BaselineError, PerfsuiteError
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
@@ -22,7 +23,6 @@ from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.roofline.checks import all_checks
 from perfsuite.experiments.roofline.experiment import roofline_expectation, unmeasured_statement
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.experiments.shapes.hunts import ShapeHunts
 from perfsuite.experiments.stored import StoredBaselines, open_baselines
 from perfsuite.records.attribution import Attribution
 from perfsuite.records.case_groups import OWN_GROUP, group_of_kind
@@ -33,6 +33,9 @@ from perfsuite.verdict.allowance import Allowance, StepShare, step_share
 from perfsuite.verdict.attribution import attribute
 from perfsuite.verdict.compare import BaselineMatch, judge
 from perfsuite.verdict.statement import Statement
+
+if TYPE_CHECKING:
+    from perfsuite.experiments.shapes.hunts import ShapeHunts
 
 
 @dataclass
@@ -61,6 +64,8 @@ class PerfSession:
     @property
     def hunts(self) -> ShapeHunts | None:
         """The hunts for shapes; None without any."""
+        from perfsuite.experiments.shapes.hunts import ShapeHunts  # only tests that hunt ask for them
+
         return next((each for each in self.enumerated.experiments if isinstance(each, ShapeHunts)), None)
 
     @property

@@ -39,8 +39,8 @@ LONG_KERNELS = (
 
 
 def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
-    """Return the experiment where ``--perf-fidelity`` asks for it."""
-    return (FidelityExperiment(config=config),) if config.fidelity else ()
+    """Return the experiment of ``--perf-fidelity``."""
+    return (FidelityExperiment(config=config),)
 
 
 @dataclass(kw_only=True)

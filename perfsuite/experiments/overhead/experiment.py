@@ -89,8 +89,8 @@ _MOST_GEN = 24
 
 
 def open_experiments(config: RunConfig, _: Forecasts) -> tuple[Experiment, ...]:
-    """Return the experiment where ``--perf-overhead`` asks for it."""
-    return (OverheadExperiment(config=config),) if config.overhead else ()
+    """Return the experiment of ``--perf-overhead``."""
+    return (OverheadExperiment(config=config),)
 
 
 @dataclass(kw_only=True)

@@ -92,12 +92,11 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
 
 
 def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
-    """Return the kept shapes and the hunts where ``--perf-shapes`` asks for them.
+    """Return the kept shapes and the hunts of ``--perf-shapes``.
 
     Raises `PerfsuiteError` where what was kept cannot be read.
     """
-    if config.shapes is None:
-        return ()
+    assert config.shapes is not None, "nobody asked for shapes"
     judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)
     hunts = ShapeHunts(config=config, request=config.shapes, judges=judges)
     return open_kept(config, config.shapes, judges), hunts

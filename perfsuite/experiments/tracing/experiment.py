@@ -24,8 +24,8 @@ _OPERATORS, _EXPERTS = "preload", "experts"
 
 
 def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
-    """Return the experiment where ``--perf-trace`` asks for it."""
-    return (TraceExperiment(config=config, ceilings=lambda: forecasts.ceilings),) if config.trace else ()
+    """Return the experiment of ``--perf-trace``."""
+    return (TraceExperiment(config=config, ceilings=lambda: forecasts.ceilings),)
 
 
 @dataclass(kw_only=True)
