@@ -9,7 +9,6 @@ of the differences with its 95 % interval (bootstrap), in ms, and the difference
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -21,16 +20,23 @@ from scipy.stats import bootstrap
 
 _WITHOUT = ("-p", "no:perfsuite")
 
+#: A process's own largest size, kB: that of `os.wait4` begins with the size of the process that started it.
+_START = """
+import sys, pytest
+status = pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", *sys.argv[1:]])
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+sys.exit(status)
+"""
+
 
 def start(folder: Path, options: tuple[str, ...]) -> tuple[float, float]:
     """Return the time of one start, ms, and the largest resident size, MB."""
     began_ns = time.perf_counter_ns()
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *options, str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=folder)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"pytest ended with status {status}")
-    return (time.perf_counter_ns() - began_ns) / 1e6, usage.ru_maxrss / 1024
+    started = subprocess.run([sys.executable, "-c", _START, *options, str(folder)], stdout=subprocess.PIPE, cwd=folder)
+    took_ns = time.perf_counter_ns() - began_ns
+    if started.returncode:
+        sys.exit(f"pytest ended with status {started.returncode}: {started.stdout.decode()}")
+    return took_ns / 1e6, int(started.stdout.split()[-1]) / 1024
 
 
 def main(n_pairs: int) -> None:

@@ -4,8 +4,9 @@
     tools/walk.py [PYTEST'S ARGUMENT ...]    # default: the phase decode on this machine, three replicates
 
 A file is on the walk where one of its functions takes or gives an object that holds the sample, or, before there is a
-sample, the begin of a recorded decode step. Objects are searched to a depth of eight. It prints a line for each file,
-with the first function that held the sample there, in the order in which it came by.
+sample, the begin of a recorded decode step. Objects are searched to a depth of eight, at the end of the run: what is not
+frozen (a session, a log) was perhaps empty when a function was given it, and is not searched. It prints a line for each
+file, with the first function that held the sample there, in the order in which it came by.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from types import CodeType, FrameType
 import numpy as np
 import pytest
 
+from perfsuite.records.events import EngineRecord, Phase
+
 ROOT = Path(__file__).resolve().parent.parent / "perfsuite"
 #: Objects that are kept of each function, which hold what they held when it was called.
 _MOST_KEPT = 400
 _DEPTH = 8
 _OPTIONS = (
-    *("--device=host", "-k", "test_phase and decode", "--baseline=off", "--perf-replicates=3"),
+    *("--device=host", "-k", "test_phase and decode", "--baseline=off", "--perf-replicates=3", "--perf-report=off"),
     *("-p", "no:cacheprovider"),
 )
 
@@ -55,9 +58,11 @@ class Passers:
 
 def held(value: object, depth: int = _DEPTH) -> Iterator[object]:
     """Yield the numbers and arrays that an object holds."""
-    if isinstance(value, int | np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        yield from (value[name] for name in value.dtype.names)
+    elif isinstance(value, int) or (isinstance(value, np.ndarray) and value.dtype.kind in "iuf"):
         yield value
-    elif depth and is_dataclass(value) and not isinstance(value, type):
+    elif depth and is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:
         for each in fields(value):
             yield from held(getattr(value, each.name, None), depth - 1)
     elif depth and isinstance(value, Mapping):
@@ -79,14 +84,9 @@ def holds(value: object, wanted: set[int], known: dict[int, bool]) -> bool:
 
 
 def decode_begins_ns(passers: Passers) -> set[int]:
-    """Return when recorded decode steps began, as the workers' answers have it."""
-    found: set[int] = set()
-    for kept in passers.kept.values():
-        for each in kept:
-            record = each.get("engine") if isinstance(each, dict) else None
-            spans = record.get("spans", ()) if isinstance(record, dict) else ()
-            found |= {span["start_ns"] for span in spans if span.get("phase") == "decode"}
-    return found
+    """Return when recorded decode steps began, in the records that functions were given."""
+    given = (each for kept in passers.kept.values() for each in kept if isinstance(each, EngineRecord))
+    return {span.start_ns for record in given for span in record.spans if span.phase is Phase.DECODE}
 
 
 def main(options: list[str]) -> int:
@@ -100,7 +100,8 @@ def main(options: list[str]) -> int:
             sys.setprofile(None)
         cases = json.loads(next(Path(folder).rglob("run.json")).read_text())["cases"]
     samples = {ns for case in cases if case["id"].endswith("/decode") for ns in case["samples_ns"]}
-    wanted, known = samples | decode_begins_ns(passers), {}
+    wanted = samples | decode_begins_ns(passers)
+    known: dict[int, bool] = {}
     files: dict[str, str] = {}
     for code, kept in passers.kept.items():
         if any(holds(each, wanted, known) for each in kept):
