@@ -19,6 +19,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def held(value: object, depth: int = _DEPTH) -> Iterator[object]:
         yield from (value[name] for name in value.dtype.names)
     elif isinstance(value, int) or (isinstance(value, np.ndarray) and value.dtype.kind in "iuf"):
         yield value
-    elif depth and is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:
+    elif depth and is_dataclass(value) and not isinstance(value, type) and _is_frozen(type(value)):
         for each in fields(value):
             yield from held(getattr(value, each.name, None), depth - 1)
     elif depth and isinstance(value, Mapping):
@@ -71,6 +72,10 @@ def held(value: object, depth: int = _DEPTH) -> Iterator[object]:
     elif depth and isinstance(value, list | tuple | set | frozenset):
         for each in value:
             yield from held(each, depth - 1)
+
+
+def _is_frozen(kind: Any) -> bool:
+    return bool(kind.__dataclass_params__.frozen)
 
 
 def holds(value: object, wanted: set[int], known: dict[int, bool]) -> bool:
