@@ -4,9 +4,9 @@
     tools/walk.py [PYTEST'S ARGUMENT ...]    # default: the phase decode on this machine, three replicates
 
 A file is on the walk where one of its functions takes or gives an object that holds the sample, or, before there is a
-sample, the begin of a recorded decode step. Objects are searched to a depth of eight, at the end of the run: what is not
-frozen (a session, a log) was perhaps empty when a function was given it, and is not searched. It prints a line for each
-file, with the first function that held the sample there, in the order in which it came by.
+sample, the begin of a recorded decode step. Objects are searched to a depth of eight, after the run: what is not frozen
+(a session, a log) may have been empty when a function was given it, and is not searched. It prints a line a file, with
+the first function that held the sample there, in the order in which it came by.
 """
 
 from __future__ import annotations
