@@ -3,10 +3,11 @@
 
     tools/walk.py [PYTEST'S ARGUMENT ...]    # default: the phase decode on this machine, three replicates
 
-A file is on the walk where one of its functions takes or gives an object that holds the sample, or, before there is a
-sample, the begin of a recorded decode step. Objects are searched to a depth of eight, after the run: what is not frozen
-(a session, a log) may have been empty when a function was given it, and is not searched. It prints a line a file, with
-the first function that held the sample there, in the order in which it came by.
+A file is on the walk where one of its functions gives an object that holds the sample, or, before there is a sample,
+the begin of a recorded decode step, or a text with the case's time. Files whose functions are given it and give nothing
+of it are listed after them: they look at it, or write it down. Objects are searched to a depth of eight, after the run:
+what is not frozen (a session, a log) may have been empty when a function was given it, and is not searched. It prints a
+line a file, with the first function that held the sample there, in the order in which it came by.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from types import CodeType, FrameType
 from typing import Any
@@ -25,6 +27,7 @@ import numpy as np
 import pytest
 
 from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.units import format_ns
 
 ROOT = Path(__file__).resolve().parent.parent / "perfsuite"
 #: Objects that are kept of each function, which hold what they held when it was called.
@@ -40,7 +43,8 @@ class Passers:
     """What functions of the suite were given and gave back, in the order of their first call."""
 
     def __init__(self) -> None:
-        self.kept: dict[CodeType, list[object]] = {}
+        self.taken: dict[CodeType, list[object]] = {}
+        self.given: dict[CodeType, list[object]] = {}
         self._own: dict[CodeType, bool] = {}
 
     def __call__(self, frame: FrameType, event: str, given: object) -> None:
@@ -51,9 +55,9 @@ class Passers:
             own = self._own[code] = code.co_filename.startswith(str(ROOT)) and code.co_name != "<module>"
         if not own or event not in ("call", "return"):
             return
-        kept = self.kept.setdefault(code, [])
+        taken, gave = self.taken.setdefault(code, []), self.given.setdefault(code, [])
+        kept, found = (gave, [given]) if event == "return" else (taken, list(frame.f_locals.values()))
         if len(kept) < _MOST_KEPT:
-            found = [given] if event == "return" else list(frame.f_locals.values())
             kept += (each for each in found if not isinstance(each, bool | type(None)))
 
 
@@ -89,8 +93,8 @@ def holds(value: object, wanted: set[int], known: dict[int, bool]) -> bool:
 
 
 def decode_begins_ns(passers: Passers) -> set[int]:
-    """Return when recorded decode steps began, in the records that functions were given."""
-    given = (each for kept in passers.kept.values() for each in kept if isinstance(each, EngineRecord))
+    """Return when recorded decode steps began, in the records that functions gave."""
+    given = (each for kept in passers.given.values() for each in kept if isinstance(each, EngineRecord))
     return {span.start_ns for record in given for span in record.spans if span.phase is Phase.DECODE}
 
 
@@ -104,17 +108,25 @@ def main(options: list[str]) -> int:
         finally:
             sys.setprofile(None)
         cases = json.loads(next(Path(folder).rglob("run.json")).read_text())["cases"]
-    samples = {ns for case in cases if case["id"].endswith("/decode") for ns in case["samples_ns"]}
-    wanted = samples | decode_begins_ns(passers)
+    decode = next(case for case in cases if case["id"].endswith("/decode"))
+    wanted = set(decode["samples_ns"]) | decode_begins_ns(passers)
+    text = format_ns(int(median(decode["samples_ns"])))
     known: dict[int, bool] = {}
-    files: dict[str, str] = {}
-    for code, kept in passers.kept.items():
-        if any(holds(each, wanted, known) for each in kept):
-            files.setdefault(Path(code.co_filename).relative_to(ROOT).as_posix(), code.co_qualname)
-    for path, function in files.items():
+    passed: dict[str, str] = {}
+    looked: dict[str, str] = {}
+    for code, taken in passers.taken.items():
+        place = Path(code.co_filename).relative_to(ROOT).as_posix()
+        if any((isinstance(each, str) and text in each) or holds(each, wanted, known) for each in passers.given[code]):
+            passed.setdefault(place, code.co_qualname)
+        elif any(holds(each, wanted, known) for each in taken):
+            looked.setdefault(place, code.co_qualname)
+    for path, function in passed.items():
         print(f"{path:50} {function}")
-    floors = Counter(path.partition("/")[0] for path in files)
-    print(f"{len(files)} files:", ", ".join(f"{floor} {count}" for floor, count in floors.items()))
+    floors = Counter(path.partition("/")[0] for path in passed)
+    print(f"{len(passed)} files:", ", ".join(f"{floor} {count}" for floor, count in floors.items()))
+    print("\nlook at it, or write it down:")
+    for path in looked.keys() - passed.keys():
+        print(f"{path:50} {looked[path]}")
     return int(status)
 
 
