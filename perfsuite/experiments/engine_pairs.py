@@ -122,10 +122,7 @@ def paired_judgements(
 
 
 def device_notes(
-    config: RunConfig,
-    session: StoredSession,
-    judgements: Mapping[str, Judgement],
-    differences: tuple[str, ...],
+    config: RunConfig, session: StoredSession, judgements: Mapping[str, Judgement], differences: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Say whether the device is as it was when the session of the baseline was recorded."""
     change = device_change(

@@ -116,13 +116,7 @@ class Replicates:
 
 
 def collect_replicates(
-    config: RunConfig,
-    run: Callable[[], Payload],
-    complain: Complain,
-    what: str,
-    progress: ProgressLine,
-    *,
-    group: str,
+    config: RunConfig, run: Callable[[], Payload], complain: Complain, what: str, progress: ProgressLine, *, group: str
 ) -> Replicates:
     """Run until `n_replicates` were valid, or as many were not, or something breaks it off.
 

@@ -275,12 +275,7 @@ def tried(
 
 
 def run_undisturbed(
-    board: Runner,
-    plan: Plan,
-    rule: Rule,
-    *,
-    n_tries: int = N_TRIES,
-    extra_environment: Mapping[str, str] | None = None,
+    board: Runner, plan: Plan, rule: Rule, *, n_tries: int = N_TRIES, extra_environment: Mapping[str, str] | None = None
 ) -> Payload:
     """Run a plan in fresh processes until one can be used; return its payload.
 

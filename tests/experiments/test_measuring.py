@@ -78,11 +78,7 @@ def test_each_group_is_measured_once(runs: HostRuns) -> None:
     [(("--perf-replicates=4",), {"llama", "kernels"}), (("--against-args=threads=1",), {"llama"})],
 )
 def test_every_group_is_sampled_while_it_runs(
-    runs: HostRuns,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    groups: set[str],
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], groups: set[str]
 ) -> None:
     """Replicates of the engine and of kernels, and pairs: each state has clock, heat and throttling from within it."""
     tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
@@ -208,9 +204,7 @@ def _pressed(*_: object) -> None:
 
 @pytest.mark.usefixtures("real_outputs")
 def test_an_interrupted_run_is_no_reference(
-    runs: HostRuns,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither a session of the baselines nor a run of the history, and the summary says so."""
     _interrupt_at(runs.device, monkeypatch, LlamaPlan, 6)

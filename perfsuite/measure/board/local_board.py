@@ -75,11 +75,7 @@ class LocalBoard:
         return look_for_competition()
 
     def run(
-        self,
-        plan: Plan,
-        *,
-        extra_environment: Mapping[str, str] | None = None,
-        observe: launch.Observe | None = None,
+        self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None, observe: launch.Observe | None = None
     ) -> dict[str, Any]:
         """Run one plan in a fresh process, observed as by `launch.run_worker`.
 
