@@ -101,11 +101,10 @@ def pairs_by_case(cases: Sequence[Case], pairs: Sequence[Pair]) -> dict[str, tup
     """Return old and new samples, ns, of each case that every process measured with a positive time."""
     found = {}
     for case in cases:
-        old = [sample_of(case, pair.old) for pair in pairs]
-        new = [sample_of(case, pair.new) for pair in pairs]
-        if pairs and all(sample is not None and sample > 0 for sample in (*old, *new)):
-            found[case.case_id] = (
-                tuple(sample for sample in old if sample is not None),
-                tuple(sample for sample in new if sample is not None),
-            )
+        old, new = (
+            tuple(taken_ns for each in side if (taken_ns := sample_of(case, each)) is not None and taken_ns > 0)
+            for side in ([pair.old for pair in pairs], [pair.new for pair in pairs])
+        )
+        if pairs and len(old) == len(new) == len(pairs):
+            found[case.case_id] = old, new
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from statistics import median
@@ -166,6 +166,12 @@ class _Witness(GroupWitness):
         if is_quiet:
             self.left_out.clear()
         return is_quiet
+
+
+def case_samples(case: Case, values: Iterable[int | None], problems: tuple[str, ...]) -> CaseSamples:
+    """Return the samples of a case, one of each process that has measured it."""
+    measured = tuple(value for value in values if value is not None)
+    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
 
 
 def peak_rss_bytes(payloads: Sequence[Mapping[str, Any]]) -> int | None:
