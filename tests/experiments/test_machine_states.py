@@ -24,7 +24,7 @@ def sample(mhz: float | None, celsius: float | None) -> dict[str, float | None]:
     return {"cpu_mhz": mhz, "temperature_celsius": celsius}
 
 
-class _Board(LocalBoard):
+class _LoadedBoard(LocalBoard):
     """A board with one load after the other, throttled from the second on."""
 
     def __init__(self, *loads: float) -> None:
@@ -39,7 +39,7 @@ class _Board(LocalBoard):
 
 def witness(group: str = "llama") -> GroupWitness:
     """A witness of a group on a board with three loads."""
-    config = SimpleNamespace(board=_Board(0.5, 1.5, 2.5), began_s=time.monotonic())
+    config = SimpleNamespace(board=_LoadedBoard(0.5, 1.5, 2.5), began_s=time.monotonic())
     return GroupWitness(config=cast("RunConfig", config), group=group, what="a test", progress=ProgressLine(None, 1))
 
 
