@@ -16,7 +16,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.schedule import waiting_complaint
+from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.observation import EngineObserver
@@ -77,14 +77,11 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
     workload = config.workload
     plan = run_plan(config, REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
     order = random.Random()
-    replicates = collect_replicates(
-        config,
-        lambda: config.board.run(with_drawn_layout(plan, order)),
-        waiting_complaint,
-        "llama.cpp",
-        progress,
-        group="llama",
-    )
+
+    def run() -> Payload:
+        return config.board.run(with_drawn_layout(plan, order))
+
+    replicates = collect_replicates(config, run, waiting_complaint, "llama.cpp", progress, group="llama")
     shown = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.shown_payloads]
     records = shown[: len(replicates.payloads)]
     version = shown[0].engine_version if shown else "unknown"

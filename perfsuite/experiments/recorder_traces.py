@@ -39,10 +39,7 @@ def traced_by_engine(
 ) -> RecorderTrace:
     """Run a plan under one of `ENGINE_RECORDERS`; keep the trace where a folder is given.
 
-    Raises
-    ------
-    MeasurementError
-        The worker failed, or the trace cannot be written.
+    Raises MeasurementError: the worker failed, or the trace cannot be written.
     """
     payload = _payload(replace(plan, recorder=recorder), observe)
     trace = _engine_trace(plan, payload, recorder)
@@ -54,10 +51,7 @@ def traced_by_engine(
 def traced_by_ebpf(plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Observe | None = None) -> RecorderTrace:
     """Run a plan while the eBPF recorder follows it; its log, and then the trace, lie in `folder`.
 
-    Raises
-    ------
-    MeasurementError
-        The worker failed, or the recorder could not attach.
+    Raises MeasurementError: the worker failed, or the recorder could not attach.
     """
     layout = tensor_layout(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
     write_origin(folder, Origin(layout=layout, command=plan_words(plan)))
@@ -69,10 +63,7 @@ def traced_by_ebpf(plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Ob
 def traced_by_both(plan: LlamaPlan, recorder: str, ebpf: EbpfPlan, folder: Path) -> tuple[RecorderTrace, RecorderTrace]:
     """Run a plan once under two recorders, one of the engine's and the eBPF one; return both traces in that order.
 
-    Raises
-    ------
-    MeasurementError
-        As `traced_by_ebpf`.
+    Raises MeasurementError: as `traced_by_ebpf`.
     """
     outside = traced_by_ebpf(replace(plan, recorder=recorder), ebpf, folder)
     inside = RecorderTrace(payload=outside.payload, trace=_engine_trace(plan, outside.payload, recorder))

@@ -69,12 +69,8 @@ def measure_rows(
     Rounds go through all workloads in an order drawn anew. A process that had competition is not counted, and as many
     more rounds are run for what is missing.
 
-    Raises
-    ------
-    MeasurementError
-        A workload had fewer than `MIN_PROCESSES` undisturbed processes, or its graph is not known; or a worker failed.
-    ArchitectureError
-        The engine refuses the settings for an architecture; nothing was run then.
+    Raises MeasurementError: a workload had fewer than `MIN_PROCESSES` undisturbed processes, or its graph is not known;
+    or a worker failed; ArchitectureError: the engine refuses the settings for an architecture; nothing was run then.
     """
     order = random.Random()
     # All works come first: what the engine would refuse is told before anything is written or run.
@@ -113,10 +109,7 @@ def measure_memories(
 ) -> tuple[MemoryRecord, ...]:
     """Run one process more of each workload, whose memory is sampled and whose times are not used.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or the engine cannot be asked what its processor has.
+    Raises MeasurementError: a worker failed, or the engine cannot be asked what its processor has.
     """
     records = []
     for place, point in enumerate(points):

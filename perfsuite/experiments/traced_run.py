@@ -29,10 +29,7 @@ class TracedRun:
 def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board | None = None) -> TracedRun:
     """Run a plan under the tracing layer, on a board that is this machine.
 
-    Raises
-    ------
-    MeasurementError
-        The worker failed, or the layer left no log: then the process never loaded it.
+    Raises MeasurementError: the worker failed, or the layer left no log: then the process never loaded it.
     """
     board = board or LocalBoard(cache_dir=Path(plan.cache_dir))
     with work_folder() as logs:

@@ -238,7 +238,7 @@ class Series(Generic[Kept]):
 
     @property
     def elapsed_s(self) -> float:
-        """Time since the series was begun."""
+        """Time since the beginning."""
         return time.monotonic() - self._began_s
 
     def may_extend(self, n_wanted: int, *, limit_s: float | None) -> bool:
