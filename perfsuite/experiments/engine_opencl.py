@@ -21,15 +21,13 @@ from perfsuite.experiments.engine_replicates import (
 )
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, collect_replicates
+from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.traced_run import TracedRun, traced_run
-from perfsuite.measure.board.watching import watched
 from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.events import Phase
 from perfsuite.records.observation import Observation
-from perfsuite.records.samples import CaseSamples
 from perfsuite.trace.observation import step_latencies, token_latencies
 from perfsuite.trace.opencl.device_clock import align
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
@@ -73,9 +71,8 @@ def measure_opencl(
     order = random.Random()
 
     def run() -> dict[str, Any]:
-        with watched(config.profile.conditions) as told:
-            traced = traced_run(with_drawn_layout(plan, order), opencl)
-        return {**traced.payload, **told(), _REDUCED: _reduced(traced, mapping)}
+        traced = traced_run(with_drawn_layout(plan, order), opencl, config.board)
+        return {**traced.payload, _REDUCED: _reduced(traced, mapping)}
 
     replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
     figures: list[_Replicate] = [payload[_REDUCED] for payload in replicates.shown_payloads]
@@ -86,7 +83,10 @@ def measure_opencl(
     found = found_operators(config, cases, samples)
     return replace(
         replicates.group,
-        samples={case.case_id: _case_samples(case, figures, problems) for case in (*cases, *found)},
+        samples={
+            case.case_id: case_samples(case, (_sample(case, each) for each in figures), problems)
+            for case in (*cases, *found)
+        },
         fingerprint=llama_fingerprint(config, version),
         unclaimed=unclaimed_operators(config, cases, samples),
         found=found,
@@ -115,12 +115,6 @@ def _kernel_times(mapped: MappedRun) -> Iterator[tuple[tuple[Phase, str], int]]:
         for kernel, spent_ns in chain.from_iterable(each.kernel_ns.items() for each in occurrences):
             found[kernel].append(spent_ns)
         yield from (((phase, kernel), round(median(times))) for kernel, times in found.items())
-
-
-def _case_samples(case: Case, reduced: Sequence[_Replicate], problems: tuple[str, ...]) -> CaseSamples:
-    values = [_sample(case, each) for each in reduced]
-    measured = tuple(value for value in values if value is not None)
-    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
 
 
 def _sample(case: Case, replicate: _Replicate) -> int | None:

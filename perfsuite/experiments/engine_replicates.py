@@ -11,16 +11,14 @@ from typing import Any
 
 from perfsuite.expectation.cases import REST_ROLE, Case, recorded_operator_cases
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import GroupSamples, Replicates, collect_replicates
+from perfsuite.experiments.replicates import GroupSamples, case_samples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import Payload, waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase
-from perfsuite.records.observation import Observation
-from perfsuite.records.samples import CaseSamples
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.trace.operators import timed_operators
 from perfsuite.trace.samples import ReplicateSamples, misaligned_evaluations, replicate_samples
@@ -79,25 +77,29 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
     workload = config.workload
     plan = run_plan(config, REPETITIONS if workload.scenario.n_ctx <= 256 else 1)
     order = random.Random()
-    replicates = collect_replicates(
-        config,
-        lambda: config.board.run(with_drawn_layout(plan, order)),
-        waiting_complaint,
-        "llama.cpp",
-        progress,
-        group="llama",
-    )
+
+    def run() -> Payload:
+        return config.board.run(with_drawn_layout(plan, order))
+
+    replicates = collect_replicates(config, run, waiting_complaint, "llama.cpp", progress, group="llama")
     shown = [EngineRecord.from_plain(payload["engine"]) for payload in replicates.shown_payloads]
     records = shown[: len(replicates.payloads)]
     version = shown[0].engine_version if shown else "unknown"
-    reduced = [replicate_samples(record) for record in records]
+    observer = EngineObserver(n_prompt=workload.scenario.n_prompt)
+    for record in records:
+        observer.add(record)
     figures = [replicate_samples(record) for record in shown]
+    reduced = figures[: len(records)]
     wrong = graph_problems(config, records)
     found = found_operators(config, cases, reduced)
     return replace(
         replicates.group,
         samples={
-            case.case_id: _case_samples(case, figures, (*replicates.problems, *wrong.get((case.phase, case.role), ())))
+            case.case_id: case_samples(
+                case,
+                (sample_of(case, each) for each in figures),
+                (*replicates.problems, *wrong.get((case.phase, case.role), ())),
+            )
             for case in (*cases, *found)
         },
         fingerprint=llama_fingerprint(config, version),
@@ -107,15 +109,8 @@ def measure_llama(config: RunConfig, cases: Sequence[Case], progress: ProgressLi
         joules_per_token=joules_by_phase(replicates.payloads, records),
         description=f"{version}, build {config.engine.build_id}",
         engine_version=version,
-        observation=_observation(config, records, replicates),
+        observation=replace(observer.observation(), states=replicates.states),
     )
-
-
-def _observation(config: RunConfig, records: Sequence[EngineRecord], replicates: Replicates) -> Observation:
-    observer = EngineObserver(n_prompt=config.workload.scenario.n_prompt)
-    for record in records:
-        observer.add(record)
-    return replace(observer.observation(), states=replicates.states)
 
 
 def llama_fingerprint(config: RunConfig, engine_version: str) -> dict[str, str]:
@@ -195,12 +190,6 @@ def _recorded_graph(record: EngineRecord, phase: Phase, n_prompt: int) -> list[A
 def _all_roles(records: Sequence[EngineRecord]) -> set[str]:
     roles = {operator.role for record in records for graph in record.graphs for operator in timed_operators(graph)}
     return roles | {REST_ROLE}
-
-
-def _case_samples(case: Case, reduced: Sequence[ReplicateSamples], problems: tuple[str, ...]) -> CaseSamples:
-    values = [sample_of(case, replicate) for replicate in reduced]
-    measured = tuple(value for value in values if value is not None)
-    return CaseSamples(case_id=case.case_id, samples_ns=measured, problems=problems)
 
 
 def unclaimed_operators(

@@ -54,10 +54,7 @@ def enumerate_run(config: RunConfig, forecasts: Forecasts, recorded: Sequence[st
     sweeps = open_sweeps(config) if config.sweeps else Sweeps()
     cases += sweeps.cases()
     return Enumeration(
-        cases={case.case_id: case for case in cases},
-        sweeps=sweeps,
-        mapping=mapping,
-        experiments=experiments,
+        cases={case.case_id: case for case in cases}, sweeps=sweeps, mapping=mapping, experiments=experiments
     )
 
 

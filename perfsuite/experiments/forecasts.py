@@ -123,10 +123,7 @@ class Forecasts:
         is_quick = self.calibration is not None and self.calibration.is_quick
         tolerance_ratio = profile.quick_tolerance_ratio if is_quick else profile.calibrated_tolerance_ratio
         return with_forecast(
-            expectation,
-            forecast,
-            tolerance_ratio=tolerance_ratio.get(case.kind),
-            least_ns=profile.forecast_least_ns,
+            expectation, forecast, tolerance_ratio=tolerance_ratio.get(case.kind), least_ns=profile.forecast_least_ns
         )
 
     @property

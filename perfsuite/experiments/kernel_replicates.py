@@ -15,7 +15,7 @@ from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import Payload, others_complaint
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20
@@ -30,14 +30,11 @@ def measure_kernels(
     """
     environment = kernel_environment(config)
     plan = kernel_plan(config, cases)
-    replicates = collect_replicates(
-        config,
-        lambda: config.board.run(plan, extra_environment=environment),
-        others_complaint,
-        "OpenCL kernels",
-        progress,
-        group="kernels",
-    )
+
+    def run() -> Payload:
+        return config.board.run(plan, extra_environment=environment)
+
+    replicates = collect_replicates(config, run, others_complaint, "OpenCL kernels", progress, group="kernels")
     by_case: dict[str, list[KernelRecord]] = defaultdict(list)
     for payload in replicates.shown_payloads:
         for plain in payload["kernels"]:

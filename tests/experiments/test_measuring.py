@@ -78,11 +78,7 @@ def test_each_group_is_measured_once(runs: HostRuns) -> None:
     [(("--perf-replicates=4",), {"llama", "kernels"}), (("--against-args=threads=1",), {"llama"})],
 )
 def test_every_group_is_sampled_while_it_runs(
-    runs: HostRuns,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    groups: set[str],
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], groups: set[str]
 ) -> None:
     """Replicates of the engine and of kernels, and pairs: each state has clock, heat and throttling from within it."""
     tree, sample = plant("orangepi5", tmp_path / "board"), sampler.sampling
@@ -150,13 +146,28 @@ def test_replicates_before_an_interruption_are_judged(
     assert len(seen.states) == 6
 
 
-def test_too_few_replicates_before_an_interruption_are_invalid(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With their samples, and the interruption as the reason."""
-    _interrupt_at(runs.device, monkeypatch, LlamaPlan, 1)
-    run = _interrupted_run(runs)
-    assert {each.outcome.value for each in run.judgements} == {"invalid"}
-    assert {each.reason for each in run.judgements} == {"interrupted after 1 of 10 replicates; run again"}
-    assert {len(each.samples_ns) for each in run.judgements} == {1}
+@pytest.mark.parametrize(
+    ("kind", "n_before", "arguments", "told", "n_samples"),
+    [
+        (LlamaPlan, 1, (), "1 of 10 replicates", (1, 0)),
+        (TurnsPlan, 6, ("--against-args=threads=1", "-k", "decode"), "3 pairs", (3, 3)),
+    ],
+)
+def test_too_little_before_an_interruption_decides_nothing(
+    runs: HostRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Plan],
+    n_before: int,
+    arguments: tuple[str, ...],
+    told: str,
+    n_samples: tuple[int, int],
+) -> None:
+    """Each case has its samples, those of both sides in pairs, and is INVALID with the interruption as the reason."""
+    _interrupt_at(runs.device, monkeypatch, kind, n_before)
+    found = _interrupted_run(runs, *arguments).judgements
+    assert {each.outcome.value for each in found} == {"invalid"}
+    assert {each.reason for each in found} == {f"interrupted after {told}; run again"}
+    assert {(len(each.samples_ns), len(each.baseline_samples_ns)) for each in found} == {n_samples}
 
 
 def test_only_what_was_selected_is_judged(runs: HostRuns, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,17 +177,6 @@ def test_only_what_was_selected_is_judged(runs: HostRuns, monkeypatch: pytest.Mo
     assert {each.kind for each in run.judgements} == {"kernel", "operator"}
     assert all("gemm" in each.case_id or each.case_id.endswith("/ffn_up") for each in run.judgements)
     assert {len(each.samples_ns) for each in run.judgements if each.kind == "kernel"} == {6}
-
-
-def test_pairs_before_an_interruption_are_kept_and_decide_nothing(
-    runs: HostRuns, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each case has both sides' samples, and is INVALID: the looks of a sequence are none when it is cut."""
-    _interrupt_at(runs.device, monkeypatch, TurnsPlan, 6)
-    run = _interrupted_run(runs, "--against-args=threads=1", "-k", "decode")
-    assert {each.outcome.value for each in run.judgements} == {"invalid"}
-    assert {each.reason for each in run.judgements} == {"interrupted after 3 pairs; run again"}
-    assert {(len(each.samples_ns), len(each.baseline_samples_ns)) for each in run.judgements} == {(3, 3)}
 
 
 def test_an_interruption_before_anything_was_measured_leaves_nothing(
@@ -208,9 +208,7 @@ def _pressed(*_: object) -> None:
 
 @pytest.mark.usefixtures("real_outputs")
 def test_an_interrupted_run_is_no_reference(
-    runs: HostRuns,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Neither a session of the baselines nor a run of the history, and the summary says so."""
     _interrupt_at(runs.device, monkeypatch, LlamaPlan, 6)

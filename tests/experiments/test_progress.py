@@ -25,14 +25,10 @@ class _Terminal:
         self.lines.append(line)
 
 
-def _line(terminal: _Terminal, n_steps: int) -> ProgressLine:
-    return ProgressLine(terminal, n_steps)
-
-
 def test_a_terminal_has_one_live_line() -> None:
     """On a terminal each step overwrites the line, and from the second on tells the time left."""
     terminal = _Terminal(isatty=True)
-    progress = _line(terminal, 2)
+    progress = ProgressLine(terminal, 2)
     progress.step("ceilings")
     progress.step("llama.cpp")
     progress.finish()
@@ -44,7 +40,7 @@ def test_a_terminal_has_one_live_line() -> None:
 def test_a_log_has_few_lines() -> None:
     """Where the output is not a terminal, steps in quick succession are one line."""
     terminal = _Terminal(isatty=False)
-    progress = _line(terminal, 50)
+    progress = ProgressLine(terminal, 50)
     for _ in range(50):
         progress.step("llama.cpp")
     progress.finish()
@@ -57,7 +53,7 @@ def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What would fold is cut, for only one line is overwritten; controls in a name are written out."""
     monkeypatch.setenv("COLUMNS", "60")
     terminal = _Terminal(isatty=True)
-    _line(terminal, 1).step("kernel/\x1b[31m" + "x" * 80)
+    ProgressLine(terminal, 1).step("kernel/\x1b[31m" + "x" * 80)
     (shown,) = terminal.rewritten
     assert len(shown) == 59
     assert shown.startswith(r"perfsuite: measuring kernel/\x1b[31mx")
@@ -66,7 +62,7 @@ def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_drawn_beside_what_is_measured() -> None:
     """There is no thread that could draw while something is timed."""
     before = threading.active_count()
-    progress = _line(_Terminal(isatty=True), 2)
+    progress = ProgressLine(_Terminal(isatty=True), 2)
     progress.step("llama.cpp")
     assert threading.active_count() == before
 
@@ -81,7 +77,7 @@ def test_without_a_terminal_reporter_nothing_is_told() -> None:
 def test_more_steps_than_planned_extend_the_plan() -> None:
     """The count never runs past its end."""
     terminal = _Terminal(isatty=True)
-    progress = _line(terminal, 0)
+    progress = ProgressLine(terminal, 0)
     progress.step("a")
     progress.add_steps(1)
     progress.step("b")

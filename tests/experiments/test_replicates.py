@@ -100,17 +100,12 @@ def test_each_replicate_has_the_state_around_it() -> None:
 
 
 def test_what_was_measured_before_an_interruption_counts() -> None:
-    """Where enough replicates were valid by then there is no complaint, but it is known that they are not all."""
-    found = collected(*(payload(0) for _ in range(MIN_SAMPLES)))
-    assert (len(found.payloads), found.complaint) == (MIN_SAMPLES, None)
-    assert isinstance(found.broken_off_by, KeyboardInterrupt)
-
-
-def test_too_few_replicates_before_an_interruption_are_told() -> None:
-    """The reason is the interruption, and no competition."""
-    found = collected(payload(0), payload(100))
-    assert found.complaint == "interrupted after 1 of 10 replicates; run again"
-    assert collected().complaint == "interrupted after 0 of 10 replicates; run again"
+    """Where enough were valid by then there is no complaint; else the interruption is the reason, whoever competed."""
+    found = {n: collected(*(payload(0) for _ in range(n)), payload(100)) for n in (0, 1, MIN_SAMPLES)}
+    told = "interrupted after {} of 10 replicates; run again".format
+    assert {n: each.complaint for n, each in found.items()} == {0: told(0), 1: told(1), MIN_SAMPLES: None}
+    assert {n: len(each.payloads) for n, each in found.items()} == {n: n for n in found}
+    assert all(isinstance(each.broken_off_by, KeyboardInterrupt) for each in found.values())
     assert collected().states == ()
 
 

@@ -123,11 +123,7 @@ def test_what_is_switched_off_is_not_written(runs: HostRuns) -> None:
 )
 @pytest.mark.parametrize("kind", [PerfsuiteError, OSError, ZeroDivisionError])
 def test_what_fails_is_one_line_and_loses_nothing(
-    runs: HostRuns,
-    monkeypatch: pytest.MonkeyPatch,
-    writer: str,
-    line: str,
-    kind: type[Exception],
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, writer: str, line: str, kind: type[Exception]
 ) -> None:
     """Neither run.json nor the verdict, be it a full disk or a defect; the line says how to have it later."""
     monkeypatch.setattr(f"{OUTPUTS}.{writer}", _fails(kind("no room\nat all")))

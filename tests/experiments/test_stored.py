@@ -68,10 +68,7 @@ def test_what_is_committed_goes_before_the_checkouts_own(runs: HostRuns) -> None
 
 @pytest.mark.parametrize(("options", "limit_ratio"), [((), 0.1), (("--perf-resolution=0.03",), 0.03)])
 def test_the_resolution_that_is_asked_for_counts_in_pairs(
-    runs: HostRuns,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
-    limit_ratio: float,
+    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], limit_ratio: float
 ) -> None:
     """Of the engine and of the kernels; without the option pairs pass at what they rule out up to 10 %."""
     limits = []

@@ -26,8 +26,12 @@ def write_process(proc: Path, number: int, name: str, parent: int, ticks: int, s
     (place / "stat").write_text(f"{number} ({name}) {' '.join(['S', *fields[1:]])}")
 
 
+#: Looks at a folder while something happens.
+Look = Callable[[Callable[[], None]], Competition]
+
+
 @pytest.fixture
-def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], None]], Competition]]:
+def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Look]:
     """Look at a folder in which something happens meanwhile, which takes a second by the clock of the processors."""
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     (tmp_path / "stat").write_text("btime 0\n")
@@ -49,9 +53,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
     psutil.process_iter.cache_clear()  # it keeps processes with the folder that they were found in
 
 
-def test_others_are_named_by_what_they_kept_busy(
-    tmp_path: Path, look: Callable[[Callable[[], None]], Competition]
-) -> None:
+def test_others_are_named_by_what_they_kept_busy(tmp_path: Path, look: Look) -> None:
     """Processes of one name count together, one that has just begun in full; this process and its children do not."""
     write_process(tmp_path, OTHER, "a) (b", 1, 500)
 
@@ -68,18 +70,14 @@ def test_others_are_named_by_what_they_kept_busy(
     assert found.text == "cc1plus 150 %, a) (b 50 % of a processor"
 
 
-def test_a_number_that_is_given_away_again_is_another_process(
-    tmp_path: Path, look: Callable[[Callable[[], None]], Competition]
-) -> None:
+def test_a_number_that_is_given_away_again_is_another_process(tmp_path: Path, look: Look) -> None:
     """What the one before it had used is no time of the new one."""
     write_process(tmp_path, OTHER, "old", 1, 10_000, start=1)
     found = look(lambda: write_process(tmp_path, OTHER, "new", 1, TICKS_PER_S, start=2))
     assert found.processors == {"new": 1.0}
 
 
-def test_the_share_is_told_where_no_process_can_be_seen(
-    tmp_path: Path, look: Callable[[Callable[[], None]], Competition]
-) -> None:
+def test_the_share_is_told_where_no_process_can_be_seen(tmp_path: Path, look: Look) -> None:
     """A board that hides others' processes says how much of the processors they took; one that knows neither, so."""
 
     def write_stat(busy: int, idle: int) -> None:

@@ -38,15 +38,10 @@ def proc(folder: Path, threads: dict[str, str], stat: str = STAT) -> Path:
     return folder
 
 
-def test_times_are_summed_over_the_threads(tmp_path: Path) -> None:
-    """A mark holds the sum of running and of waiting over all threads."""
+def test_a_mark_sums_threads_and_processors(tmp_path: Path) -> None:
+    """Running and waiting of all threads; ticks of the processors that may be used, without guests, who are users'."""
     mark = ContentionMark.take(proc(tmp_path, {"1": "100 7 3\n", "2": "50 1 1\n"}))
-    assert (mark.running_ns, mark.waiting_ns) == (150, 8)
-
-
-def test_ticks_are_those_of_the_processors_that_may_be_used(tmp_path: Path) -> None:
-    """The processors that the process may not use count for nothing, nor do guests, whose time is the user's."""
-    assert ContentionMark.take(proc(tmp_path, {"1": "1 1 1"})).ticks == (40, 10, 200)
+    assert (mark.running_ns, mark.waiting_ns, mark.ticks) == (150, 8, (40, 10, 200))
 
 
 def test_two_marks_make_a_difference(tmp_path: Path) -> None:

@@ -23,11 +23,7 @@ def speaking() -> Iterator[Speaking]:
 
     def start(script: str) -> WorkerLines:
         process = subprocess.Popen(
-            ["sh", "-c", script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
+            ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         started.append(process)
         return WorkerLines(process)

@@ -42,14 +42,12 @@ def _plans(device: FakeDevice) -> tuple[TurnsPlan, TurnsPlan]:
 
 def test_the_same_on_both_sides_is_never_regressed(runs: HostRuns) -> None:
     """All phases and operators are judged by one set of pairs, which ends at the first look, and nothing fails."""
-    result = runs("--against-args=threads=1")
-    assert result.ret == 0
-    cases = _cases(runs)
-    assert {case["outcome"] for case in cases.values()} == {"pass"}
-    assert {case["kind"] for case in cases.values()} == {"phase", "operator"}
-    assert {case["n_pairs"] for case in cases.values()} == {8}
+    assert runs("--against-args=threads=1").ret == 0
+    cases = _cases(runs).values()
+    assert {(case["outcome"], case["n_pairs"]) for case in cases} == {("pass", 8)}
+    assert {case["kind"] for case in cases} == {"phase", "operator"}
     assert len(runs.device.plans) == 16
-    assert all(len(case["baseline_samples_ns"]) == len(case["samples_ns"]) == 8 for case in cases.values())
+    assert all(len(case["baseline_samples_ns"]) == len(case["samples_ns"]) == 8 for case in cases)
 
 
 def test_a_slower_operator_is_confirmed_and_named(runs: HostRuns) -> None:
@@ -111,8 +109,7 @@ def test_pairs_wait_for_quiet_where_they_are_asked_to(runs: HostRuns) -> None:
     runs.device.contended, runs.device.n_busy_looks = True, 2
     result = runs("--against-args=threads=1", "--perf-wait-quiet=60s")
     assert result.ret == 0
-    assert {case["outcome"] for case in _cases(runs).values()} == {"pass"}
-    assert {case["n_pairs"] for case in _cases(runs).values()} == {8}
+    assert {(case["outcome"], case["n_pairs"]) for case in _cases(runs).values()} == {("pass", 8)}
     assert len(runs.device.plans) == 2 * (2 + 8)
     result.stdout.fnmatch_lines(["*llama: the machine was busy from the beginning: *cc1plus*"])
 
@@ -135,44 +132,29 @@ def test_a_session_of_two_speeds_is_told(runs: HostRuns, monkeypatch: pytest.Mon
     assert [each.startswith(told) for each in notes] == [True]
 
 
+@pytest.mark.parametrize(("problems", "outcome"), [((), "pass"), (("too hot to begin",), "invalid")])
 @pytest.mark.parametrize("kind", [LinkError, KeyboardInterrupt])
 def test_what_was_decided_before_the_link_was_lost_stands(
-    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+    runs: HostRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[BaseException],
+    problems: tuple[str, ...],
+    outcome: str,
 ) -> None:
-    """The last question to the board comes after the last pair; without its answer the pairs say what they said."""
-    answer, asked = LocalBoard.held, []
-
-    def held(board: LocalBoard) -> Held:
-        if len(runs.device.plans) == 16 and not asked:
-            asked.append(board)
-            raise kind("no answer for 60 s")
-        return answer(board)
-
-    monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.held", held)
-    with suppress(KeyboardInterrupt):
-        assert runs("--against-args=threads=1").ret != 0
-    assert len(asked) == 1
-    cases = _cases(runs)
-    assert {(case["outcome"], case["n_pairs"]) for case in cases.values()} == {("pass", 8)}
-
-
-@pytest.mark.parametrize("kind", [LinkError, KeyboardInterrupt])
-def test_a_problem_that_is_known_counts_whatever_breaks_the_pairs_off(
-    runs: HostRuns, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
-) -> None:
-    """What a device that was too hot to begin has measured is not to be trusted, also where its end was not heard."""
+    """The last question to the board comes after the last pair; without its answer, what was known of it counts."""
     asked = []
 
     def held(board: LocalBoard) -> Held:
         if len(runs.device.plans) == 16 and not asked:
             asked.append(board)
             raise kind("no answer for 60 s")
-        return Held(notes=(), problems=("too hot to begin",))
+        return Held(problems=problems)
 
     monkeypatch.setattr("perfsuite.measure.board.local_board.LocalBoard.held", held)
     with suppress(KeyboardInterrupt):
         assert runs("--against-args=threads=1").ret != 0
-    assert {case["outcome"] for case in _cases(runs).values()} == {"invalid"}
+    assert len(asked) == 1
+    assert {(case["outcome"], case["n_pairs"]) for case in _cases(runs).values()} == {(outcome, 8)}
 
 
 def test_settings_are_those_of_the_old_side(runs: HostRuns) -> None:

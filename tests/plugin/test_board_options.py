@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -125,29 +125,47 @@ class FaultyBoard(LocalBoard):
     """This machine, whose runs of one sort of plan fail from some on."""
 
     def __init__(
-        self,
-        *,
-        fault: Exception | None = None,
-        n_before: int = 0,
-        held: Held | None = None,
-        at: type[Plan] = LlamaPlan,
+        self, fault: Exception | None = None, *, n_before: int = 0, held: Held | None = None, at: type[Plan] = LlamaPlan
     ) -> None:
         super().__init__(cache_dir=Path(), hold=lambda: seen_as(held or Held()))
         self._fault, self._left, self._at = fault, n_before, at
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Run a plan, as long as nothing is wrong."""
+    def _fail_at(self, plan: Plan) -> None:
         if isinstance(plan, self._at) and self._fault is not None:
             self._left -= 1
             if self._left < 0:
                 raise self._fault
-        return super().run(plan, extra_environment=extra_environment)
+
+    def run(self, plan: Plan, **options: Any) -> dict[str, Any]:
+        """Run a plan, as long as nothing is wrong."""
+        self._fail_at(plan)
+        return super().run(plan, **options)
+
+    def run_in_turns(self, plans: tuple[TurnsPlan, TurnsPlan], **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Run a pair, as long as nothing is wrong."""
+        self._fail_at(plans[0])
+        return super().run_in_turns(plans, **options)
 
 
 @contextmanager
 def seen_as(held: Held) -> Iterator[Seen]:
     """Have a machine that came to something."""
     yield lambda: held
+
+
+Phases = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def phases(pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> Phases:
+    """Run the phases, on a board in place of this machine where one is given."""
+
+    def measured(*arguments: str, on: LocalBoard | None = None) -> pytest.RunResult:
+        if on is not None:
+            monkeypatch.setattr(_CHOOSE, lambda *_, **__: on)
+        return run(pytester, "-k", "test_phase", *arguments)
+
+    return measured
 
 
 @pytest.mark.parametrize("text", ["", "ssh", "ssh:a b", "ssh:pi:0", "tcp:pi"])
@@ -159,14 +177,22 @@ def test_what_is_no_address_is_refused(pytester: pytest.Pytester, fake_device: F
 
 
 @pytest.mark.parametrize(
-    "flag", ["--perf-trace", "--perf-fidelity", "--perf-overhead", "--perf-sweep=depth", "--perf-shapes=gemm"]
+    ("address", "flag"),
+    [
+        ("ssh:nowhere.invalid", f"--perf-{flag}")
+        for flag in ("trace", "fidelity", "overhead", "sweep=depth", "shapes=gemm")
+    ]
+    + [("adb", "--backend=opencl")],
 )
-def test_what_works_on_the_board_alone_says_so(pytester: pytest.Pytester, fake_device: FakeDevice, flag: str) -> None:
+def test_what_works_on_the_board_alone_says_so(
+    pytester: pytest.Pytester, fake_device: FakeDevice, address: str, flag: str
+) -> None:
     """One line, before the board is asked for anything, with what to do instead."""
-    result = run(pytester, "--perf-address=ssh:nowhere.invalid", flag)
+    result = run(pytester, f"--perf-address={address}", flag)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    name = flag.partition("=")[0]
-    result.stderr.fnmatch_lines([f"ERROR: {name}: does not work over a link yet (ssh nowhere.invalid); *=local"])
+    name = flag if address == "adb" else flag.partition("=")[0]
+    told = address.replace(":", " ")
+    result.stderr.fnmatch_lines([f"ERROR: {name}: does not work over a link yet ({told}); *=local"])
 
 
 @pytest.mark.parametrize(
@@ -187,12 +213,6 @@ def test_a_mistake_is_said_before_the_device_is_waited_for(
     result = run(pytester, "--perf-wait=1h", mistake)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {line}"])
-
-
-def test_the_opencl_backend_is_refused_over_a_link(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """As the other options."""
-    result = run(pytester, "--perf-address=adb", "--backend=opencl")
-    result.stderr.fnmatch_lines(["ERROR: --backend=opencl: does not work over a link yet (adb); *"])
 
 
 def test_listing_asks_no_board(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
@@ -241,71 +261,55 @@ def test_a_run_within_a_command_shares_its_machine(
         assert lock_state(own_locks) is not None
 
 
-def test_a_lost_link_keeps_what_was_measured(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_link_keeps_what_was_measured(pytester: pytest.Pytester, phases: Phases) -> None:
     """Enough replicates are judged as those of an interrupted run are; one line says why it ended."""
-    run(pytester, "--baseline=record", "-k", "test_phase")
-    board = FaultyBoard(fault=LinkError("ssh pi: the link was lost: no route"), n_before=6)
-    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
-    result = run(pytester, "-k", "test_phase")
+    phases("--baseline=record")
+    result = phases(on=FaultyBoard(LinkError("ssh pi: the link was lost: no route"), n_before=6))
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["perfsuite: error: ssh pi: the link was lost: no route"])
     result.stdout.fnmatch_lines(["*the link to the device was lost*"])
     found = record(pytester)
     assert found.is_interrupted
-    assert {each.outcome.value for each in found.judgements} == {"pass"}
-    assert {len(each.samples_ns) for each in found.judgements} == {6}
+    assert {(each.outcome.value, len(each.samples_ns)) for each in found.judgements} == {("pass", 6)}
 
 
-def fail_at_pair(device: FakeDevice, monkeypatch: pytest.MonkeyPatch, number: int, fault: Exception) -> None:
-    """Let the pair of that number fail."""
-    in_turns, taken = device.run_in_turns, []
-
-    def take(plans: tuple[TurnsPlan, TurnsPlan], **options: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        taken.append(plans)
-        if len(taken) >= number:
-            raise fault
-        return in_turns(plans, **options)
-
-    monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", take)
+_KILLED = "the worker for 'turns' was killed by SIGKILL: x"
+_PAIRS = "--against-args=threads=1"
 
 
-def test_pairs_before_a_lost_link_are_told(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "at", "arguments", "exit_code", "reason"),
+    [
+        (LinkError("ssh pi: gone"), TurnsPlan, (_PAIRS,), pytest.ExitCode.INTERRUPTED, "link was lost after 2 pairs"),
+        (MeasurementError(_KILLED), TurnsPlan, (_PAIRS,), pytest.ExitCode.TESTS_FAILED, _KILLED),
+        (MeasurementError("no llama"), LlamaPlan, (), pytest.ExitCode.TESTS_FAILED, "no llama"),
+    ],
+    ids=["a link lost in pairs", "a worker killed in a pair", "a worker that fails late"],
+)
+def test_what_was_measured_before_a_failure_is_kept(
+    pytester: pytest.Pytester,
+    phases: Phases,
+    error: Exception,
+    at: type[Plan],
+    arguments: tuple[str, ...],
+    exit_code: int,
+    reason: str,
 ) -> None:
-    """Too few of them decide nothing, and the reason is the link."""
-    fail_at_pair(fake_device, monkeypatch, 3, LinkError("ssh pi: gone"))
-    result = run(pytester, "-k", "test_phase", "--against-args=threads=1")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["perfsuite: error: ssh pi: gone"])
-    reasons = {each.reason for each in record(pytester).judgements}
-    assert any("the link was lost after 2 pairs" in reason for reason in reasons)
-
-
-def test_pairs_before_a_killed_worker_are_told(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are in the run's file, invalid with the worker's end as the reason, and the run fails."""
-    why = "the worker for 'turns' was killed by SIGKILL: x"
-    fail_at_pair(fake_device, monkeypatch, 3, MeasurementError(why))
-    result = run(pytester, "-k", "test_phase", "--against-args=threads=1")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines([f"perfsuite: error: {why}"])
+    """It is in the run's file, too little to be decided by, with the failure as the reason of each case."""
+    result = phases(*arguments, on=FaultyBoard(error, n_before=2, at=at))
+    assert result.ret == exit_code
+    result.stdout.fnmatch_lines([f"perfsuite: error: {error}"])
     found = record(pytester).judgements
     assert {(each.outcome.value, len(each.samples_ns)) for each in found} == {("invalid", 2)}
-    assert all(why in each.reason for each in found)
+    assert all(reason in each.reason for each in found)
 
 
-def test_ceilings_that_fail_at_the_end_lose_nothing(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ceilings_that_fail_at_the_end_lose_nothing(pytester: pytest.Pytester, phases: Phases) -> None:
     """All cases are judged by the ceilings of the beginning, and the failure is told."""
-    board = FaultyBoard(fault=MeasurementError("the worker for 'probes' was killed"), n_before=1, at=ProbePlan)
-    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
-    result = run(pytester, "-k", "test_phase")
+    why = "the worker for 'probes' was killed"
+    result = phases(on=FaultyBoard(MeasurementError(why), n_before=1, at=ProbePlan))
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["perfsuite: error: the worker for 'probes' was killed"])
+    result.stdout.fnmatch_lines([f"perfsuite: error: {why}"])
     assert {each.outcome.value for each in record(pytester).judgements} == {"new"}
 
 
@@ -324,36 +328,21 @@ def test_what_a_test_times_at_the_desk_is_no_time_of_a_board(
         assert ("--perf-address=local" in judged.reason) is not is_local
 
 
-def test_a_worker_that_fails_late_keeps_what_was_measured(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The replicates before it are in the run's file, invalid with the reason, and the run fails."""
-    board = FaultyBoard(fault=MeasurementError("the worker for 'llama' was killed by SIGKILL: x"), n_before=4)
-    monkeypatch.setattr(_CHOOSE, lambda *_, **__: board)
-    result = run(pytester, "-k", "test_phase")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["perfsuite: error: the worker for 'llama' was killed by SIGKILL: x"])
-    found = record(pytester)
-    assert {(each.outcome.value, len(each.samples_ns)) for each in found.judgements} == {("invalid", 4)}
-
-
+@pytest.mark.parametrize("arguments", [(), (_PAIRS,)])
 def test_what_is_wrong_with_the_device_makes_cases_invalid(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, phases: Phases, arguments: tuple[str, ...]
 ) -> None:
     """Its problems are the reason of every case, in pairs, too; its notes are told before and after."""
     held = Held(notes=("the governor cannot be set",), problems=("hotter than it should be",))
-    monkeypatch.setattr(_CHOOSE, lambda *_, **__: FaultyBoard(held=held))
-    for arguments in ((), ("--against-args=threads=1",)):
-        result = run(pytester, "-k", "test_phase", *arguments)
-        result.stdout.fnmatch_lines(["perfsuite: the governor cannot be set", "  the governor cannot be set"])
-        assert record(pytester).device_notes == held.notes
-        assert {each.outcome.value for each in record(pytester).judgements} == {"invalid"}
-        assert all("hotter than it should be" in each.reason for each in record(pytester).judgements)
+    result = phases(*arguments, on=FaultyBoard(held=held))
+    result.stdout.fnmatch_lines(["perfsuite: the governor cannot be set", "  the governor cannot be set"])
+    found = record(pytester)
+    assert found.device_notes == held.notes
+    assert {each.outcome.value for each in found.judgements} == {"invalid"}
+    assert all("hotter than it should be" in each.reason for each in found.judgements)
 
 
-def test_a_device_that_is_not_given_back_well_is_an_error(
-    pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_is_not_given_back_well_is_an_error(pytester: pytest.Pytester, phases: Phases) -> None:
     """What could not be restored is told, and fails the run; what was measured is kept."""
 
     class Stuck(FaultyBoard):
@@ -361,8 +350,7 @@ def test_a_device_that_is_not_given_back_well_is_an_error(
             super().close()
             raise DeviceError("policy0: is still 'performance'")
 
-    monkeypatch.setattr(_CHOOSE, lambda *_, **__: Stuck())
-    result = run(pytester, "-k", "test_phase")
+    result = phases(on=Stuck())
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["perfsuite: error: policy0: is still 'performance'"])
     assert record(pytester).judgements

@@ -36,8 +36,7 @@ def test_the_first_run_is_new_and_passes(runs: HostRuns) -> None:
 def test_an_equal_run_passes_against_its_baseline(runs: HostRuns) -> None:
     """Recorded, and measured again alike, every case passes."""
     assert runs("--baseline=record").ret == 0
-    result = runs()
-    assert result.ret == 0
+    assert runs().ret == 0
     assert runs.outcomes() == {"pass"}
 
 
@@ -46,8 +45,7 @@ def test_a_drift_of_the_whole_machine_is_no_regression(runs: HostRuns) -> None:
     """By the profile's own spread, a session that takes a tenth longer passes at what the spread resolves."""
     runs("--baseline=record", "-k", "not kernel")
     runs.device.slowdown[""] = 1.1
-    result = runs("-k", "not kernel", "-o", "perf_session_spread=0.15")
-    assert result.ret == 0
+    assert runs("-k", "not kernel", "-o", "perf_session_spread=0.15").ret == 0
     assert runs.outcomes() == {"pass"}
 
 
@@ -188,20 +186,19 @@ def test_without_opencl_the_kernels_are_skipped_with_the_fix(runs: HostRuns) -> 
     result.stdout.fnmatch_lines(["*pip install intel-opencl-rt*"])
 
 
-def test_a_platform_that_was_asked_for_must_be_there(runs: HostRuns) -> None:
-    """Without the platform that --perf-opencl-platform names, the run fails."""
-    runs.device.opencl_error = MeasurementError("no OpenCL platform is called 'toaster'")
-    result = runs("-k", "test_kernel", "--perf-opencl-platform=toaster")
+@pytest.mark.parametrize(
+    ("what", "arguments", "error"),
+    [
+        ("opencl_error", ("--perf-opencl-platform=toaster",), "no OpenCL platform is called 'toaster'"),
+        ("kernel_error", (), "gemm does not build on A device; see run/gemm.log"),
+    ],
+)
+def test_what_fails_in_opencl_is_one_line(runs: HostRuns, what: str, arguments: tuple[str, ...], error: str) -> None:
+    """A platform that was asked for and is not there, and a kernel that does not build, fail the run."""
+    setattr(runs.device, what, MeasurementError(error))
+    result = runs("-k", "test_kernel", *arguments)
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["perfsuite: error: no OpenCL platform is called 'toaster'"])
-
-
-def test_a_kernel_that_does_not_build_fails_the_run(runs: HostRuns) -> None:
-    """A build failure is one line with the log's path, and the exit code is not 0."""
-    runs.device.kernel_error = MeasurementError("gemm does not build on A device; see run/gemm.log")
-    result = runs("-k", "test_kernel")
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["perfsuite: error: gemm does not build on A device; see run/gemm.log"])
+    result.stdout.fnmatch_lines([f"perfsuite: error: {error}"])
     assert "Traceback" not in result.stdout.str()
 
 
@@ -361,21 +358,12 @@ def test_another_engine_is_compared(runs: HostRuns) -> None:
     """A patched build says nothing of its engine; another released version is compared, too, and says both."""
     runs("--baseline=record", "-k", "test_phase")
     engine = dict(runs.device.payload["engine"])
-    runs.device.payload = {
-        **runs.device.payload,
-        "engine": {**engine, "engine_version": "llama 0.5.0-dev, ggml 0.25.3 f00"},
-    }
-    runs("-k", "test_phase")
-    assert runs.outcomes() == {"pass"}
-    runs.device.payload = {
-        **runs.device.payload,
-        "engine": {**engine, "engine_version": "llama 0.6.0, ggml 0.26.0 f00"},
-    }
-    runs("-k", "test_phase")
-    cases = runs.cases().values()
-    assert {case["outcome"] for case in cases} == {"pass"}
+    for version in ("llama 0.5.0-dev, ggml 0.25.3 f00", "llama 0.6.0, ggml 0.26.0 f00"):
+        runs.device.payload = {**runs.device.payload, "engine": {**engine, "engine_version": version}}
+        runs("-k", "test_phase")
+        assert runs.outcomes() == {"pass"}
     told = "; engine llama 0.5.0-dev, ggml 0.25.3 -> llama 0.6.0, ggml 0.26.0"
-    assert all(case["reason"].endswith(told) for case in cases)
+    assert all(case["reason"].endswith(told) for case in runs.cases().values())
 
 
 def test_without_a_device_a_case_is_skipped(pytester: pytest.Pytester) -> None:

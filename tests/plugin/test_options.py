@@ -75,11 +75,7 @@ def test_what_lies_in_the_cache_stays_there(runs: HostRuns, prompts: Path) -> No
     ],
 )
 def test_prompts_run_on_their_own(
-    arguments: list[str],
-    told: str,
-    runs: HostRuns,
-    fake_opencl: FakeOpenCl,
-    prompts: Path,
+    arguments: list[str], told: str, runs: HostRuns, fake_opencl: FakeOpenCl, prompts: Path
 ) -> None:
     """What has other workloads or other sides is refused by its name, before anything runs."""
     line = refusal(runs, f"--prompts={prompts}", *arguments)
@@ -112,11 +108,7 @@ def test_a_file_that_holds_no_prompts_is_told(text: str | None, runs: HostRuns, 
     ],
 )
 def test_flash_attention_is_off_where_opencl_runs_on_a_processor(
-    kind: str | None,
-    given: str | None,
-    expected: bool,
-    runs: HostRuns,
-    fake_opencl: FakeOpenCl,
+    kind: str | None, given: str | None, expected: bool, runs: HostRuns, fake_opencl: FakeOpenCl
 ) -> None:
     """Unless the option says so, it is on everywhere else."""
     flash_attn = [f"--perf-flash-attn={given}"] if given else []

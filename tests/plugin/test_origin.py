@@ -45,18 +45,14 @@ def test_a_clean_tree_has_its_commit_and_branch(tree: Path) -> None:
 
 
 def test_a_changed_file_makes_a_tree_dirty(tree: Path) -> None:
-    """Staged or not."""
+    """Staged or not, and detached, as continuous integration checks out: then it is on no branch."""
     (tree / "tracked").write_text("2")
-    assert commit_of(tree) is not None
-    assert commit_of(tree).is_dirty  # type: ignore[union-attr]
+    found = [commit_of(tree)]
     _git(tree, "add", "tracked")
-    assert commit_of(tree).is_dirty  # type: ignore[union-attr]
-
-
-def test_a_detached_tree_is_on_no_branch(tree: Path) -> None:
-    """As continuous integration checks out."""
+    found.append(commit_of(tree))
     _git(tree, "checkout", "--quiet", "--detach")
-    assert commit_of(tree).branch is None  # type: ignore[union-attr]
+    found.append(commit_of(tree))
+    assert [(each.is_dirty, each.branch) for each in found if each] == [(True, "trunk")] * 2 + [(True, None)]
 
 
 def test_where_there_is_no_commit_none_is_told(tmp_path: Path) -> None:
@@ -67,18 +63,14 @@ def test_where_there_is_no_commit_none_is_told(tmp_path: Path) -> None:
     assert commit_of(tmp_path / "gone") is None
 
 
-def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hangs", [False, True])
+def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
     """Neither a program that is missing nor one that hangs is an error of the run."""
-    monkeypatch.setenv("PATH", str(tree))
-    assert commit_of(tree) is None
-
-
-def test_git_that_hangs_is_given_up(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the limit, as if it were not there."""
-    (tree / "git").write_text("#!/bin/sh\nexec sleep 60\n")
-    (tree / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tree}:/usr/bin:/bin")
-    monkeypatch.setattr(origin, "_LIMIT_S", 0.1)
+    if hangs:
+        (tree / "git").write_text("#!/bin/sh\nexec sleep 60\n")
+        (tree / "git").chmod(0o755)
+        monkeypatch.setattr(origin, "_LIMIT_S", 0.1)
+    monkeypatch.setenv("PATH", f"{tree}:/usr/bin:/bin" if hangs else str(tree))
     assert commit_of(tree) is None
 
 
@@ -217,15 +209,11 @@ def test_a_package_is_named_as_such(pytester: pytest.Pytester, fake_device: Fake
     assert [case["id"] for case in again["cases"]] == [case["id"] for case in run["cases"]]
 
 
-def test_the_packaged_engine_needs_no_variable(pytester: pytest.Pytester, fake_device: FakeDevice) -> None:
-    """Whoever measures what llama-cpp-python brings has nothing to set."""
-    assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["environment"] == {}
-
-
 def test_another_engine_is_named(
     pytester: pytest.Pytester, fake_device: FakeDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The folder of a build of one's own is a variable of the command."""
+    """The folder of a build of one's own is a variable of the command; the packaged one needs none."""
+    assert _run(pytester, "--device=host", MODEL, "-k", "test_phase")["environment"] == {}
     packaged = find_engine()
     library_dir = tmp_path / "llama" / "lib"
     library_dir.parent.mkdir()

@@ -14,13 +14,14 @@ from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_N
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
 from perfsuite.experiments.fidelity.request import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.launch import environment_opencl_vendors, run_worker
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, UprobePlan
-from perfsuite.measure.undisturbed import others_complaint, run_undisturbed, waiting_complaint
+from perfsuite.measure.schedule import Rule, others_complaint, run_undisturbed, waiting_complaint
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase
@@ -117,7 +118,11 @@ def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Annou
         log_dir=str(request.log_dir),
     )
     payload = run_undisturbed(
-        plan, request.profile, extra_environment=environment, complain=others_complaint, n_tries=_N_KERNEL_TRIES
+        LocalBoard(cache_dir=request.cache_dir),
+        plan,
+        Rule(profile=request.profile, complain=others_complaint),
+        extra_environment=environment,
+        n_tries=_N_KERNEL_TRIES,
     )
     found.rows += [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
 
@@ -136,10 +141,10 @@ def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: 
             budget_ns=request.kernel_budget_ns,
         )
         payload = run_undisturbed(
+            LocalBoard(cache_dir=request.cache_dir),
             plan,
-            request.profile,
+            Rule(profile=request.profile, complain=others_complaint),
             extra_environment=opencl.environment(folder),
-            complain=others_complaint,
             n_tries=_N_KERNEL_TRIES,
         )
     found.rows += [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
@@ -171,7 +176,8 @@ def _engine_run(
 ) -> dict[str, Any]:
     """Run the engine undisturbed; the threads of an OpenCL runtime wait for each other, which disturbs nothing."""
     complain = waiting_complaint if request.opencl is None else others_complaint
-    return run_undisturbed(plan, request.profile, extra_environment=environment, complain=complain)
+    rule = Rule(profile=request.profile, complain=complain)
+    return run_undisturbed(LocalBoard(cache_dir=request.cache_dir), plan, rule, extra_environment=environment)
 
 
 def _settings(request: FidelityRequest) -> dict[str, str]:

@@ -12,7 +12,7 @@ from perfsuite.experiments.traced_run import traced_run
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import others_complaint
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.engine_view import EngineView, engine_view
 

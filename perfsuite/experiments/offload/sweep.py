@@ -16,7 +16,7 @@ from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.placement import Placement, placement
 from perfsuite.units import NS_PER_S

@@ -12,12 +12,11 @@ from typing import Any
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.pairs import N_TURNS
 from perfsuite.measure import turns
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import N_TURNS, waiting_complaint
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
 

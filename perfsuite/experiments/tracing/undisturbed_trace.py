@@ -9,7 +9,7 @@ from perfsuite.device.profile import Profile
 from perfsuite.experiments.recorder_traces import traced_by_engine
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import waiting_complaint
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recording import TRACE_NAME

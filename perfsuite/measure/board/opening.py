@@ -48,9 +48,7 @@ def choose_board(
     """
     if reach.way == "local":
         return LocalBoard(
-            cache_dir=cache_dir,
-            conditions=conditions,
-            hold=partial(held, conditions, claim, tell, cache_dir=cache_dir),
+            cache_dir=cache_dir, conditions=conditions, hold=partial(held, conditions, claim, tell, cache_dir=cache_dir)
         )
     from perfsuite.device.target.opening import open_target  # a local run needs no link
     from perfsuite.measure.board.connecting import Connecting

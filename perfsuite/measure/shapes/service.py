@@ -14,6 +14,7 @@ from perfsuite.errors import PerfsuiteError, ShapeError
 from perfsuite.measure.shapes.meter import BoundOperation, ShapeBench
 from perfsuite.measure.shapes.requests import ProgressMark, RequestKind, ShapeAnswer, ShapeRequest
 from perfsuite.measure.shapes.sampling import launches_of_a_sample, sample_ns
+from perfsuite.measure.turns import turn_order
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 #: Bytes of the operands that are kept, an eighth of the memory at most: a bench may hold them twice.
@@ -146,8 +147,7 @@ class ShapeService:
 
     def _pairs(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
         """Let two cases take turns, ABBA ABBA ...: a steady drift falls out of every two pairs."""
-        order = (0, 1, 1, 0) * ((request.n_samples + 1) // 2)
-        return self._sampled(cases, order[: 2 * request.n_samples], request)
+        return self._sampled(cases, turn_order(request.n_samples, 0), request)
 
     def _round(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
         places = list(range(len(cases)))

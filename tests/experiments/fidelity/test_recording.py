@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.experiments.fidelity.recording import record_fidelity
@@ -26,7 +26,7 @@ from perfsuite.measure.plan import (
     Plan,
     UprobePlan,
 )
-from perfsuite.measure.undisturbed import others_complaint, waiting_complaint
+from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -67,12 +67,12 @@ class Workers:
     complaints: list[Any] = field(default_factory=list)
 
     def run(
-        self, plan: Plan, _: Profile | None = None, *, extra_environment: Mapping[str, str], **options: Any
+        self, plan: Plan, rule: Rule | None = None, *, extra_environment: Mapping[str, str], **_: Any
     ) -> dict[str, Any]:
         """Return what a worker would send."""
         self.plans.append(plan)
         self.environments.append(dict(extra_environment))
-        self.complaints.append(options.get("complain"))
+        self.complaints.append(rule.complain if rule else None)
         if type(plan) in self.errors:
             raise self.errors[type(plan)]
         if isinstance(plan, DevicesPlan):
@@ -90,7 +90,7 @@ def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Replace the workers, the tracer and its file."""
     found = Workers(record=stored_record)
     recording = "perfsuite.experiments.fidelity.recording"
-    monkeypatch.setattr(f"{recording}.run_undisturbed", found.run)
+    monkeypatch.setattr(f"{recording}.run_undisturbed", lambda _, *asked, **settings: found.run(*asked, **settings))
     monkeypatch.setattr(f"{recording}.run_worker", found.run)
     monkeypatch.setattr(f"{recording}.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
     monkeypatch.setattr(f"{recording}.tracer_environment", lambda *_: TRACER)

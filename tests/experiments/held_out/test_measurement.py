@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import EngineTimes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
@@ -42,7 +42,7 @@ class Machine:
         #: Prefill and decodes of each process in turn, ns.
         self.times: list[tuple[int, tuple[int, ...]]] = [(1000, (100, 120, 110))]
 
-    def run(self, plan: LlamaPlan, profile: Profile) -> dict[str, Any]:
+    def run(self, _: object, plan: LlamaPlan, __: object) -> dict[str, Any]:
         """Return what a worker would send."""
         prefill, decodes = self.times[len(self.plans) % len(self.times)]
         self.plans.append(plan)

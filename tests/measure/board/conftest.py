@@ -75,12 +75,7 @@ class BoardHome:
     def hello(self, *, run_id: str = "run-1", conditions: Conditions = NO_CONDITIONS) -> Hello:
         """Return what a desk says first."""
         claim = Claim(
-            name="board",
-            user="ada",
-            host="desk",
-            run_id=run_id,
-            purpose="a test",
-            lock_folder=str(self.locks),
+            name="board", user="ada", host="desk", run_id=run_id, purpose="a test", lock_folder=str(self.locks)
         )
         return Hello(claim=claim, conditions=conditions)
 

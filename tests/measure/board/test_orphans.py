@@ -27,7 +27,6 @@ from ...board_processes import own_mounts
 from ..conftest import is_gone, wait_until
 from .conftest import FOREVER_S
 
-#: Does not heed the first request to end.
 _STUBBORN = (
     f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep({FOREVER_S})"
 )
@@ -37,6 +36,16 @@ _STUBBORN = (
 def process() -> Iterator[subprocess.Popen[bytes]]:
     """A process that a lock may name."""
     with subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({FOREVER_S})"]) as found:
+        yield found
+        found.kill()
+
+
+@pytest.fixture
+def stubborn() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not heed the first request to end."""
+    with subprocess.Popen([sys.executable, "-c", _STUBBORN], stdout=subprocess.PIPE) as found:
+        assert found.stdout is not None
+        found.stdout.readline()
         yield found
         found.kill()
 
@@ -67,14 +76,11 @@ def test_the_holder_of_this_runs_lock_is_ended(tmp_path: Path, process: subproce
     assert process.wait(10) == -signal.SIGTERM
 
 
-def test_one_that_does_not_heed_is_killed(tmp_path: Path) -> None:
+def test_one_that_does_not_heed_is_killed(tmp_path: Path, stubborn: subprocess.Popen[bytes]) -> None:
     """After the limit."""
-    with subprocess.Popen([sys.executable, "-c", _STUBBORN], stdout=subprocess.PIPE) as stubborn:
-        assert stubborn.stdout is not None
-        stubborn.stdout.readline()
-        named(tmp_path, stubborn.pid)
-        assert end_predecessor(claim(tmp_path), limit_s=0.3)
-        assert stubborn.wait(10) == -signal.SIGKILL
+    named(tmp_path, stubborn.pid)
+    assert end_predecessor(claim(tmp_path), limit_s=0.3)
+    assert stubborn.wait(10) == -signal.SIGKILL
 
 
 def test_another_accounts_lock_ends_nobody(
@@ -99,21 +105,17 @@ def test_a_process_that_is_not_known_for_sure_is_left(
     assert not is_gone(process.pid)
 
 
-def test_a_lock_that_changes_hands_meanwhile_ends_nobody_more(tmp_path: Path) -> None:
+def test_a_lock_that_changes_hands_meanwhile_ends_nobody_more(
+    tmp_path: Path, stubborn: subprocess.Popen[bytes]
+) -> None:
     """Who has the lock after the first request is another one, and is not killed."""
-    with subprocess.Popen([sys.executable, "-c", _STUBBORN], stdout=subprocess.PIPE) as stubborn:
-        assert stubborn.stdout is not None
-        stubborn.stdout.readline()
-        named(tmp_path, stubborn.pid)
-        path = tmp_path / LOCK_NAME / "owner.json"
-        later = {**json.loads(path.read_text()), "began_ns": 1}
-        program = (
-            f"import pathlib, time; time.sleep(0.5); pathlib.Path({str(path)!r}).write_text({json.dumps(later)!r})"
-        )
-        with subprocess.Popen([sys.executable, "-c", program]):
-            assert end_predecessor(claim(tmp_path), limit_s=20.0)
-        assert not is_gone(stubborn.pid)
-        stubborn.kill()
+    named(tmp_path, stubborn.pid)
+    path = tmp_path / LOCK_NAME / "owner.json"
+    later = {**json.loads(path.read_text()), "began_ns": 1}
+    program = f"import pathlib, time; time.sleep(0.5); pathlib.Path({str(path)!r}).write_text({json.dumps(later)!r})"
+    with subprocess.Popen([sys.executable, "-c", program]):
+        assert end_predecessor(claim(tmp_path), limit_s=20.0)
+    assert not is_gone(stubborn.pid)
 
 
 def test_a_kernel_without_handles_of_processes_will_do(

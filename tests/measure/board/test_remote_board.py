@@ -290,10 +290,16 @@ def test_a_link_that_stays_away_is_an_error_from_then_on(home: BoardHome) -> Non
     os.kill(worker_pid(home), signal.SIGKILL)
 
 
-def exchanged(home: BoardHome) -> RemoteBoard:
-    """Return a board whose link was lost, and in whose place another one was refused."""
+def opened(home: BoardHome) -> RemoteBoard:
+    """Return a board that is open; whoever asks for it closes it."""
     board = home.board()
     board.open()
+    return board
+
+
+def exchanged(home: BoardHome) -> RemoteBoard:
+    """Return a board whose link was lost, and in whose place another one was refused."""
+    board = opened(home)
     board._facts = replace(board.facts(), identity="0" * 16)
     home.end()
     with pytest.raises(LinkError, match="another board answers than before"):
@@ -330,8 +336,7 @@ def test_what_an_unknown_board_says_last_is_nothing_of_this_run(
 
 def test_an_interrupt_before_a_board_is_known_ends_the_link(home: BoardHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link that came back is not used before it is known whose it is."""
-    board = home.board()
-    board.open()
+    board = opened(home)
     facts = board.facts()
     home.end()
     with monkeypatch.context() as patch:
@@ -354,8 +359,7 @@ def interrupted(*_: object) -> BoardFacts:
 @pytest.mark.parametrize("error", ["EngineError", "DeviceError"])
 def test_a_board_that_cannot_say_what_it_is_any_more_is_not_asked_again(home: BoardHome, error: str) -> None:
     """After its start its llama.cpp, or what names it, may be gone: nobody knows whether it is the one of before."""
-    board = home.board()
-    board.open()
+    board = opened(home)
     home.install(
         changed="import perfsuite.measure.board.local_board as boards, perfsuite.errors as errors; "
         f"boards.LocalBoard.facts = lambda _: (_ for _ in ()).throw(errors.{error}('there is none'))"
@@ -385,8 +389,7 @@ def test_the_predecessor_on_a_lost_link_is_ended(home: BoardHome) -> None:
 def test_an_interrupt_at_the_desk_ends_the_worker_there(home: BoardHome) -> None:
     """After Ctrl-C closing the board kills the worker in progress, and gives the lock back."""
     home.install(HANGS)
-    board = home.board()
-    board.open()
+    board = opened(home)
     thread = later(lambda: os.kill(os.getpid(), signal.SIGINT), once=lambda: (home.folder / "worker.pid").exists())
     with pytest.raises(KeyboardInterrupt):
         board.run(PLAN)
@@ -402,8 +405,7 @@ def test_an_interrupt_at_the_desk_ends_the_worker_there(home: BoardHome) -> None
 def test_closing_leaves_nothing_open(home: BoardHome) -> None:
     """Neither a process, nor a thread, nor a descriptor outlives a board."""
     n_threads, n_descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
-    board = home.board()
-    board.open()
+    board = opened(home)
     pid = home.pid
     board.close()
     board.close()
@@ -431,8 +433,7 @@ def test_a_full_disk_there_is_one_line(board: RemoteBoard, home: BoardHome, tmp_
 def test_a_record_that_is_too_long_for_the_link_is_one_line(home: BoardHome, small_plan: LlamaPlan) -> None:
     """The plan fails with the size, the limit and what to do; the same agent serves on, and nothing else is lost."""
     home.install(changed="from perfsuite.measure.board import frames; frames.FRAME_LIMIT_BYTES = 4000")
-    board = home.board()
-    board.open()
+    board = opened(home)
     pid = home.pid
     with pytest.raises(MeasurementError, match=r"^\d{4,} bytes are too much for the link, which takes 4000 at once; "):
         board.run(small_plan)
@@ -456,27 +457,22 @@ WELCOME = {"kind": "answer", "id": 1, "value": None}
 AT_ONCE = replace(QUICK, reconnect_s=0.0)
 
 
-def test_an_agent_that_reads_nothing_is_given_up(home: BoardHome) -> None:
-    """A message that is longer than the pipe does not wait for a reader beyond the limit of silence."""
-    plays(home)
-    long = replace(home.hello(), claim=replace(home.hello().claim, purpose="p" * 300_000))
-    board = home.board(replace(AT_ONCE, silence_s=1.0), long)
+@pytest.mark.parametrize("speaks", [False, True])
+def test_an_agent_that_does_not_read_is_given_up(home: BoardHome, speaks: bool) -> None:
+    """A message longer than the pipe does not wait beyond the limit of silence, or of its answer with signs of life."""
+    pong = home.folder / "pong"
+    pong.write_bytes(packed_frame({"kind": "pong"}))
+    then = f'for i in 1 2 3 4 5 6 7 8 9; do cat "{pong}"; sleep 1; done'
+    plays(home, then=then if speaks else "exec sleep 30")
+    hello = home.hello(conditions=replace(home.hello().conditions, cooling_limit_s=0.0))
+    long = replace(hello, claim=replace(hello.claim, purpose="p" * 300_000))
+    board = home.board(replace(AT_ONCE, **({"answer_s": 1.0} if speaks else {"silence_s": 1.0})), long)
     since = time.monotonic()
-    with pytest.raises(LinkError, match="the link was lost: it has said nothing for 1 s"):
+    told = "it did not answer 'hello' within 1 s" if speaks else "the link was lost: it has said nothing for 1 s"
+    with pytest.raises(LinkError, match=told):
         board.open()
     assert time.monotonic() - since < 15.0
     board.close()
-
-
-def test_an_agent_that_speaks_and_does_not_read_is_given_up(home: BoardHome) -> None:
-    """Signs of life do not make a message wait beyond the limit for its answer."""
-    pong = home.folder / "pong"
-    pong.write_bytes(packed_frame({"kind": "pong"}))
-    plays(home, then=f'for i in 1 2 3 4 5 6 7 8 9; do cat "{pong}"; sleep 1; done')
-    conditions = replace(home.hello().conditions, cooling_limit_s=0.0)
-    long = replace(home.hello(conditions=conditions), claim=replace(home.hello().claim, purpose="p" * 300_000))
-    with pytest.raises(LinkError, match="it did not answer 'hello' within 1 s"):
-        home.board(replace(AT_ONCE, answer_s=1.0), long).open()
 
 
 def test_a_flood_of_messages_is_given_up(home: BoardHome) -> None:
@@ -489,45 +485,50 @@ def test_a_flood_of_messages_is_given_up(home: BoardHome) -> None:
     assert max(map(len, home.told)) == 500
 
 
-@pytest.mark.parametrize("facts", [None, 1, {}, {"engine": {}}, {"engine": {"library_dir": 1}}])
-def test_facts_that_are_none_are_told(home: BoardHome, facts: object) -> None:
-    """An agent that answers something else is one line, which names the question."""
-    plays(home, WELCOME, {"kind": "answer", "id": 2, "value": facts})
+UNREADABLE = "^what the board answered to 'facts' cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [({"value": facts}, UNREADABLE) for facts in (None, 1, {}, {"engine": {}}, {"engine": {"library_dir": 1}})]
+    + [({}, "the board answered to 'facts'")],
+)
+def test_facts_that_are_none_are_told(home: BoardHome, answer: dict[str, object], message: str) -> None:
+    """An agent that answers something else, or nothing, is one line, which names the question."""
+    plays(home, WELCOME, {"kind": "answer", "id": 2, **answer})
     board = home.board(replace(AT_ONCE, silence_s=1.0))
-    with pytest.raises(LinkError, match=r"^what the board answered to 'facts' cannot be read"):
+    with pytest.raises(LinkError, match=message):
         board.open()
     with pytest.raises(LinkError):
         board.close()
 
 
-def test_an_answer_without_a_value_is_told(home: BoardHome) -> None:
-    """A message that lacks what belongs to it is no traceback."""
-    plays(home, WELCOME, {"kind": "answer", "id": 2})
-    board = home.board(replace(AT_ONCE, silence_s=1.0))
-    with pytest.raises(LinkError, match="the board answered to 'facts'"):
-        board.open()
-    with pytest.raises(LinkError):
-        board.close()
-    plays(home, {"kind": "error", "id": 1})
-    with pytest.raises(MeasurementError, match="an error was told that is none: None"):
+@pytest.mark.parametrize(
+    ("first", "error", "message"),
+    [
+        ({"kind": "error", "id": 1}, MeasurementError, "an error was told that is none: None"),
+        ({"kind": "refused", "versions": own_versions()}, DeviceError, r"^board: .* calls itself the same; run '"),
+        (
+            {"kind": "refused", "versions": 3},
+            DeviceError,
+            r"^board: perfsuite None .* there, .*; run 'perfsuite devices",
+        ),
+    ],
+)
+def test_what_is_said_instead_of_a_welcome_is_told(
+    home: BoardHome, first: dict[str, object], error: type[Exception], message: str
+) -> None:
+    """An error that is none; a refusal by the same version says what is wrong, and what to do."""
+    plays(home, first)
+    with pytest.raises(error, match=message) as told:
         home.board(AT_ONCE).open()
-
-
-def test_another_tree_of_the_same_version_is_told(home: BoardHome) -> None:
-    """A refusal by the same version says what is wrong, and what to do."""
-    plays(home, {"kind": "refused", "versions": own_versions()})
-    with pytest.raises(DeviceError, match=r"^board: .* calls itself the same; run 'perfsuite devices setup board'$"):
-        home.board().open()
-    plays(home, {"kind": "refused", "versions": 3})
-    with pytest.raises(DeviceError, match=r"^board: perfsuite None .* there, .*; run 'perfsuite devices setup board'$"):
-        home.board().open()
+    assert error is MeasurementError or str(told.value).endswith("run 'perfsuite devices setup board'")
 
 
 def test_what_the_first_agent_said_outlives_its_link(home: BoardHome) -> None:
     """A problem that was known before the link was lost still spoils what was measured."""
     home.install()
-    board = home.board()
-    board.open()
+    board = opened(home)
     board._held[0] = Held(notes=("policy0: is 'powersave'",), problems=("too hot",))
     home.end()
     board.covariates()
@@ -551,16 +552,14 @@ def test_what_having_the_board_came_to_is_known_from_the_start(
         return ask(self, kind, *arguments, **named)
 
     monkeypatch.setattr(AgentLink, "ask", spied)
-    board = home.board()
-    board.open()
+    board = opened(home)
     assert asked == ["hello", "facts", "held"]
     board.close()
 
 
 def test_an_interrupt_within_a_message_still_ends_the_agent(home: BoardHome) -> None:
     """After Ctrl-C in the middle of a request the end of its input is the agent's goodbye, and it restores."""
-    board = home.board()
-    board.open()
+    board = opened(home)
     os.kill(home.pid, signal.SIGSTOP)
     timer = threading.Timer(0.5, lambda: (os.kill(os.getpid(), signal.SIGINT), os.kill(home.pid, signal.SIGCONT)))
     timer.start()
