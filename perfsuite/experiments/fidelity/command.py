@@ -46,9 +46,14 @@ def fidelity_parts(run: FidelityRun) -> Iterator[Part]:
     yield from _kernel_parts(run)
     told = {"device": run.device, **({"OpenCL": run.platform} if run.platform else {}), **run.conditions}
     yield "; ".join(f"{name} {value}" for name, value in told.items())
-    for problem in run.problems:
-        yield f"not measured: {problem}"
-    yield from _statement_lines(run)
+    yield from (f"not measured: {problem}" for problem in run.problems)
+    found = statements(run.rows)
+    if found:
+        yield f"limits: {sum(each.holds is True for each in found)} of {len(found)} hold"
+    for each in found:
+        if each.holds is not True:
+            word = "not so" if each.holds is False else "undecided"
+            yield f"  {each.name}: {word}: {each.claim}; {each.evidence}"
 
 
 def _kernel_parts(run: FidelityRun) -> Iterator[Part]:
@@ -107,19 +112,7 @@ def _scores(row: FidelityRow) -> tuple[str, str]:
     return figure("{:.2f} %", row.accuracy_percent), figure("{:.3f}", row.scaled_error_us_per_ms)
 
 
-def _statement_lines(run: FidelityRun) -> Iterator[str]:
-    found = statements(run.rows)
-    if found:
-        yield f"limits: {sum(each.holds is True for each in found)} of {len(found)} hold"
-    for each in found:
-        if each.holds is not True:
-            word = "not so" if each.holds is False else "undecided"
-            yield f"  {each.name}: {word}: {each.claim}; {each.evidence}"
-
-
-_LOGS = Path(".perfsuite") / "fidelity"
 _MOST_BUDGET_S = 86_400
-
 
 _ABOUT = """
 The suite's own timings are held against ground truths that do not depend on them: phases against an independent tracer,
@@ -149,29 +142,23 @@ def add_parser(commands: Commands) -> None:
         see=("docs/fidelity.md",),
     )
     add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
-    _add_parts(parser.add_argument_group("which parts"))
-    _add_effort(effort_group(parser))
+    parts = parser.add_argument_group("which parts")
+    only = parts.add_mutually_exclusive_group()
+    for kind in FidelityKind:
+        others = " and ".join(each.value for each in FidelityKind if each is not kind)
+        only.add_argument(f"--{kind.value}-only", action="store_true", help=f"leave out {others}")
+    parts.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
+    parts.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
+    effort = effort_group(parser)
+    text = f"fresh ones of each tracer (default {N_PROCESSES})"
+    effort.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
+    text, default_s = f"of duplication (default {N_ROUNDS})", KERNEL_BUDGET_NS / NS_PER_S
+    effort.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=text)
+    text = f"time for the rounds of one kernel, s (default {default_s:g})"
+    effort.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
     answer = add_answer(parser)
     answer.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
     parser.set_defaults(run=_fidelity)
-
-
-def _add_parts(group: argparse._ArgumentGroup) -> None:
-    only = group.add_mutually_exclusive_group()
-    only.add_argument("--phases-only", action="store_true", help="leave out operators and kernels")
-    only.add_argument("--operators-only", action="store_true", help="leave out phases and kernels")
-    only.add_argument("--kernels-only", action="store_true", help="leave out phases and operators")
-    group.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
-    group.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
-
-
-def _add_effort(group: argparse._ArgumentGroup) -> None:
-    text = f"fresh ones of each tracer (default {N_PROCESSES})"
-    group.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
-    group.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})")
-    default_s = KERNEL_BUDGET_NS / NS_PER_S
-    text = f"time for the rounds of one kernel, s (default {default_s:g})"
-    group.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
 
 
 def _fidelity(options: argparse.Namespace) -> int:
@@ -187,8 +174,7 @@ def _fidelity(options: argparse.Namespace) -> int:
 
 def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
     weights, scenario = named_weights(options), find_scenario(options.scenario)
-    case_ids, platform = _case_ids(options.kernel or ()), options.opencl_platform or profile.opencl_platform
-    opencl = opencl_backend_of(options)
+    platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options)
     if opencl is None and options.opencl_platform is not None:
         _check_platform(platform)
     return FidelityRequest(
@@ -196,13 +182,13 @@ def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
         engine=environment_engine(),
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
         cache_dir=user_cache(),
-        log_dir=_LOGS,
+        log_dir=Path(".perfsuite") / "fidelity",
         n_threads=options.threads or default_threads(),
         opencl_platform=platform,
         opencl=opencl,
         kinds=_kinds(options),
         with_uprobes=not options.no_uprobes,
-        case_ids=case_ids,
+        case_ids=_case_ids(options.kernel or ()),
         n_processes=options.processes,
         n_rounds=options.rounds,
         kernel_budget_ns=round(options.kernel_budget * NS_PER_S),

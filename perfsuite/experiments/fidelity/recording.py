@@ -116,10 +116,7 @@ def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Annou
         seed=0,
         log_dir=str(request.log_dir),
     )
-    payload = run_undisturbed(
-        plan, request.profile, extra_environment=environment, complain=others_complaint, n_tries=_N_KERNEL_TRIES
-    )
-    found.rows += [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
+    found.rows += _kernel_rows(plan, request, environment)
 
 
 def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: _Findings, announce: Announce) -> None:
@@ -135,14 +132,16 @@ def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: 
             n_rounds=request.n_rounds,
             budget_ns=request.kernel_budget_ns,
         )
-        payload = run_undisturbed(
-            plan,
-            request.profile,
-            extra_environment=opencl.environment(folder),
-            complain=others_complaint,
-            n_tries=_N_KERNEL_TRIES,
-        )
-    found.rows += [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
+        found.rows += _kernel_rows(plan, request, opencl.environment(folder))
+
+
+def _kernel_rows(
+    plan: DuplicationPlan | EngineDuplicationPlan, request: FidelityRequest, environment: Mapping[str, str]
+) -> list[FidelityRow]:
+    payload = run_undisturbed(
+        plan, request.profile, extra_environment=environment, complain=others_complaint, n_tries=_N_KERNEL_TRIES
+    )
+    return [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
 
 
 def _plans(request: FidelityRequest, announce: Announce, tracer: str) -> Iterator[LlamaPlan]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -38,16 +37,11 @@ class Recorder:
         announce("a step")
         if self.error:
             raise self.error
-        names = [*(PHASES if FidelityKind.PHASES in request.kinds else ())]
-        names += [*(request.case_ids if FidelityKind.KERNELS in request.kinds else ())]
-        rows = [self.changed.get(name, row(name, 10**6, 10**6)) for name in names]
-        return FidelityRun(
-            device="host",
-            platform=None,
-            conditions={},
-            rows=tuple(each for each in rows if each is not None),
-            problems=self.problems,
-        )
+        names = {FidelityKind.PHASES: PHASES, FidelityKind.KERNELS: request.case_ids}
+        asked = (name for kind, found in names.items() if kind in request.kinds for name in found)
+        found = (self.changed.get(name, row(name, 10**6, 10**6)) for name in asked)
+        rows = tuple(each for each in found if each is not None)
+        return FidelityRun(device="host", platform=None, conditions={}, rows=rows, problems=self.problems)
 
 
 @pytest.fixture
@@ -60,8 +54,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice) -> Record
 
 def outcomes(runs: HostRuns) -> dict[str, str]:
     """Return the outcomes of the run's file."""
-    plain: dict[str, Any] = runs.plain()
-    return {case["id"]: case["outcome"] for case in plain["cases"]}
+    return {case["id"]: case["outcome"] for case in runs.plain()["cases"]}
 
 
 def collected(result: pytest.RunResult) -> list[str]:
@@ -85,12 +78,11 @@ def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns) -> None:
+@pytest.mark.parametrize(("scenario", "absent"), [("p0-g3", {"prefill", "embedding"}), ("p8-g0", {"decode"})])
+def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns, scenario: str, absent: set[str]) -> None:
     """Without a prompt there is no prefill and no gather of it, without generation no decode."""
-    without = {"p0-g3": {"prefill", "embedding"}, "p8-g0": {"decode"}}
-    for scenario, absent in without.items():
-        result = runs("--perf-fidelity", f"--scenario={scenario}", "--collect-only", "-q", "-k", "phase")
-        assert {each.rpartition("/")[2] for each in collected(result)} == set(PHASES) - absent
+    result = runs("--perf-fidelity", f"--scenario={scenario}", "--collect-only", "-q", "-k", "phase")
+    assert {each.rpartition("/")[2] for each in collected(result)} == set(PHASES) - absent
 
 
 def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
@@ -150,22 +142,12 @@ def test_an_error_leaves_every_case_invalid(runs: HostRuns, recorder: Recorder) 
     ],
 )
 def test_only_what_is_selected_is_measured(
-    runs: HostRuns,
-    recorder: Recorder,
-    chosen: str,
-    kinds: set[FidelityKind],
-    case_ids: tuple[str, ...],
+    runs: HostRuns, recorder: Recorder, chosen: str, kinds: object, case_ids: tuple[str, ...]
 ) -> None:
-    """Phases need no kernels, a kernel no others, and the mean all of them."""
-    runs("--perf-fidelity", "-k", chosen)
+    """Phases need no kernels, a kernel no others, and the mean all of them; a slowdown on purpose is passed on."""
+    runs("--perf-fidelity", "--perf-inject=decode=0.05", "-k", chosen)
     (request,) = recorder.requests
     assert (request.kinds, request.case_ids) == (kinds, case_ids)
-
-
-def test_an_injected_slowdown_is_measured(runs: HostRuns, recorder: Recorder) -> None:
-    """What slows a phase down on purpose is passed on, so that the case can be seen to fail."""
-    runs("--perf-fidelity", "--perf-inject=decode=0.05", "-k", "fidelity and phase")
-    (request,) = recorder.requests
     assert (request.inject_phases, request.inject_ratio) == (("decode",), 0.05)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,14 +19,7 @@ from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.plan import (
-    DevicesPlan,
-    DuplicationPlan,
-    EngineDuplicationPlan,
-    LlamaPlan,
-    Plan,
-    UprobePlan,
-)
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
 from perfsuite.measure.undisturbed import others_complaint, waiting_complaint
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
@@ -66,6 +60,11 @@ class Workers:
     environments: list[dict[str, str]] = field(default_factory=list)
     complaints: list[Any] = field(default_factory=list)
 
+    @property
+    def types(self) -> list[type]:
+        """What kinds of plans there were."""
+        return [type(plan) for plan in self.plans]
+
     def run(
         self, plan: Plan, _: Profile | None = None, *, extra_environment: Mapping[str, str], **options: Any
     ) -> dict[str, Any]:
@@ -89,14 +88,16 @@ class Workers:
 def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workers:
     """Replace the workers, the tracer and its file."""
     found = Workers(record=stored_record)
-    recording = "perfsuite.experiments.fidelity.recording"
-    monkeypatch.setattr(f"{recording}.run_undisturbed", found.run)
-    monkeypatch.setattr(f"{recording}.run_worker", found.run)
-    monkeypatch.setattr(f"{recording}.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
-    monkeypatch.setattr(f"{recording}.tracer_environment", lambda *_: TRACER)
-    # The stored record is of one repetition, and what a plan asks for is what must come.
-    monkeypatch.setattr(f"{recording}.N_REPETITIONS", 1)
-    monkeypatch.setattr(f"{recording}.read_trace", lambda _: with_warm_up(stored_record))
+    replaced = {
+        "run_undisturbed": found.run,
+        "run_worker": found.run,
+        "materialize": lambda weights, cache_dir: tmp_path / "weights.gguf",
+        "tracer_environment": lambda *_: TRACER,
+        "N_REPETITIONS": 1,  # that of the stored record: what a plan asks for is what must come
+        "read_trace": lambda _: with_warm_up(stored_record),
+    }
+    for name, replacement in replaced.items():
+        monkeypatch.setattr(f"perfsuite.experiments.fidelity.recording.{name}", replacement)
     return found
 
 
@@ -138,12 +139,7 @@ def names(run: FidelityRun, kind: FidelityKind) -> list[str]:
 def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
     """Processes of the interposed tracer come first, then those with probes, then the kernels."""
     run = recorded(request(tmp_path))
-    assert [type(plan) for plan in workers.plans] == [
-        *[LlamaPlan] * 2,
-        *[UprobePlan] * 2,
-        DevicesPlan,
-        DuplicationPlan,
-    ]
+    assert workers.types == [*[LlamaPlan] * 2, *[UprobePlan] * 2, DevicesPlan, DuplicationPlan]
     phases = ["end_to_end", "prefill", "decode", "embedding", "copy", "softmax", "sampling"]
     assert names(run, FidelityKind.PHASES)[:7] == phases
     assert names(run, FidelityKind.OPERATORS) == ["prefill", "prefill/graph", "decode", "decode/graph"]
@@ -161,17 +157,23 @@ def test_probes_are_for_long_phases(workers: Workers, tmp_path: Path) -> None:
     assert all((row.ground_truth_ns or 0) >= 100_000 for row in probed)
 
 
-def test_only_what_is_asked_for_is_run(workers: Workers, tmp_path: Path) -> None:
-    """Operators need the tracer and no probes, kernels need neither."""
-    run = recorded(request(tmp_path, FidelityKind.OPERATORS))
-    assert [type(plan) for plan in workers.plans] == [LlamaPlan] * 2
-    assert {row.kind for row in run.rows} == {FidelityKind.OPERATORS}
-    workers.plans.clear()
-    recorded(request(tmp_path, FidelityKind.KERNELS))
-    assert [type(plan) for plan in workers.plans] == [DevicesPlan, DuplicationPlan]
-    workers.plans.clear()
-    recorded(request(tmp_path, FidelityKind.PHASES, with_uprobes=False))
-    assert [type(plan) for plan in workers.plans] == [LlamaPlan] * 2
+@pytest.mark.parametrize(
+    ("kind", "changed", "types"),
+    [
+        (FidelityKind.OPERATORS, {}, [LlamaPlan] * 2),
+        (FidelityKind.KERNELS, {}, [DevicesPlan, DuplicationPlan]),
+        (FidelityKind.PHASES, {"with_uprobes": False}, [LlamaPlan] * 2),
+        (FidelityKind.KERNELS, {"opencl": BACKEND, "with_engine_kernels": False, "case_ids": ()}, []),
+    ],
+    ids=["operators", "kernels", "without probes", "without kernels"],
+)
+def test_only_what_is_asked_for_is_run(
+    kind: FidelityKind, changed: dict[str, Any], types: list[type], workers: Workers, tmp_path: Path
+) -> None:
+    """Operators need the tracer and no probes, kernels need neither, and phases not the engine's kernels."""
+    run = recorded(request(tmp_path, kind, **changed))
+    assert workers.types == types
+    assert {row.kind for row in run.rows} <= {kind}
 
 
 def test_the_tracer_is_preloaded_where_it_is_asked_for(workers: Workers, tmp_path: Path) -> None:
@@ -202,23 +204,13 @@ def test_the_engines_kernels_run_under_the_layer(workers: Workers, tmp_path: Pat
     assert names(run, FidelityKind.KERNELS)[-1] == "kernel/engine/decode/k/8"
 
 
-def test_kernels_are_disturbed_by_others_alone(workers: Workers, tmp_path: Path) -> None:
-    """An OpenCL runtime's own threads wait for each other, which is no disturbance."""
+def test_an_opencl_runtime_is_disturbed_by_others_alone(workers: Workers, tmp_path: Path) -> None:
+    """Its own threads wait for each other; the engine's on a processor are as many as there are processors."""
     recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
-    assert workers.complaints == [None, others_complaint, others_complaint]
-
-
-def test_the_engine_is_disturbed_by_waiting_on_a_processor_alone(workers: Workers, tmp_path: Path) -> None:
-    """Its own threads are as many as processors, but not those of an OpenCL runtime beneath it."""
     recorded(request(tmp_path, FidelityKind.PHASES))
     recorded(request(tmp_path, FidelityKind.PHASES, opencl=BACKEND))
-    assert workers.complaints == [waiting_complaint] * 4 + [others_complaint] * 4
-
-
-def test_the_engines_kernels_can_be_left_out(workers: Workers, tmp_path: Path) -> None:
-    """Phases alone need the backend, and not its kernels."""
-    recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND, with_engine_kernels=False, case_ids=()))
-    assert workers.plans == []
+    kernels, phases = [None, *[others_complaint] * 2], [*[waiting_complaint] * 4, *[others_complaint] * 4]
+    assert workers.complaints == kernels + phases
 
 
 def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) -> None:
@@ -244,10 +236,7 @@ def test_a_tracer_that_does_not_build_is_a_problem(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process is run for nothing."""
-
-    def failing(*_: object) -> dict[str, str]:
-        raise NativeBuildError("phase_tracer.c: does not build")
-
+    failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
     monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
     run = recorded(request(tmp_path, FidelityKind.OPERATORS))
     assert run.problems == ("phases: phase_tracer.c: does not build",)
