@@ -177,4 +177,4 @@ def test_a_run_states_every_row_with_a_limit() -> None:
         ("fidelity/kernel/mean", True),
     ]
     assert statements(()) == ()
-    assert mean_accuracy_percent([]) is worst_row([row(ADD, None, None)]) is None
+    assert (mean_accuracy_percent([]), worst_row([row(ADD, None, None)])) == (None, None)
