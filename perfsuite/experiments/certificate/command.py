@@ -22,7 +22,7 @@ from perfsuite.experiments.certificate.trial import Trial, Truth, append_trial, 
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
 from perfsuite.records.whole_file import write_json
 
-_DEFAULT_RUNS = 20
+_DEFAULT_RUNS, _BUDGET_S = 20, 90.0
 
 _ABOUT = """
 Runs in pairs are made of a build against itself, which must not be told as changed, and of a build that was slowed
@@ -40,8 +40,8 @@ _EXAMPLES = {
 }
 
 
-def add_options(commands: Commands) -> argparse.ArgumentParser:
-    """Add the parser of the subcommand; what it does is for the caller to set."""
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "certify",
@@ -52,29 +52,18 @@ def add_options(commands: Commands) -> argparse.ArgumentParser:
     )
     subject = add_subject(parser, "device", "model", "scenario")
     subject.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: usable cores)")
-    _add_effort(effort_group(parser))
+    effort = effort_group(parser)
+    effort.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
+    text = "also slow both phases down by this share, such as 0.05; may be repeated"
+    effort.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
+    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
+    effort.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
+    effort.add_argument("--load", action="store_true", help="also switch on a background load half way")
+    effort.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
     answer = add_answer(parser)
     answer.add_argument("--state", type=Path, metavar="FILE", help="where the runs are kept (default: in the cache)")
     answer.add_argument("--report-only", action="store_true", help="run nothing, tell what is kept")
-    return parser
-
-
-def _add_effort(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
-    text = "also slow both phases down by this share, such as 0.05; may be repeated"
-    group.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
-    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
-    group.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
-    group.add_argument("--load", action="store_true", help="also switch on a background load half way")
-    group.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
-
-
-_DEFAULT_BUDGET_S = 90.0
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
-    add_options(commands).set_defaults(run=_certify)
+    parser.set_defaults(run=_certify)
 
 
 def _certify(options: argparse.Namespace) -> int:
@@ -114,7 +103,7 @@ def _setup(options: argparse.Namespace) -> TrialSetup:
         profile=profile,
         cases=cases,
         margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
-        budget_s=_DEFAULT_BUDGET_S,
+        budget_s=_BUDGET_S,
     )
 
 

@@ -70,10 +70,8 @@ def _report(trace: EngineTrace, options: argparse.Namespace) -> ExpertReport:
 
     layers = expert_reuse(trace.experts, trace.n_experts)
     if not layers:
-        raise PerfsuiteError(
-            f"{options.recording}: holds no choices of experts; record them with --trace experts, of "
-            "a model that has experts"
-        )
+        todo = "record them with --trace experts, of a model that has experts"
+        raise PerfsuiteError(f"{options.recording}: holds no choices of experts; {todo}")
     return ExpertReport(
         name=options.recording.stem,
         layers=layers,

@@ -32,12 +32,9 @@ def expert_lines(report: ExpertReport) -> Iterator[str]:
     """Say what was recorded, and how the cache that was asked for does."""
     n_iterations = max((each.n_iterations for each in report.layers), default=0)
     yield f"{format_count(len(report.layers), 'layer')} of {report.layers[0].n_experts} experts, {n_iterations} steps"
-    if report.asked is not None:
-        asked = report.asked
-        yield (
-            f"a cache of {asked.n_cached} experts a layer hits {asked.lru_hit_ratio:.1%} by least recent use, "
-            f"{asked.optimum_hit_ratio:.1%} at best"
-        )
+    if (asked := report.asked) is not None:
+        hits = f"{asked.lru_hit_ratio:.1%} by least recent use, {asked.optimum_hit_ratio:.1%} at best"
+        yield f"a cache of {asked.n_cached} experts a layer hits {hits}"
     faults = report.faults
     if faults.n_major_faults is not None:
         yield f"{format_count(faults.n_major_faults, 'major fault')} within products with experts of single tokens"
@@ -55,15 +52,16 @@ def layer_table(layers: Sequence[LayerReuse]) -> Table:
     """Show each layer's density and reuse."""
     table = _table("layer", "activations", "experts used", "a step", "mean distance", "stack distance", "busiest")
     for each in layers:
-        uses = max(each.uses(), key=lambda use: use.n_activations)
+        busiest = max(each.uses(), key=lambda use: use.n_activations)
         table.add_row(
-            str(each.layer),
-            str(len(each.activations)),
-            f"{each.run_density_ratio:.1%}",
-            f"{each.density_ratio:.1%}",
-            _decimal(each.mean_distance),
-            _decimal(each.mean_stack_distance),
-            f"{uses.expert} ({uses.n_activations})",
+            *(
+                str(each.layer),
+                str(len(each.activations)),
+                f"{each.run_density_ratio:.1%}",
+                f"{each.density_ratio:.1%}",
+            ),
+            *map(_decimal, (each.mean_distance, each.mean_stack_distance)),
+            f"{busiest.expert} ({busiest.n_activations})",
         )
     return table
 

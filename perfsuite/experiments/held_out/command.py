@@ -70,9 +70,7 @@ def _measured(
     options: argparse.Namespace, profile: Profile, workloads: Sequence[tuple[str, int]]
 ) -> tuple[HeldOutRow, ...]:
     """Compare with the calibration of the device as it is now: with its governor."""
-    engine = environment_engine()
-    cache_dir = user_cache()
-    n_threads = options.threads or default_threads()
+    engine, cache_dir, n_threads = environment_engine(), user_cache(), options.threads or default_threads()
     calibration = find_calibration(host_fingerprint(), engine.build_id, n_threads, cache_dir)
     if calibration is None:
         raise PerfsuiteError(

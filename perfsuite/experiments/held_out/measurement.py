@@ -102,10 +102,7 @@ def measure_held_out(
 ) -> tuple[HeldOutRow, ...]:
     """Forecast each workload first and measure it then; a name that is unknown ends it before anything runs.
 
-    Raises
-    ------
-    PerfsuiteError
-        A workload is unknown, or its worker failed or was disturbed each time that it was tried.
+    Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
     order = random.Random()
     rows: list[HeldOutRow] = []

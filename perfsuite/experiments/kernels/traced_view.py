@@ -36,10 +36,7 @@ def traced_view(
 ) -> TracedView:
     """Learn the mapping of a workload where that was never done, run it, and return what its kernels show.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or the kernels cannot be told apart.
+    Raises `MeasurementError`: a worker failed, or the kernels cannot be told apart.
     """
     mapping = learnt_mapping(plan, backend, cache_dir=cache_dir, announce=announce)
     for _ in range(N_TRIES):

@@ -50,10 +50,7 @@ def measure_offload(
     more rounds are run for what is missing. The processes that see the splits come first and are not timed: they also
     leave compiled kernels behind for the others.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or a number of layers had no process without competition.
+    Raises `MeasurementError`: a worker failed, or a number of layers had no process without competition.
     """
     order = order or random.Random()
     taken = [_Taken(plan=replace(plan, n_gpu_layers=each, recorder="none")) for each in layers]

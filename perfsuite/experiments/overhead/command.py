@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
@@ -69,7 +69,7 @@ class OverheadRow:
     pairs: int
     #: Share of thread time spent waiting for a processor while this was measured; None where pairs of processes that
     #: waited were taken again.
-    waiting_ratio: float | None
+    waiting_ratio: float | None = None
     #: Of an eBPF recorder: hits of probes in a step, what the step takes longer for each of a thread's hits, and the
     #: probes' own share of the machine's processor time.
     hits_per_step: float | None = None
@@ -97,7 +97,7 @@ def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) ->
             n_pairs=options.pairs or PROCESS_PAIRS,
             announce=lambda n_pairs: told.step(f"{recorder}, {n_pairs} pairs"),
         )
-    return [_process_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
+    return [_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
 
 
 def _ebpf_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
@@ -109,29 +109,16 @@ def _ebpf_rows(options: argparse.Namespace, recorder: str, told: Progress) -> li
     told.step(f"{recorder}, {n_pairs} pairs")
     with work_folder() as folder:
         cost = measure_ebpf_cost(recorder, plan, helper, folder=folder, n_pairs=n_pairs)
+    figures = fields_of(cost, "waiting_ratio", "hits_per_step", "load_ratio", "n_lost")
     return [
-        replace(
-            _process_row(recorder, phase, ratio),
-            waiting_ratio=cost.waiting_ratio,
-            hits_per_step=cost.hits_per_step,
-            ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None,
-            load_ratio=cost.load_ratio,
-            n_lost=cost.n_lost,
-        )
+        _row(recorder, phase, ratio, ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None, **figures)
         for phase, ratio in cost.ratios.items()
     ]
 
 
-def _process_row(recorder: str, phase: Phase, ratio: PairedRatio) -> OverheadRow:
-    return OverheadRow(
-        recorder=recorder,
-        phase=phase.value,
-        median_ratio=ratio.median_ratio,
-        lower_ratio=ratio.lower_ratio,
-        upper_ratio=ratio.upper_ratio,
-        pairs=ratio.n_pairs,
-        waiting_ratio=None,
-    )
+def _row(recorder: str, phase: Phase, ratio: PairedRatio, **figures: Any) -> OverheadRow:
+    bounds = fields_of(ratio, "median_ratio", "lower_ratio", "upper_ratio")
+    return OverheadRow(recorder=recorder, phase=phase.value, pairs=ratio.n_pairs, **bounds, **figures)
 
 
 def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> LlamaPlan:
@@ -159,7 +146,7 @@ def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase, told
     sides = ([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
     waiting = [Contention.from_plain(payload["contention"]).waiting_ratio for payload in payloads]
     worst = max((each for each in waiting if each is not None), default=None)
-    return replace(_process_row(recorder, phase, paired_ratio(*sides)), waiting_ratio=worst)
+    return _row(recorder, phase, paired_ratio(*sides), waiting_ratio=worst)
 
 
 def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:

@@ -41,10 +41,7 @@ def measure_live_cost(
 
     `consume` is what the subscriber does with each record; `announce` is called before each pair.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, competition left too few pairs, or the subscriber received nothing.
+    Raises `MeasurementError`: a worker failed, competition left too few pairs, or the subscriber received nothing.
     """
     n_tokens = 0
 

@@ -60,10 +60,7 @@ def measure_overhead(
     A recorder competes with the threads that it follows, and that is what is measured. So only the plain side says
     whether there was any other competition; what a hypervisor took counts on both.
 
-    Raises
-    ------
-    MeasurementError
-        As many pairs had competition as were asked for, or a worker failed.
+    Raises `MeasurementError`: as many pairs had competition as were asked for, or a worker failed.
     """
     pairs = _Pairs((plain, recorded), profile, order or random.Random())
     pairs.take(n_pairs, announce)

@@ -69,10 +69,7 @@ def compare_recorders(
 ) -> Overhead:
     """Measure one comparison; logs and sockets lie in a folder that outlives it.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or competition left too few pairs.
+    Raises `MeasurementError`: a worker failed, or competition left too few pairs.
     """
     bare = replace(plan, recorder="none", live_socket=None)
     recorded = replace(bare, recorder=comparison.recorder)

@@ -27,22 +27,14 @@ def traced_by_opencl(
 
     A second process lists the graphs, for what asks the engine about them would disturb the first.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, the kernels cannot be told apart, or the trace cannot be written.
+    Raises `MeasurementError`: a worker failed, the kernels cannot be told apart, or the trace cannot be written.
     """
     mapping = learnt_mapping(plan, backend, cache_dir=Path(plan.cache_dir), announce=announce)
     announce("listing the graphs")
     listed = run_worker(replace(plan, recorder="splits"), extra_environment=backend.environment(None))
     announce("tracing")
     run = traced_run(plan, backend).run
-    trace = opencl_trace(
-        run.record,
-        align(run.trace),
-        mapping,
-        shapes=EngineRecord.from_plain(listed["engine"]),
-        command=plan_words(plan),
-    )
+    shapes = EngineRecord.from_plain(listed["engine"])
+    trace = opencl_trace(run.record, align(run.trace), mapping, shapes=shapes, command=plan_words(plan))
     write_trace(folder / TRACE_NAME, trace)
     return trace

@@ -30,10 +30,7 @@ class UndisturbedTrace:
 def undisturbed_trace(plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> UndisturbedTrace:
     """Run a plan under one of the engine's own recorders, and keep its trace in a folder.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or the trace cannot be written.
+    Raises `MeasurementError`: a worker failed, or the trace cannot be written.
     """
     for _ in range(N_TRIES):
         traced = traced_by_engine(plan, recorder)

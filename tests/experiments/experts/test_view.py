@@ -8,15 +8,9 @@ import random
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.experts import view
 from perfsuite.experiments.experts.answer import plain_experts
-from perfsuite.experiments.experts.view import (
-    ExpertReport,
-    cache_table,
-    expert_chart,
-    expert_lines,
-    fault_table,
-    layer_table,
-)
+from perfsuite.experiments.experts.view import ExpertReport, expert_chart
 from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.testing.engine_traces import engine_trace
 from perfsuite.trace.experts.cache import cache_hits, hits_by_size
@@ -44,13 +38,13 @@ def report(n_steps: int = 60) -> ExpertReport:
 def test_lines_and_tables_tell_the_same() -> None:
     """The layers, the cache that was asked for, and sizes that double."""
     found = report()
-    lines = list(expert_lines(found))
+    lines = list(view.expert_lines(found))
     assert lines[0] == "2 layers of 8 experts, 60 steps"
     assert lines[1].startswith("a cache of 3 experts a layer hits ")
     assert lines[2].startswith("reuse distance and time: rank correlation ")
-    assert list(cache_table(found.sizes).columns[0].cells) == ["1", "2", "4", "8"]
-    assert layer_table(found.layers).row_count == 2
-    assert fault_table(found.faults).row_count == len(found.faults.bins)
+    assert list(view.cache_table(found.sizes).columns[0].cells) == ["1", "2", "4", "8"]
+    assert view.layer_table(found.layers).row_count == 2
+    assert view.fault_table(found.faults).row_count == len(found.faults.bins)
 
 
 def test_hits_are_drawn_over_the_size() -> None:

@@ -48,26 +48,24 @@ def drawn(n_steps: int, n_experts: int = 60, seed: int = 1) -> Batches:
     return [chance.sample(range(n_experts), 4) for _ in range(n_steps)]
 
 
-def test_a_router_without_preference_passes() -> None:
-    """Its distance is within the bounds, and that it prefers none is told."""
-    finding = reuse_judged([drawn(60, seed=layer) for layer in range(4)])
-    assert finding.outcome is Outcome.PASS
-    assert "it prefers none" in finding.reason
+TURNS: Batches = [[(4 * step + each) % 60 for each in range(4)] for step in range(60)]
 
 
-def test_a_preference_is_told_and_no_fault() -> None:
-    """A router of 12 favourites reuses them sooner."""
-    finding = reuse_judged([drawn(60, n_experts=12, seed=layer) for layer in range(4)])
-    assert finding.outcome is Outcome.PASS
-    assert "a cache of experts hits more often" in finding.reason
-
-
-def test_a_router_that_takes_turns_is_left_undecided() -> None:
-    """One that goes round all experts reuses none sooner than after 15 steps, later than chance."""
-    turns = [[(4 * step + each) % 60 for each in range(4)] for step in range(60)]
-    finding = reuse_judged([turns] * 4)
-    assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "more evenly than chance" in finding.reason
+@pytest.mark.parametrize(
+    ("layers", "outcome", "told"),
+    [
+        ([drawn(60, seed=layer) for layer in range(4)], Outcome.PASS, "it prefers none"),
+        ([drawn(60, n_experts=12, seed=layer) for layer in range(4)], Outcome.PASS, "a cache of experts hits more"),
+        ([TURNS] * 4, Outcome.INCONCLUSIVE, "more evenly than chance"),
+        ([drawn(6)], Outcome.INCONCLUSIVE, "6 steps of 1 layers are too few"),
+    ],
+    ids=["no preference", "favourites", "turns", "a short run"],
+)
+def test_what_a_router_prefers_is_told_and_no_fault(layers: list[Batches], outcome: Outcome, told: str) -> None:
+    """Favourites are reused sooner; one that goes round all experts reuses them later than chance, undecided."""
+    finding = reuse_judged(layers)
+    assert finding.outcome is outcome
+    assert told in finding.reason
 
 
 def test_a_token_with_one_expert_twice_is_impossible() -> None:
@@ -84,11 +82,6 @@ def test_missing_choices_are_invalid() -> None:
     assert reuse_judged([drawn(60)], n_layers=2).outcome is Outcome.INVALID
     assert reuse_judged([drawn(60)], n_steps=61).outcome is Outcome.INVALID
     assert judge_reuse((), reuse_expectation(MOE, 2, 60), n_layers=2).outcome is Outcome.INVALID
-
-
-def test_a_short_run_is_undecided() -> None:
-    """In six steps hardly an expert is seen twice."""
-    assert reuse_judged([drawn(6)]).outcome is Outcome.INCONCLUSIVE
 
 
 SHARED = BalanceExpectation(n_threads=4, balance_ratio=1.0, piece_ratio=0.25)
