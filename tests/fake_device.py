@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb  # noqa: F401 - as scipy
@@ -378,7 +379,7 @@ def _replace_sweeps(monkeypatch: pytest.MonkeyPatch, device: FakeDevice, folder:
     """Replace what sweeps measure with; programs that are not the suite's are taken to be absent."""
     measurement = "perfsuite.experiments.scenario_bench"
     monkeypatch.setattr("perfsuite.measure.device_survey.run_worker", device.run)
-    monkeypatch.setattr(f"{measurement}.run_worker", device.run_sweep)
+    monkeypatch.setattr(f"{measurement}.LocalBoard", lambda cache_dir: SimpleNamespace(run=device.run_sweep))
     monkeypatch.setattr(f"{measurement}.measure_memory", device.memory)
     monkeypatch.setattr(f"{measurement}.materialize", lambda weights, cache_dir: folder / f"{weights.name}.gguf")
     absent = ("likwid-bench", "stream", "clpeak")

@@ -26,7 +26,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.measure.board.watching import watched
 from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.events import Phase
 from perfsuite.records.observation import Observation
 from perfsuite.records.samples import CaseSamples

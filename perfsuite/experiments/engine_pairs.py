@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
 from typing import Any
 
-from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.errors import LinkError
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
 from perfsuite.expectation.forecast import Expectation
 from perfsuite.experiments.engine_replicates import graph_problems, llama_fingerprint, run_plan
 from perfsuite.experiments.kept_speed import pairs_speed_notes
-from perfsuite.experiments.machine_states import StateLog
-from perfsuite.experiments.pairs import PairRun, pairs_by_case, weighty_cases
+from perfsuite.experiments.machine_states import GroupWitness
+from perfsuite.experiments.pairs import Pair, engine_record, pair_of, pair_series, pairs_by_case, weighty_cases
 from perfsuite.experiments.progress import ProgressLine
-from perfsuite.experiments.replicates import BreakOff, BusyMachine, GroupSamples, busy_text, how_broken_off
+from perfsuite.experiments.replicates import GroupSamples
 from perfsuite.experiments.run_config import RunConfig
+from perfsuite.measure.schedule import Payload, Series
 from perfsuite.records.events import EngineRecord
-from perfsuite.records.observation import Observation
 from perfsuite.records.outcome import Judgement
 from perfsuite.trace.observation import EngineObserver
 from perfsuite.verdict.allowance import step_margin_ratio
@@ -55,16 +55,24 @@ def measure_pairs(
 
     Raises MeasurementError: a worker of either side fails at once.
     """
-    witness = _Witness(config, progress)
-    busy = BusyMachine(config=config, progress=progress)
-    run = _pair_run(config, witness, busy)
-    compared = _compared(config, run, cases, margins, progress, screen_ratio)
-    problems = (*_too_few(run, compared), *compared.problems)
-    wrong = graph_problems(config, run.first_records[1:]) if run.first_records else {}
+    assert config.old is not None
+    witness = _Witness(config=config, group="llama", what="pairs of llama.cpp", progress=progress)
+    series = pair_series(
+        config.board,
+        (run_plan(config.old), run_plan(config)),
+        config.profile,
+        keep=witness.keep,
+        witness=witness,
+        budget_s=config.budget_s,
+        extra_environment=config.opencl.environment() if config.opencl else {},
+    )
+    verdicts, held_problems = _compared(config, series, cases, margins, progress, screen_ratio)
+    problems = (*too_few(series, verdicts), *held_problems)
+    wrong = graph_problems(config, witness.first_new)
     judgements = paired_judgements(
         cases,
-        pairs_by_case(cases, run.pairs),
-        compared.verdicts,
+        pairs_by_case(cases, series.valid),
+        verdicts,
         margins,
         lambda case: (*problems, *wrong.get((case.phase, case.role), ())),
         expect,
@@ -72,8 +80,20 @@ def measure_pairs(
     )
     session, differences = config.old_session, config.old_differences
     changed = () if session is None else device_notes(config, session, judgements, differences)
-    group = replace(_group(config, run), observation=witness.observation(), broken_off_by=compared.broken_off_by)
-    return PairedGroup(group=replace(group, notes=(*busy.notes, *group.notes, *changed)), judgements=judgements)
+    version = witness.first_new[0].engine_version if witness.first_new else "unknown"
+    group = GroupSamples(
+        samples={},
+        fingerprint=llama_fingerprint(config, version),
+        peak_rss_bytes=witness.peak_rss_bytes or None,
+        n_discarded=len(series.complaints),
+        notes=(*witness.notes, *pairs_speed_notes(series.valid), *changed),
+        engine_version=version,
+        description=f"{version}, build {config.engine.build_id}, against {config.old_text}"
+        f" (build {config.old.engine.build_id})",
+        observation=replace(witness.observer.observation(), states=tuple(witness.states)),
+        broken_off_by=series.broken_off_by,
+    )
+    return PairedGroup(group=group, judgements=judgements)
 
 
 def paired_judgements(
@@ -117,103 +137,73 @@ def device_notes(
     return (change.text,) if change.text else ()
 
 
-class _Witness:
+@dataclass(kw_only=True)
+class _Witness(GroupWitness):
     """Keeps what is shown of the pairs: the new side's tokens and operators, and the machine around each pair."""
 
-    def __init__(self, config: RunConfig, progress: ProgressLine) -> None:
-        self._states = StateLog(group="llama", board=config.board, began_s=config.began_s)
-        self._observer = EngineObserver(n_prompt=config.workload.scenario.n_prompt)
-        self._progress = progress
+    observer: EngineObserver = field(init=False)
+    #: The new side's first record, for its graph; nothing before the first pair.
+    first_new: tuple[EngineRecord, ...] = ()
+    peak_rss_bytes: int = 0
 
-    def announce(self, _: int) -> None:
-        """Look at the machine: a pair is about to start."""
-        self._progress.step("pairs of llama.cpp")
-        self._states.before()
+    def __post_init__(self) -> None:
+        """Observe the run's scenario."""
+        self.observer = EngineObserver(n_prompt=self.config.workload.scenario.n_prompt)
 
-    def witness(self, payload: Mapping[str, Any], record: EngineRecord | None) -> None:
-        """Keep what a pair's new side sent; without a record the pair is left out."""
-        self._states.after(payload, is_valid=record is not None)
-        if record is not None:
-            self._observer.add(record)
-
-    def observation(self) -> Observation:
-        """Return what was kept."""
-        return replace(self._observer.observation(), states=tuple(self._states.states))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
-    """How comparing ended."""
-
-    verdicts: Mapping[str, PairedVerdict]
-    #: What having the device came to.
-    problems: tuple[str, ...] = ()
-    broken_off_by: BreakOff | None = None
-
-
-def _pair_run(config: RunConfig, witness: _Witness, busy: BusyMachine) -> PairRun:
-    assert config.old is not None
-    return PairRun(
-        plans=(run_plan(config.old), run_plan(config)),
-        profile=config.profile,
-        board=config.board,
-        budget_s=config.budget_s,
-        extra_environment=config.opencl.environment() if config.opencl else {},
-        announce=witness.announce,
-        witness=witness.witness,
-        is_quiet_again=busy.is_quiet_again,
-    )
+    def keep(self, payloads: Sequence[Payload]) -> Pair:
+        """Look at a pair that can be used, and reduce it."""
+        old, new = map(engine_record, payloads)
+        self.first_new = self.first_new or (new,)
+        self.peak_rss_bytes = max(self.peak_rss_bytes, *(payload["peak_rss_bytes"] for payload in payloads))
+        self.observer.add(new)
+        return pair_of(old, new)
 
 
 def _compared(
     config: RunConfig,
-    run: PairRun,
+    series: Series[Pair],
     cases: Sequence[Case],
     margins: Mapping[str, float],
     progress: ProgressLine,
     screen_ratio: float,
-) -> _Compared:
-    """Take pairs until the cases are decided, or something breaks it off; a worker that fails at once is an error."""
+) -> tuple[Mapping[str, PairedVerdict], tuple[str, ...]]:
+    """Take pairs until the cases are decided, or something breaks it off; return also what having the device came to.
+
+    A worker that fails at once is an error.
+    """
 
     def collect(n_pairs: int) -> Pairs:
         progress.extend_to(n_pairs)
-        return pairs_by_case(cases, run.extend(n_pairs))
-
-    def is_worth_it(case_id: str) -> bool:
-        return case_id in weighty_cases(cases, run.pairs)
+        return pairs_by_case(cases, series.extend(n_pairs))
 
     verdicts: Mapping[str, PairedVerdict] = {}
-    known: tuple[str, ...] = ()
-    try:
-        known = config.board.held().problems
+    problems: tuple[str, ...] = ()
+    with series.broken_off():
+        problems = config.board.held().problems
         verdicts = compare_sequentially(
             collect,
             margins,
-            may_go_on=partial(run.may_extend, share_ratio=screen_ratio),
-            may_confirm=run.may_confirm,
-            is_worth_it=is_worth_it,
-            margins_at_first_look=partial(_margins_by_step, config, run, cases, margins),
+            may_go_on=partial(series.may_screen, share_ratio=screen_ratio),
+            may_confirm=series.may_confirm,
+            is_worth_it=lambda case_id: case_id in weighty_cases(cases, series.valid),
+            margins_at_first_look=partial(_margins_by_step, config, series, cases, margins),
             resolution_limit_ratio=min(PAIRS_RESOLUTION_RATIO, config.most_resolution_ratio),
         )
-        return _Compared(verdicts=verdicts, problems=config.board.held().problems)
-    except KeyboardInterrupt as error:  # as in `collect_replicates`
-        return _Compared(verdicts=verdicts, problems=known, broken_off_by=error)
-    except LinkError as error:  # a board that is lost has said what it had to say
-        return _Compared(verdicts=verdicts, problems=config.board.held().problems, broken_off_by=error)
-    except MeasurementError as error:
-        if not run.pairs:
-            raise
-        return _Compared(verdicts=verdicts, problems=known, broken_off_by=error)
+        problems = config.board.held().problems
+    if isinstance(series.broken_off_by, LinkError):  # a board that is lost has said what it had to say
+        problems = config.board.held().problems
+    return verdicts, problems
 
 
 def _margins_by_step(
-    config: RunConfig, run: PairRun, cases: Sequence[Case], margins: Mapping[str, float], pairs: Pairs
+    config: RunConfig, series: Series[Pair], cases: Sequence[Case], margins: Mapping[str, float], pairs: Pairs
 ) -> dict[str, float]:
     """Return the change that passes in each case, a share of its step where that is more."""
+    taken = series.valid
     steps_ns = {
-        phase: median(pair.old.phase_ns[phase] for pair in run.pairs)
+        phase: median(pair.old.phase_ns[phase] for pair in taken)
         for phase in GRAPH_PHASES
-        if run.pairs and all(phase in pair.old.phase_ns for pair in run.pairs)
+        if taken and all(phase in pair.old.phase_ns for pair in taken)
     }
     return {
         case.case_id: step_margin_ratio(
@@ -227,33 +217,11 @@ def _margins_by_step(
     }
 
 
-def _too_few(run: PairRun, compared: _Compared) -> tuple[str, ...]:
+def too_few(series: Series[Any], verdicts: Mapping[str, PairedVerdict]) -> tuple[str, ...]:
     """Complain where an interruption or competition left fewer pairs than the first look needs.
 
     What ended the run once the cases were decided takes no verdict back.
     """
-    broken_off_by = compared.broken_off_by
-    if isinstance(broken_off_by, MeasurementError):
-        return (str(broken_off_by),)
-    if broken_off_by is not None and compared.verdicts:
-        return ()
-    if broken_off_by is not None:
-        return (f"{how_broken_off(broken_off_by)} after {len(run.pairs)} pairs; run again",)
-    if len(run.pairs) >= STANDARD_DESIGN.screen_looks[0]:
-        return ()
-    return (busy_text(run.complaints, len(run.pairs), "pairs"),)
-
-
-def _group(config: RunConfig, run: PairRun) -> GroupSamples:
-    version = run.first_records[1].engine_version if run.first_records else "unknown"
-    assert config.old is not None
-    return GroupSamples(
-        samples={},
-        fingerprint=llama_fingerprint(config, version),
-        peak_rss_bytes=run.peak_rss_bytes or None,
-        n_discarded=len(run.complaints),
-        notes=pairs_speed_notes(run.pairs),
-        engine_version=version,
-        description=f"{version}, build {config.engine.build_id}, against {config.old_text}"
-        f" (build {config.old.engine.build_id})",
-    )
+    n_needed = STANDARD_DESIGN.screen_looks[0]
+    is_enough = len(series.valid) >= n_needed if series.broken_off_by is None else bool(verdicts)
+    return tuple(filter(None, [series.shortage("pairs", is_enough=is_enough)]))

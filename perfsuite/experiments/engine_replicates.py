@@ -16,7 +16,7 @@ from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.watching import DEVICE_SAMPLES
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import waiting_complaint
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.observation import Observation

@@ -15,7 +15,7 @@ from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.kernel_record import KernelRecord
 from perfsuite.measure.plan import DevicesPlan, KernelPlan
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.samples import CaseSamples
 
 _REPETITIONS = 20

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import GRAPH_PHASES, Case
-from perfsuite.measure import turns
 from perfsuite.measure.board.protocol import Board
-from perfsuite.measure.competition import SEEN_AFTER
-from perfsuite.measure.contention import Contention
-from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.samples import ReplicateSamples, faster_half_mean, replicate_samples
 from perfsuite.verdict.case_sample import sample_of
 from perfsuite.verdict.sequential import STANDARD_DESIGN
 
-#: Turns of each process of a pair. More of them cost as much time as more pairs do, and only pairs average out what a
-#: process draws once (where its pages lie); fewer leave a prefill with too few repetitions.
-#: Source: docs/results.md, 'What a pair is made of'.
-N_TURNS = 4
-
 #: A case is worth more pairs from this share of its phase on, or from this time on.
 _WEIGHTY_RATIO = 0.01
 _WEIGHTY_NS = 100_000
-
-#: What a run of pairs may take beyond its budget to confirm what it has found, budget included: a change that is seen
-#: and not confirmed is worth nothing.
-CONFIRM_RATIO = 1.5
-
-OLD, NEW = 0, 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,111 +34,43 @@ class Pair:
     new_repetitions_ns: Mapping[Phase, tuple[int, ...]]
 
 
-@dataclass(kw_only=True)
-class PairRun:
-    """A run of pairs that can be extended; pairs that had competition are left out and taken again."""
+def pair_series(
+    board: Board,
+    plans: tuple[LlamaPlan, LlamaPlan],
+    profile: Profile,
+    *,
+    keep: Callable[[Sequence[Payload]], Pair] | None = None,
+    witness: Witness | None = None,
+    budget_s: float | None = None,
+    extra_environment: Mapping[str, str] | None = None,
+    order: random.Random | None = None,
+) -> Series[Pair]:
+    """Return the pairs of an old and a new plan, none of them taken; threads are bound on both sides or on none."""
+    binds_threads = all(plan.binds_threads for plan in plans)
+    old, new = (replace(plan, binds_threads=binds_threads) for plan in plans)
+    return Series(
+        take=pairs_of(board, (old, new), order=order or random.Random(), extra_environment=extra_environment),
+        rules=(Rule(profile=profile),) * 2,
+        keep=keep or (lambda payloads: pair_of(*map(engine_record, payloads))),
+        witness=witness or Witness(),
+        budget_s=budget_s,
+        n_first=STANDARD_DESIGN.screen_looks[0],
+    )
 
-    #: The old and the new side.
-    plans: tuple[LlamaPlan, LlamaPlan]
-    profile: Profile
-    #: Where the pairs run; None is this machine.
-    board: Board | None = None
-    #: Time for looking for changes, s; confirming them may take half as long again. None is without limit.
-    budget_s: float | None = None
-    extra_environment: Mapping[str, str] = field(default_factory=dict)
-    order: random.Random = field(default_factory=random.Random)
-    #: Called before each pair with the number of valid ones so far.
-    announce: Callable[[int], None] = lambda n_pairs: None
-    #: Called after each pair with what its new side sent, and its record; None where it is left out.
-    witness: Callable[[Mapping[str, Any], EngineRecord | None], None] = lambda payload, record: None
-    #: Called once, where the first `SEEN_AFTER` pairs were all left out, with why; returns whether to begin anew.
-    is_quiet_again: Callable[[str], bool] = lambda complaint: False
-    pairs: list[Pair] = field(default_factory=list)
-    #: Why pairs were left out.
-    complaints: list[str] = field(default_factory=list)
-    #: The first record of each side, for its graph.
-    first_records: tuple[EngineRecord, EngineRecord] | None = None
-    peak_rss_bytes: int = 0
-    _started_s: float = field(default_factory=time.monotonic)
-    _leader: int = OLD
-    _was_busy: bool = False
 
-    def extend(self, n_pairs: int) -> Sequence[Pair]:
-        """Take pairs until there are `n_pairs`; fewer come back when as many again had competition, or time is up."""
-        while len(self.pairs) < n_pairs and len(self.complaints) < n_pairs and not self._is_over():
-            self.announce(len(self.pairs))
-            self._take()
-        return self.pairs[:n_pairs]
+def engine_record(payload: Payload) -> EngineRecord:
+    """Return the record of a process of the engine."""
+    return EngineRecord.from_plain(payload["engine"])
 
-    def _is_over(self) -> bool:
-        """Whether time is up; a device that is slow, and not busy, has its first look in any case."""
-        if self.budget_s is None:
-            return False
-        if len(self.pairs) < STANDARD_DESIGN.screen_looks[0]:
-            return bool(self.complaints) and self.elapsed_s > self.budget_s
-        return self.elapsed_s > self.budget_s * CONFIRM_RATIO
 
-    def may_extend(self, n_pairs: int, *, share_ratio: float = 1.0) -> bool:
-        """Whether the budget, or this share of it, allows for `n_pairs` in all, at the pace so far."""
-        if self.budget_s is None or not self.pairs:
-            return True
-        return self.elapsed_s / len(self.pairs) * n_pairs <= self.budget_s * share_ratio
-
-    def may_confirm(self, n_pairs: int) -> bool:
-        """Whether so many pairs in all may be taken to confirm what was found."""
-        return self.may_extend(n_pairs, share_ratio=CONFIRM_RATIO)
-
-    @property
-    def elapsed_s(self) -> float:
-        """Time since the run was begun."""
-        return time.monotonic() - self._started_s
-
-    def _take(self) -> None:
-        self._leader = self._next_leader()
-        run_in_turns = turns.run_in_turns if self.board is None else self.board.run_in_turns
-        payloads = run_in_turns(
-            (self._drawn(OLD), self._drawn(NEW)),
-            n_turns=N_TURNS,
-            leader=self._leader,
-            extra_environment=self.extra_environment,
-        )
-        complaint = next(filter(None, (self._complaint(payload) for payload in payloads)), None)
-        if complaint:
-            self.complaints.append(complaint)
-            self.witness(payloads[NEW], None)
-            if not self.pairs and len(self.complaints) == SEEN_AFTER and not self._was_busy:
-                self._was_busy = True
-                if self.is_quiet_again(complaint):
-                    self.complaints.clear()
-                    self._started_s = time.monotonic()
-            return
-        self.peak_rss_bytes = max(self.peak_rss_bytes, *(payload["peak_rss_bytes"] for payload in payloads))
-        old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
-        if self.first_records is None:
-            self.first_records = old, new
-        self.witness(payloads[NEW], new)
-        self.pairs.append(
-            Pair(
-                old=replicate_samples(old, faster_half_mean),
-                new=replicate_samples(new, faster_half_mean),
-                old_repetitions_ns=_repetitions(old),
-                new_repetitions_ns=_repetitions(new),
-            )
-        )
-
-    def _drawn(self, side: int) -> TurnsPlan:
-        """Return the plan of one process; threads are bound on both sides or on none."""
-        binds_threads = all(plan.binds_threads for plan in self.plans)
-        plan = replace(self.plans[side], binds_threads=binds_threads)
-        return TurnsPlan(llama=with_drawn_layout(plan, self.order))
-
-    def _next_leader(self) -> int:
-        """Draw who leads the first pair of two; the other one leads the second."""
-        n_taken = len(self.pairs) + len(self.complaints)
-        return self.order.randrange(2) if n_taken % 2 == 0 else 1 - self._leader
-
-    def _complaint(self, payload: Mapping[str, Any]) -> str | None:
-        return waiting_complaint(Contention.from_plain(payload["contention"]), self.profile)
+def pair_of(old: EngineRecord, new: EngineRecord) -> Pair:
+    """Reduce the records of two processes that took turns."""
+    return Pair(
+        old=replicate_samples(old, faster_half_mean),
+        new=replicate_samples(new, faster_half_mean),
+        old_repetitions_ns=_repetitions(old),
+        new_repetitions_ns=_repetitions(new),
+    )
 
 
 def weighty_cases(cases: Sequence[Case], pairs: Sequence[Pair]) -> frozenset[str]:
@@ -164,7 +79,7 @@ def weighty_cases(cases: Sequence[Case], pairs: Sequence[Pair]) -> frozenset[str
     What takes long enough by itself is worth them whatever its share.
     """
     samples = pairs_by_case(cases, pairs)
-    old_ns = {case: median(samples[case.case_id][OLD]) for case in cases if case.case_id in samples}
+    old_ns = {case: median(samples[case.case_id][0]) for case in cases if case.case_id in samples}
     wholes = {case.phase: whole for case, whole in old_ns.items() if case.kind == "phase"}
     token_ns = min((wholes[phase] for phase in GRAPH_PHASES if phase in wholes), default=0)
     return frozenset(

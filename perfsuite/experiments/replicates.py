@@ -4,50 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
-from perfsuite.device.profile import Profile
-from perfsuite.errors import LinkError, MeasurementError
 from perfsuite.expectation.cases import Case
-from perfsuite.experiments.machine_states import StateLog
+from perfsuite.experiments.machine_states import GroupWitness
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.competition import SEEN_AFTER, await_quiet
 from perfsuite.measure.contention import Contention
+from perfsuite.measure.schedule import BreakOff, Complain, Payload, Rule, Series
 from perfsuite.measure.sentinel import SENTINELS, Sentinels
 from perfsuite.records.observation import NO_OBSERVATION, MachineState, Observation
 from perfsuite.records.samples import CaseSamples
 from perfsuite.verdict.compare import MIN_SAMPLES
-
-
-@dataclass(kw_only=True)
-class BusyMachine:
-    """The competition that one group of measurements met at its beginning."""
-
-    config: RunConfig
-    progress: ProgressLine
-    #: Who competed, for whoever reads the run.
-    notes: list[str] = field(default_factory=list)
-
-    def is_quiet_again(self, complaint: str) -> bool:
-        """Say who competes; return whether the machine was waited for and is quiet, so that one may begin anew."""
-        seen = self.config.board.competition().text
-        self.notes.append(f"the machine was busy from the beginning: {complaint}; {seen}")
-        self.progress.say(f"the machine is busy: {complaint}; {seen}")
-        wait_s = self.config.wait_quiet_s
-        if not wait_s:
-            self.progress.say("going on; --perf-wait-quiet=5m would wait for quiet")
-            return False
-        limit_ratio = self.config.profile.max_others_ratio
-        self.progress.say(f"waiting for quiet, {wait_s:g} s at most: others below {limit_ratio * 100.0:g} %")
-        is_quiet = await_quiet(self.config.board.competition, limit_ratio=limit_ratio, wait_s=wait_s)
-        self.progress.say("quiet: beginning anew" if is_quiet else "it did not become quiet: going on all the same")
-        return is_quiet
-
-
-#: What ends a measurement before its time: somebody, the end of the link, or a worker that fails.
-BreakOff = KeyboardInterrupt | LinkError | MeasurementError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +117,8 @@ class Replicates:
 
 def collect_replicates(
     config: RunConfig,
-    run: Callable[[], dict[str, Any]],
-    complain: Callable[[Contention, Profile], str | None],
+    run: Callable[[], Payload],
+    complain: Complain,
     what: str,
     progress: ProgressLine,
     *,
@@ -160,96 +130,53 @@ def collect_replicates(
     What was measured until a Ctrl-C, the end of the link, or a worker that fails is kept, and the group says so; a
     worker that fails at once is an error of the group.
     """
-    states = StateLog(group=group, board=config.board, began_s=config.began_s)
-    busy = BusyMachine(config=config, progress=progress)
-    found = _Found()
-    broken_off_by: BreakOff | None = None
-    try:
-        while len(found.valid) < config.n_replicates and len(found.complaints) < config.n_replicates:
-            progress.step(what)
-            states.before()
-            payload = run()
-            complaint = complain(Contention.from_plain(payload["contention"]), config.profile)
-            states.after(payload, is_valid=complaint is None)
-            found.add(payload, complaint)
-            if complaint is not None:
-                progress.add_steps(1)
-                if found.began_busy and not busy.notes and busy.is_quiet_again(complaint):
-                    found.begin_anew()
-    except (KeyboardInterrupt, LinkError) as error:  # the group says so, and whoever measures groups ends the run
-        broken_off_by = error
-    except MeasurementError as error:
-        if not found.valid:
-            raise
-        broken_off_by = error
-    complaint = _complaint(len(found.valid), found.complaints, config.n_replicates, broken_off_by)
+    witness = _Witness(config=config, group=group, what=what, progress=progress)
+    series = Series(
+        take=lambda: (run(),),
+        rules=(Rule(profile=config.profile, complain=complain),),
+        keep=itemgetter(0),
+        witness=witness,
+    )
+    with series.broken_off():
+        series.extend(config.n_replicates)
+    is_enough = len(series.valid) >= min(MIN_SAMPLES, config.n_replicates)
+    complaint = series.shortage("replicates", is_enough=is_enough, n_wanted=config.n_replicates)
     return Replicates(
-        payloads=tuple(found.valid),
+        payloads=tuple(series.valid),
         complaint=complaint,
-        n_discarded=found.n_before_quiet + len(found.complaints),
-        rough_payloads=() if complaint is None else tuple(found.left_out),
-        notes=tuple(busy.notes),
-        started_with=states.started_with,
-        states=tuple(states.states),
-        broken_off_by=broken_off_by,
+        n_discarded=series.n_before_quiet + len(series.complaints),
+        rough_payloads=() if complaint is None else tuple(witness.left_out),
+        notes=tuple(witness.notes),
+        started_with=witness.started_with,
+        states=tuple(witness.states),
+        broken_off_by=series.broken_off_by,
     )
 
 
 @dataclass(kw_only=True)
-class _Found:
-    """Replicates so far, those that were left out with why."""
+class _Witness(GroupWitness):
+    """Keeps the replicates that were left out, too, and plans for as many more."""
 
-    valid: list[dict[str, Any]] = field(default_factory=list)
-    left_out: list[dict[str, Any]] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-    #: Left out before quiet was waited for.
-    n_before_quiet: int = 0
+    left_out: list[Payload] = field(default_factory=list)
 
-    @property
-    def began_busy(self) -> bool:
-        """Whether none but the first few were taken, and all were left out."""
-        return not self.valid and len(self.complaints) == SEEN_AFTER
+    def after(self, payloads: Sequence[Payload], complaint: str | None) -> None:
+        """Note a replicate."""
+        super().after(payloads, complaint)
+        if complaint is not None:
+            self.left_out += payloads
+            self.progress.add_steps(1)
 
-    def add(self, payload: dict[str, Any], complaint: str | None) -> None:
-        """Keep a replicate."""
-        if complaint is None:
-            self.valid.append(payload)
-        else:
-            self.left_out.append(payload)
-            self.complaints.append(complaint)
-
-    def begin_anew(self) -> None:
-        """Count what was left out, and forget it."""
-        self.n_before_quiet += len(self.complaints)
-        self.left_out.clear()
-        self.complaints.clear()
-
-
-def _complaint(n_valid: int, complaints: Sequence[str], n_wanted: int, broken_off_by: BreakOff | None) -> str | None:
-    """Say why too few replicates are valid; None where there are enough."""
-    if isinstance(broken_off_by, MeasurementError):
-        return str(broken_off_by)
-    if n_valid >= min(MIN_SAMPLES, n_wanted):
-        return None
-    if broken_off_by is not None:
-        return f"{how_broken_off(broken_off_by)} after {n_valid} of {n_wanted} replicates; run again"
-    return busy_text(complaints, n_valid, "replicates")
-
-
-def busy_text(complaints: Sequence[str], n_valid: int, what: str) -> str:
-    """Say that competition left too few of something, and what to do about it."""
-    seen = f"{complaints[-1]} in {len(complaints)} of {len(complaints) + n_valid} {what}"
-    return f"{seen}; free the machine and run again"
+    def is_quiet_again(self, complaint: str) -> bool:
+        """Forget what was left out where one begins anew."""
+        is_quiet = super().is_quiet_again(complaint)
+        if is_quiet:
+            self.left_out.clear()
+        return is_quiet
 
 
 def peak_rss_bytes(payloads: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the largest resident size of any process."""
     return max((payload["peak_rss_bytes"] for payload in payloads), default=None)
-
-
-def how_broken_off(error: BreakOff) -> str:
-    """Say in words what ended a measurement before its time."""
-    return "the link was lost" if isinstance(error, LinkError) else "interrupted"
 
 
 def _known_median(values: Sequence[float | None]) -> float | None:

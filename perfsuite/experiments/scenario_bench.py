@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -16,13 +16,12 @@ from perfsuite.expectation.roofline.roofline_run import Row, RowKind, subject_of
 from perfsuite.expectation.roofline.row_works import PHASE_KINDS, row_works
 from perfsuite.expectation.roofline.sweeps import SweepPoint
 from perfsuite.expectation.roofline.work import Work
-from perfsuite.measure.contention import Contention
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.launch import run_worker
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.memory_timeline import measure_memory
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import Payload, Rule, Series, replicates_of, take_rounds
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord
 from perfsuite.trace.samples import ReplicateSamples, replicate_samples
@@ -48,18 +47,18 @@ class Bench:
     #: Whether operators are rows of their own.
     records_operators: bool = False
 
+    @property
+    def board(self) -> LocalBoard:
+        """This machine."""
+        return LocalBoard(cache_dir=self.cache_dir)
 
-@dataclass
-class _Taken:
-    """What the processes of one workload have said so far."""
 
-    point: SweepPoint
-    #: By kind of row and role, as are the samples.
-    works: Mapping[tuple[RowKind, str], Work]
-    plan: LlamaPlan
-    samples_ns: dict[tuple[RowKind, str], list[int]] = field(default_factory=lambda: defaultdict(list))
-    n_valid: int = 0
-    complaint: str = ""
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """What one process has said: by kind of row and role, ns."""
+
+    engine_version: str
+    samples_ns: Mapping[tuple[RowKind, str], int]
 
 
 def measure_rows(
@@ -79,25 +78,34 @@ def measure_rows(
     """
     order = random.Random()
     # All works come first: what the engine would refuse is told before anything is written or run.
-    counted = [row_works(point.workload) for point in points]
-    taken = [
-        _Taken(point=point, works=found, plan=_plan(point, bench)) for point, found in zip(points, counted, strict=True)
-    ]
-    version = ""
-    for turn in range(2 * bench.n_processes):
-        waiting = [each for each in taken if each.n_valid < bench.n_processes]
-        order.shuffle(waiting)
-        for place, each in enumerate(waiting):
-            progress(f"round {turn + 1}, workload {place + 1} of {len(waiting)}: {each.point.setting}")
-            version = _take(each, bench, order) or version
+    works = [row_works(point.workload) for point in points]
+    taken = [_series(point, bench, order) for point in points]
+    take_rounds(
+        taken,
+        bench.n_processes,
+        order=order,
+        announce=lambda number, place, n, name: progress(f"round {number}, workload {place} of {n}: {name}"),
+    )
     n_needed = min(MIN_PROCESSES, bench.n_processes)
-    for each in taken:
-        if each.n_valid < n_needed:
+    for point, series in zip(points, taken, strict=True):
+        if (n_valid := len(series.valid)) < n_needed:
             raise MeasurementError(
-                f"sweep {each.point.sweep}, {each.point.setting}: {each.n_valid} undisturbed processes of "
-                f"{2 * bench.n_processes}, needed are {n_needed}; {each.complaint}; run it when nothing else runs"
+                f"sweep {point.sweep}, {point.setting}: {n_valid} undisturbed processes of {2 * bench.n_processes}, "
+                f"needed are {n_needed}; {series.complaints[-1]}; run it when nothing else runs"
             )
-    return tuple(row for each in taken for row in _rows(each)), version
+    rows = (_rows(*each) for each in zip(points, works, (series.valid for series in taken), strict=True))
+    versions = [each.engine_version for series in taken for each in series.valid]
+    return tuple(chain.from_iterable(rows)), versions[-1] if versions else ""
+
+
+def _series(point: SweepPoint, bench: Bench, order: random.Random) -> Series[_Sampled]:
+    plan = _plan(point, bench)
+    return Series(
+        take=replicates_of(bench.board, lambda: with_drawn_layout(plan, order)),
+        rules=(Rule(profile=bench.profile),),
+        keep=_sampled,
+        name=point.setting,
+    )
 
 
 def measure_memories(
@@ -135,18 +143,9 @@ def _plan(point: SweepPoint, bench: Bench) -> LlamaPlan:
     return plan if bench.records_operators else replace(plan, recorder="none")
 
 
-def _take(taken: _Taken, bench: Bench, order: random.Random) -> str:
-    """Run one process and keep its samples if it had the processors for itself; return the engine's version."""
-    payload = run_worker(with_drawn_layout(taken.plan, order))
-    complaint = waiting_complaint(Contention.from_plain(payload["contention"]), bench.profile)
-    if complaint is not None:
-        taken.complaint = complaint
-        return ""
-    record = EngineRecord.from_plain(payload["engine"])
-    taken.n_valid += 1
-    for key, sample_ns in _samples(record):
-        taken.samples_ns[key].append(sample_ns)
-    return record.engine_version
+def _sampled(payloads: Sequence[Payload]) -> _Sampled:
+    record = EngineRecord.from_plain(payloads[0]["engine"])
+    return _Sampled(record.engine_version, dict(_samples(record)))
 
 
 def _samples(record: EngineRecord) -> Iterator[tuple[tuple[RowKind, str], int]]:
@@ -170,12 +169,11 @@ def _operator_samples(samples: ReplicateSamples) -> Iterator[tuple[tuple[RowKind
             yield (RowKind.OPERATOR, f"{phase.value}/{role}"), sample_ns
 
 
-def _rows(taken: _Taken) -> Iterator[Row]:
+def _rows(point: SweepPoint, works: Mapping[tuple[RowKind, str], Work], processes: Sequence[_Sampled]) -> Iterator[Row]:
     """Join the work of each row with its samples; an operator without FLOPs or bytes has no place on a roofline."""
-    point = taken.point
     subject = subject_of(point.workload, point.n_threads)
-    for (kind, role), work in taken.works.items():
-        samples_ns = tuple(taken.samples_ns.get((kind, role), ()))
+    for (kind, role), work in works.items():
+        samples_ns = tuple(each.samples_ns[kind, role] for each in processes if (kind, role) in each.samples_ns)
         if samples_ns and min(samples_ns) > 0 and work.flops and work.least_traffic_bytes:
             yield Row(
                 sweep=point.sweep,

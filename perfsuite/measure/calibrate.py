@@ -21,7 +21,7 @@ from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import binds_threads, llama_plan, with_drawn_layout
 from perfsuite.measure.plan import OperatorsPlan, Plan
-from perfsuite.measure.undisturbed import run_undisturbed
+from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.engine_columns import evaluations_of
 from perfsuite.records.events import EngineRecord, Phase
 
@@ -118,7 +118,7 @@ def _composition_record(run: CalibrationRun, workload: LlamaWorkload, order: ran
 
 
 def _undisturbed(run: CalibrationRun, plan: Plan) -> dict[str, Any]:
-    return run_undisturbed(plan, run.profile, n_tries=run.plan.n_tries, run=run.board.run)
+    return run_undisturbed(run.board, plan, Rule(profile=run.profile), n_tries=run.plan.n_tries)
 
 
 def _composition(workload: LlamaWorkload, phase: Phase, records: Sequence[EngineRecord]) -> Composition:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from perfsuite.experiments.machine_states import StateLog
+from perfsuite.experiments.machine_states import GroupWitness
+from perfsuite.experiments.progress import ProgressLine
+from perfsuite.experiments.run_config import RunConfig
 from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.board.watching import DEVICE_SAMPLES, WAS_THROTTLED
 from perfsuite.measure.contention import Contention
@@ -33,36 +37,35 @@ class _Board(LocalBoard):
         return {"load_average": load, "cpu_mhz": None, "temperature_celsius": 40.5, "throttled": throttled}
 
 
+def witness(group: str = "llama") -> GroupWitness:
+    """A witness of a group on a board with three loads."""
+    config = SimpleNamespace(board=_Board(0.5, 1.5, 2.5), began_s=time.monotonic())
+    return GroupWitness(config=cast("RunConfig", config), group=group, what="a test", progress=ProgressLine(None, 1))
+
+
 def test_the_machine_is_read_before_a_replicate_and_never_after() -> None:
-    """One reading a replicate; what is not measured is None, and what is measured is rounded."""
-    log = StateLog(group="llama", board=_Board(0.5, 1.5), began_s=time.monotonic())
-    for is_valid in (True, False):
-        log.before()
-        log.after(_PAYLOAD, is_valid=is_valid)
-    first, second = log.states
-    assert (first.load_average, second.load_average) == (0.5, 1.5)
-    assert (first.cpu_mhz, first.temperature_celsius, first.steal_ratio) == (None, 40.5, None)
-    assert first.waiting_ratio == 0.666667
-    assert (first.throttled, second.throttled, first.battery_ratio) == (False, True, None)
-    assert (first.is_valid, second.is_valid) == (True, False)
-
-
-def test_the_first_reading_is_that_of_the_group() -> None:
-    """A group's covariates are those before its first replicate, whatever came of it."""
-    log = StateLog(group="llama", board=_Board(0.5, 1.5), began_s=0.0)
+    """One reading a replicate, the first one is the group's; what is not measured is None, what is measured rounded."""
+    log = witness()
     assert log.started_with == {}
-    log.before()
-    log.before()
+    for complaint in (None, "busy", None):
+        log.before(0)
+        log.after([_PAYLOAD], complaint)
     assert log.started_with["load_average"] == 0.5
+    assert [each.load_average for each in log.states] == [0.5, 1.5, 2.5]
+    assert [each.is_valid for each in log.states] == [True, False, True]
+    assert [each.throttled for each in log.states] == [False, False, True]
+    first = log.states[0]
+    assert (first.cpu_mhz, first.temperature_celsius, first.steal_ratio) == (None, 40.5, None)
+    assert (first.waiting_ratio, first.battery_ratio) == (0.666667, None)
 
 
 def test_what_was_sampled_is_kept_by_its_extremes() -> None:
     """The slowest and fastest clock and the hottest moment of a replicate; a look that saw nothing counts not."""
-    log = StateLog(group="kernels", board=_Board(0.5, 1.5, 2.5), began_s=0.0)
+    log = witness("kernels")
     seen = [sample(2400.0, 50.5), sample(None, None), sample(1800.0, 83.0), sample(2100.0, None)]
     for more in ({DEVICE_SAMPLES: seen, WAS_THROTTLED: True}, {DEVICE_SAMPLES: [sample(None, None)]}, {}):
-        log.before()
-        log.after({**_PAYLOAD, **more}, is_valid=True)
+        log.before(0)
+        log.after([{**_PAYLOAD, **more}], None)
     found = [(each.least_cpu_mhz, each.most_cpu_mhz, each.most_celsius) for each in log.states]
     assert found == [(1800.0, 2400.0, 83.0), (None, None, None), (None, None, None)]
     assert [each.throttled for each in log.states] == [True, False, True]

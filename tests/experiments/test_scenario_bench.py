@@ -60,7 +60,7 @@ class Machine:
         #: Which processes are disturbed, counted from 0.
         self.disturbed: set[int] = set()
 
-    def run(self, plan: LlamaPlan) -> dict[str, Any]:
+    def run(self, plan: LlamaPlan, **_: object) -> dict[str, Any]:
         """Return what a worker would send."""
         number = len(self.plans)
         before = sum(each.n_prompt == plan.n_prompt for each in self.plans)
@@ -78,7 +78,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Replace workers, and the files of the workloads."""
     found = Machine()
-    monkeypatch.setattr("perfsuite.experiments.scenario_bench.run_worker", found.run)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     monkeypatch.setattr(
         "perfsuite.experiments.scenario_bench.materialize", lambda weights, cache_dir: cache_dir / weights.name
     )
@@ -235,10 +235,10 @@ def test_settings_that_the_engine_refuses_run_nothing(machine: Machine, tmp_path
 def test_a_worker_that_fails_is_not_hidden(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker says when it fails ends the run."""
 
-    def fail(plan: LlamaPlan) -> dict[str, Any]:
+    def fail(plan: LlamaPlan, **_: object) -> dict[str, Any]:
         raise MeasurementError("worker failed: out of memory")
 
-    monkeypatch.setattr("perfsuite.experiments.scenario_bench.run_worker", fail)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", fail)
     with pytest.raises(MeasurementError, match="worker failed: out of memory"):
         measured(tmp_path)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from perfsuite.device.fingerprint import host_fingerprint
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.calibration import Calibration
@@ -47,18 +47,18 @@ class Machine:
     def __init__(self, payload: dict[str, Any]) -> None:
         self._payload = payload
         self.plans: list[Plan] = []
-        self.runs: list[object] = []
+        self.boards: list[object] = []
         self.n_tries: set[int] = set()
         #: The record of another model, which answers for every architecture.
         self.answers_with: dict[str, Any] | None = None
         #: Raised instead of an answer from this plan on.
         self.fails_at: int | None = None
 
-    def run(self, plan: Plan, profile: Profile, *, n_tries: int, run: object) -> dict[str, Any]:
+    def run(self, board: object, plan: Plan, _: object, *, n_tries: int) -> dict[str, Any]:
         """Return what a worker would send; whoever should have run it, and how often at most, is noted."""
         self.plans.append(plan)
         self.n_tries.add(n_tries)
-        self.runs.append(run)
+        self.boards.append(board)
         if self.fails_at is not None and len(self.plans) >= self.fails_at:
             raise MeasurementError("disturbed")
         if isinstance(plan, OperatorsPlan):
@@ -212,7 +212,7 @@ def test_a_calibration_tells_what_it_is_of(machine: Machine, run: CalibrationRun
 def test_the_board_runs_every_plan(machine: Machine, run: CalibrationRun, tmp_path: Path) -> None:
     """Operators and architectures run where the board runs them, with the files and the cache that are there."""
     calibrate(with_rounds(run, 1), quiet)
-    assert machine.runs == [run.board.run] * (1 + len(reference_architectures()))
+    assert machine.boards == [run.board] * (1 + len(reference_architectures()))
     assert {plan.cache_dir for plan in (*machine.operator_plans, *machine.llama_plans)} == {str(tmp_path / "board")}
     assert {Path(plan.gguf_path).parent for plan in machine.llama_plans} == {tmp_path / "board" / "models"}
 

@@ -18,7 +18,7 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.replicates import collect_replicates
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import waiting_complaint
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.trace.samples import replicate_samples

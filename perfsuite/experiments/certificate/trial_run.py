@@ -7,14 +7,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import Case
 from perfsuite.experiments.certificate.certificate import INJECTED_PHASES
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
 from perfsuite.experiments.certificate.trial import CaseAnswer, Trial, Truth
-from perfsuite.experiments.pairs import Pair, PairRun, pairs_by_case, weighty_cases
+from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import Witness
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.verdict.attribution import carrier_of
@@ -40,25 +43,26 @@ class TrialSetup:
 def run_trial(setup: TrialSetup, truth: Truth) -> Trial:
     """Compare the plan with itself, the new side slowed down as `truth` says, and keep what is answered."""
     with _background_load(truth.is_loaded, setup.plan.n_threads) as load:
-        run = PairRun(
-            plans=(setup.plan, _slowed(setup.plan, truth)),
-            profile=setup.profile,
+        series = pair_series(
+            LocalBoard(cache_dir=Path(setup.plan.cache_dir)),
+            (setup.plan, _slowed(setup.plan, truth)),
+            setup.profile,
+            witness=load,
             budget_s=setup.budget_s,
-            announce=load.announce,
         )
 
         def collect(n_pairs: int) -> Pairs:
-            return pairs_by_case(setup.cases, run.extend(n_pairs))
+            return pairs_by_case(setup.cases, series.extend(n_pairs))
 
         def is_worth_it(case_id: str) -> bool:
-            return case_id in weighty_cases(setup.cases, run.pairs)
+            return case_id in weighty_cases(setup.cases, series.valid)
 
         verdicts = compare_sequentially(
-            collect, setup.margins, may_go_on=run.may_extend, may_confirm=run.may_confirm, is_worth_it=is_worth_it
+            collect, setup.margins, may_go_on=series.may_screen, may_confirm=series.may_confirm, is_worth_it=is_worth_it
         )
-        duration_s = run.elapsed_s
-    sides = pairs_by_case(setup.cases, run.pairs)
-    problems = () if len(run.pairs) >= STANDARD_DESIGN.screen_looks[0] else (_TOO_FEW,)
+        duration_s = series.elapsed_s
+    sides = pairs_by_case(setup.cases, series.valid)
+    problems = () if len(series.valid) >= STANDARD_DESIGN.screen_looks[0] else (_TOO_FEW,)
     judgements = [
         judge_pairs(
             case,
@@ -72,15 +76,15 @@ def run_trial(setup: TrialSetup, truth: Truth) -> Trial:
     return Trial(
         truth=truth,
         answers={each.case_id: _answer(each) for each in judgements},
-        n_pairs=len(run.pairs),
-        n_discarded=len(run.complaints),
+        n_pairs=len(series.valid),
+        n_discarded=len(series.complaints),
         duration_s=round(duration_s, 3),
         carrier=carrier_of(judgements),
-        peer_alarms=peer_alarms(run.pairs),
+        peer_alarms=peer_alarms(series.valid),
         samples_ns={
             phase: (
-                [pair.old.phase_ns[Phase(phase)] for pair in run.pairs],
-                [pair.new.phase_ns[Phase(phase)] for pair in run.pairs],
+                [pair.old.phase_ns[Phase(phase)] for pair in series.valid],
+                [pair.new.phase_ns[Phase(phase)] for pair in series.valid],
             )
             for phase in INJECTED_PHASES
         },
@@ -119,15 +123,15 @@ def _answer(judgement: Judgement) -> CaseAnswer:
 
 
 @dataclass
-class _Load:
+class _Load(Witness):
     """Busy loops, one a thread of the engine, that begin half way to the first look."""
 
     n_processes: int
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def announce(self, n_pairs: int) -> None:
+    def before(self, n_valid: int) -> None:
         """Begin the load when it is time."""
-        if n_pairs >= STANDARD_DESIGN.screen_looks[0] // 2 and not self.processes:
+        if n_valid >= STANDARD_DESIGN.screen_looks[0] // 2 and not self.processes:
             self.processes += [subprocess.Popen([sys.executable, "-c", _BUSY_LOOP]) for _ in range(self.n_processes)]
 
 

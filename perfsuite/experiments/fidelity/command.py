@@ -31,7 +31,8 @@ from perfsuite.experiments.fidelity.limits import (
 from perfsuite.experiments.fidelity.recording import record_fidelity
 from perfsuite.experiments.fidelity.request import KERNEL_BUDGET_NS, N_PROCESSES, N_ROUNDS, FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
-from perfsuite.measure.launch import environment_engine, environment_opencl_vendors, run_worker
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.launch import environment_engine, environment_opencl_vendors
 from perfsuite.measure.plan import DevicesPlan
 from perfsuite.units import NS_PER_S, format_ns, format_signed_ns
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -166,19 +167,20 @@ def _fidelity(options: argparse.Namespace) -> int:
         return run_published(options)
     profile = find_local_profile(options.device)
     _check(options)
-    with taken_device(profile, "fidelity", options), progress("fidelity", options) as told:
-        run = record_fidelity(_request(options, profile), told.step)
+    with taken_device(profile, "fidelity", options) as taken, progress("fidelity", options) as told:
+        run = record_fidelity(_request(options, profile, taken.board), told.step)
     give(Answer(parts=lambda: fidelity_parts(run), plain=run.to_plain), options)
     return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
 
 
-def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
+def _request(options: argparse.Namespace, profile: Profile, board: Board) -> FidelityRequest:
     weights, scenario = named_weights(options), find_scenario(options.scenario)
     platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options)
     if opencl is None and options.opencl_platform is not None:
-        _check_platform(platform)
+        _check_platform(platform, board)
     return FidelityRequest(
         profile=profile,
+        board=board,
         engine=environment_engine(),
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
         cache_dir=user_cache(),
@@ -212,12 +214,12 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_platform(platform: str | None) -> None:
+def _check_platform(platform: str | None, board: Board) -> None:
     """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
     from perfsuite.measure.kernel_runtime import opencl_environment
 
     settings = opencl_environment(user_cache(), inherited=environment_opencl_vendors())
-    run_worker(DevicesPlan(platform=platform), extra_environment=settings)
+    board.run(DevicesPlan(platform=platform), extra_environment=settings)
 
 
 def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:

@@ -94,6 +94,7 @@ def fidelity_request(config: RunConfig, case_ids: Collection[str]) -> FidelityRe
     needs_all = MEAN_NAME in case_ids
     return FidelityRequest(
         profile=config.profile,
+        board=config.board,
         engine=config.engine,
         workload=config.workload,
         cache_dir=config.cache_dir,

@@ -15,12 +15,12 @@ from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, ph
 from perfsuite.experiments.fidelity.request import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
 from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import environment_opencl_vendors, run_worker
+from perfsuite.measure.launch import environment_opencl_vendors
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, UprobePlan
-from perfsuite.measure.undisturbed import others_complaint, run_undisturbed, waiting_complaint
+from perfsuite.measure.schedule import Rule, others_complaint, run_undisturbed, waiting_complaint
 from perfsuite.records.call_trace import CallTrace
 from perfsuite.records.duplication import KernelDuplication
 from perfsuite.records.events import EngineRecord, Phase
@@ -105,7 +105,7 @@ def _add_uprobes(request: FidelityRequest, found: _Findings, announce: Announce)
 
 def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
     environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-    device = run_worker(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)["chosen"]
+    device = request.board.run(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)["chosen"]
     found.platform = f"{device['device_name']} ({device['platform_name']} {device['driver_version']})"
     announce(f"{len(request.case_ids)} kernels of the suite's own, {request.n_rounds} rounds, {found.platform}")
     plan = DuplicationPlan(
@@ -138,9 +138,8 @@ def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: 
 def _kernel_rows(
     plan: DuplicationPlan | EngineDuplicationPlan, request: FidelityRequest, environment: Mapping[str, str]
 ) -> list[FidelityRow]:
-    payload = run_undisturbed(
-        plan, request.profile, extra_environment=environment, complain=others_complaint, n_tries=_N_KERNEL_TRIES
-    )
+    rule = Rule(profile=request.profile, complain=others_complaint)
+    payload = run_undisturbed(request.board, plan, rule, extra_environment=environment, n_tries=_N_KERNEL_TRIES)
     return [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
 
 
@@ -169,8 +168,8 @@ def _engine_run(
     plan: LlamaPlan | UprobePlan, request: FidelityRequest, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """Run the engine undisturbed; the threads of an OpenCL runtime wait for each other, which disturbs nothing."""
-    complain = waiting_complaint if request.opencl is None else others_complaint
-    return run_undisturbed(plan, request.profile, extra_environment=environment, complain=complain)
+    rule = Rule(profile=request.profile, complain=waiting_complaint if request.opencl is None else others_complaint)
+    return run_undisturbed(request.board, plan, rule, extra_environment=environment)
 
 
 def _settings(request: FidelityRequest) -> dict[str, str]:

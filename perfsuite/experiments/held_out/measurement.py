@@ -12,9 +12,10 @@ from statistics import median
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
-from perfsuite.measure.undisturbed import run_undisturbed
+from perfsuite.measure.schedule import Rule, run_undisturbed
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import materialize, resolve
@@ -94,6 +95,7 @@ def measure_held_out(
     times: EngineTimes,
     workloads: Sequence[tuple[str, int]],
     *,
+    board: Board,
     engine: Engine,
     profile: Profile,
     n_threads: int,
@@ -104,7 +106,7 @@ def measure_held_out(
 
     Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
-    order = random.Random()
+    order, rule = random.Random(), Rule(profile=profile)
     rows: list[HeldOutRow] = []
     models_dir = cache_dir / "models"
     described = [
@@ -122,7 +124,7 @@ def measure_held_out(
             n_threads=n_threads,
             n_repetitions=2,
         )
-        payloads = [run_undisturbed(with_drawn_layout(plan, order), profile) for _ in range(N_PROCESSES)]
+        payloads = [run_undisturbed(board, with_drawn_layout(plan, order), rule) for _ in range(N_PROCESSES)]
         records = [EngineRecord.from_plain(payload["engine"]) for payload in payloads]
         rows += (_row(name, n_prompt, latency, forecasts[latency], records, phase) for latency, phase in LATENCIES)
     return tuple(rows)

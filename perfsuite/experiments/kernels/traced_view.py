@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import traced_run
-from perfsuite.measure.contention import Contention
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import others_complaint
+from perfsuite.measure.schedule import Rule, others_complaint, tried
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.engine_view import EngineView, engine_view
-
-#: How often a process is run at most until one had the processors for itself.
-N_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +37,8 @@ def traced_view(
     Raises `MeasurementError`: a worker failed, or the kernels cannot be told apart.
     """
     mapping = learnt_mapping(plan, backend, cache_dir=cache_dir, announce=announce)
-    for _ in range(N_TRIES):
-        traced = traced_run(plan, backend)
-        complaint = others_complaint(Contention.from_plain(traced.payload["contention"]), profile)
-        if complaint is None:
-            break
+    rule = Rule(profile=profile, complain=others_complaint)
+    traced, complaint = tried(partial(traced_run, plan, backend), attrgetter("payload"), rule)
     aligned = align(traced.run.trace)
     record = traced.run.record
     return TracedView(

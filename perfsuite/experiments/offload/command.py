@@ -200,10 +200,11 @@ def _offload(options: argparse.Namespace) -> int:
     weights = named_weights(options)
     layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
     profile = find_local_profile(options.device)
-    with taken_device(profile, "offload", options), progress("offload", options) as told:
+    with taken_device(profile, "offload", options) as taken, progress("offload", options) as told:
         backend = opencl_backend(options)
         run = engine_run(options, backend)
-        sweep = measure_offload(run.plan, backend, profile, layers=layers, n_rounds=options.rounds, announce=told.step)
+        effort = {"layers": layers, "n_rounds": options.rounds}
+        sweep = measure_offload(run.plan, backend, profile, taken.board, **effort, announce=told.step)
         if options.plot is not None:
             draw(offload_chart(sweep, name=run.workload.prefix, device=str(backend.device)), options.plot)
             told.remark(f"{options.plot}: drawn")

@@ -9,9 +9,9 @@ from statistics import median
 
 from perfsuite.experiments.overhead.ebpf_recorders import ebpf_plan
 from perfsuite.experiments.recorder_traces import traced_by_ebpf
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention
 from perfsuite.measure.ebpf_run import required_ebpf
-from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.recording import LOG_NAME
@@ -42,7 +42,9 @@ class EbpfCost:
     n_lost: int
 
 
-def measure_ebpf_cost(name: str, plan: LlamaPlan, helper: Path, *, folder: Path, n_pairs: int) -> EbpfCost:
+def measure_ebpf_cost(
+    name: str, plan: LlamaPlan, helper: Path, board: Board, *, folder: Path, n_pairs: int
+) -> EbpfCost:
     """Measure one recorder in `n_pairs` pairs of turns of one process, and its probes in one more.
 
     Raises `MeasurementError`: a worker failed, or the recorder cannot attach.
@@ -50,7 +52,7 @@ def measure_ebpf_cost(name: str, plan: LlamaPlan, helper: Path, *, folder: Path,
     (folder / "pairs").mkdir(parents=True, exist_ok=True)
     ebpf = ebpf_plan(name, helper, folder / "pairs" / LOG_NAME)
     traced = replace(plan, recorder="none", n_repetitions=1, ebpf=ebpf)
-    payload = run_worker(EbpfOverheadPlan(llama=traced, n_pairs=n_pairs))
+    payload = board.run(EbpfOverheadPlan(llama=traced, n_pairs=n_pairs))
     sums = {Phase(phase): pairs for phase, pairs in payload["sums_ns"].items()}
     hits_per_step, load_ratio, n_lost = _probes(traced, folder / "probes")
     added_ns = median(with_probes - plain for plain, with_probes in zip(*sums[Phase.DECODE], strict=True)) / plan.n_gen

@@ -122,6 +122,7 @@ class OverheadExperiment(Experiment):
                     self._comparisons[name],
                     replace(plan, n_gen=min(plan.n_gen, _MOST_GEN)),
                     self.config.profile,
+                    self.config.board,
                     opencl=self.config.opencl,
                     folder=folder,
                     n_pairs=N_PAIRS,

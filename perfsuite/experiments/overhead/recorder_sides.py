@@ -11,6 +11,7 @@ from pathlib import Path
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.overhead.live_cost import SUBSCRIBER_LIMIT_S
 from perfsuite.experiments.overhead.measurement import Overhead, Side, measure_overhead
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.live import kept_subscribed
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -61,6 +62,7 @@ def compare_recorders(
     comparison: Comparison,
     plan: LlamaPlan,
     profile: Profile,
+    board: Board,
     *,
     opencl: OpenClBackend | None,
     folder: Path,
@@ -82,6 +84,7 @@ def compare_recorders(
             Side(plan=bare, environment=_environment(opencl, comparison.plain, folder)),
             Side(plan=recorded, environment=_environment(opencl, comparison.recorded, folder)),
             profile,
+            board,
             n_pairs=n_pairs,
             announce=announce,
         )

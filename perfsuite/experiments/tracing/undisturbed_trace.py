@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.recorder_traces import traced_by_engine
-from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.undisturbed import waiting_complaint
+from perfsuite.measure.schedule import Rule, tried
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recording import TRACE_NAME
-
-#: How often a process is run at most.
-N_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +30,8 @@ def undisturbed_trace(plan: LlamaPlan, recorder: str, profile: Profile, *, folde
 
     Raises `MeasurementError`: a worker failed, or the trace cannot be written.
     """
-    for _ in range(N_TRIES):
-        traced = traced_by_engine(plan, recorder)
-        complaint = waiting_complaint(Contention.from_plain(traced.payload["contention"]), profile)
-        if complaint is None:
-            break
+    take = partial(traced_by_engine, plan, recorder)
+    traced, complaint = tried(take, attrgetter("payload"), Rule(profile=profile))
     folder.mkdir(parents=True, exist_ok=True)
     write_trace(folder / TRACE_NAME, traced.trace, overwrites=True)
     return UndisturbedTrace(trace=traced.trace, complaint=complaint)

@@ -127,7 +127,7 @@ class Recorder:
     requests: list[FidelityRequest] = field(default_factory=list)
     looked_for: list[str | None] = field(default_factory=list)
 
-    def look_for(self, plan: DevicesPlan, *, extra_environment: dict[str, str]) -> dict[str, Any]:
+    def look_for(self, plan: DevicesPlan, *, extra_environment: dict[str, str], **_: object) -> dict[str, Any]:
         """Know one OpenCL platform."""
         assert extra_environment is not None
         self.looked_for.append(plan.platform)
@@ -149,7 +149,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
     """Replace the measurement, and the caches by a temporary folder."""
     found = Recorder()
     monkeypatch.setattr("perfsuite.experiments.fidelity.command.record_fidelity", found.record)
-    monkeypatch.setattr("perfsuite.experiments.fidelity.command.run_worker", found.look_for)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.look_for)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     return found
 

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from perfsuite.device.profile import Profile, find_profile
+from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.experiments.fidelity.recording import record_fidelity
@@ -20,7 +20,7 @@ from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
-from perfsuite.measure.undisturbed import others_complaint, waiting_complaint
+from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -66,12 +66,12 @@ class Workers:
         return [type(plan) for plan in self.plans]
 
     def run(
-        self, plan: Plan, _: Profile | None = None, *, extra_environment: Mapping[str, str], **options: Any
+        self, plan: Plan, rule: Rule | None = None, *, extra_environment: Mapping[str, str], **_: Any
     ) -> dict[str, Any]:
         """Return what a worker would send."""
         self.plans.append(plan)
         self.environments.append(dict(extra_environment))
-        self.complaints.append(options.get("complain"))
+        self.complaints.append(rule.complain if rule else None)
         if type(plan) in self.errors:
             raise self.errors[type(plan)]
         if isinstance(plan, DevicesPlan):
@@ -89,8 +89,7 @@ def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_pa
     """Replace the workers, the tracer and its file."""
     found = Workers(record=stored_record)
     replaced = {
-        "run_undisturbed": found.run,
-        "run_worker": found.run,
+        "run_undisturbed": lambda board, *asked, **settings: board.run(*asked, **settings),
         "materialize": lambda weights, cache_dir: tmp_path / "weights.gguf",
         "tracer_environment": lambda *_: TRACER,
         "N_REPETITIONS": 1,  # that of the stored record: what a plan asks for is what must come
@@ -108,11 +107,12 @@ def with_warm_up(record: EngineRecord) -> Any:
     return replace(trace, calls=(*once.calls, *trace.calls))
 
 
-def request(folder: Path, *kinds: FidelityKind, **changed: Any) -> FidelityRequest:
+def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> FidelityRequest:
     """Ask for kinds, on the device that the stored record is of."""
     weights = resolve(STORED_MODEL, cache_dir=folder)
     asked = FidelityRequest(
         profile=find_profile("host"),
+        board=board,
         engine=find_engine(),
         workload=llama_workload(weights, find_scenario("siso"), flash_attn=True),
         cache_dir=folder,
@@ -138,7 +138,7 @@ def names(run: FidelityRun, kind: FidelityKind) -> list[str]:
 
 def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
     """Processes of the interposed tracer come first, then those with probes, then the kernels."""
-    run = recorded(request(tmp_path))
+    run = recorded(request(workers, tmp_path))
     assert workers.types == [*[LlamaPlan] * 2, *[UprobePlan] * 2, DevicesPlan, DuplicationPlan]
     phases = ["end_to_end", "prefill", "decode", "embedding", "copy", "softmax", "sampling"]
     assert names(run, FidelityKind.PHASES)[:7] == phases
@@ -151,7 +151,7 @@ def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
 
 def test_probes_are_for_long_phases(workers: Workers, tmp_path: Path) -> None:
     """A trap takes microseconds, so that the short phases have rows of the interposed tracer alone."""
-    run = recorded(request(tmp_path, FidelityKind.PHASES))
+    run = recorded(request(workers, tmp_path, FidelityKind.PHASES))
     probed = [row for row in run.rows if row.ground_truth == "uprobes"]
     assert {"end_to_end/uprobes", "prefill/uprobes", "decode/uprobes"} <= {row.name for row in probed}
     assert all((row.ground_truth_ns or 0) >= 100_000 for row in probed)
@@ -171,21 +171,21 @@ def test_only_what_is_asked_for_is_run(
     kind: FidelityKind, changed: dict[str, Any], types: list[type], workers: Workers, tmp_path: Path
 ) -> None:
     """Operators need the tracer and no probes, kernels need neither, and phases not the engine's kernels."""
-    run = recorded(request(tmp_path, kind, **changed))
+    run = recorded(request(workers, tmp_path, kind, **changed))
     assert workers.types == types
     assert {row.kind for row in run.rows} <= {kind}
 
 
 def test_the_tracer_is_preloaded_where_it_is_asked_for(workers: Workers, tmp_path: Path) -> None:
     """Processes with probes run without it, and what runs are fresh processes with layouts of their own."""
-    recorded(request(tmp_path, FidelityKind.PHASES))
+    recorded(request(workers, tmp_path, FidelityKind.PHASES))
     assert workers.environments == [TRACER] * 2 + [{}] * 2
     assert len({plan.layout_seed for plan in workers.plans if isinstance(plan, LlamaPlan)}) == 2
 
 
 def test_an_injected_slowdown_is_passed_on(workers: Workers, tmp_path: Path) -> None:
     """It is in the suite's spans and not in the tracer's, by which a case can fail."""
-    recorded(request(tmp_path, FidelityKind.OPERATORS, inject_phases=("decode",), inject_ratio=0.05))
+    recorded(request(workers, tmp_path, FidelityKind.OPERATORS, inject_phases=("decode",), inject_ratio=0.05))
     plan = workers.plans[0]
     assert isinstance(plan, LlamaPlan)
     assert (plan.inject_phases, plan.inject_phase_ratio) == (("decode",), 0.05)
@@ -193,7 +193,7 @@ def test_an_injected_slowdown_is_passed_on(workers: Workers, tmp_path: Path) -> 
 
 def test_the_engines_kernels_run_under_the_layer(workers: Workers, tmp_path: Path) -> None:
     """On the OpenCL backend they follow the suite's own, with the layer's log in a folder of its own."""
-    run = recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
+    run = recorded(request(workers, tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
     plan, environment = workers.plans[-1], workers.environments[-1]
     assert isinstance(plan, EngineDuplicationPlan)
     assert (plan.layer_library, plan.phases) == ("/layer.so", ("prefill", "decode"))
@@ -206,9 +206,9 @@ def test_the_engines_kernels_run_under_the_layer(workers: Workers, tmp_path: Pat
 
 def test_an_opencl_runtime_is_disturbed_by_others_alone(workers: Workers, tmp_path: Path) -> None:
     """Its own threads wait for each other; the engine's on a processor are as many as there are processors."""
-    recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
-    recorded(request(tmp_path, FidelityKind.PHASES))
-    recorded(request(tmp_path, FidelityKind.PHASES, opencl=BACKEND))
+    recorded(request(workers, tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
+    recorded(request(workers, tmp_path, FidelityKind.PHASES))
+    recorded(request(workers, tmp_path, FidelityKind.PHASES, opencl=BACKEND))
     kernels, phases = [None, *[others_complaint] * 2], [*[waiting_complaint] * 4, *[others_complaint] * 4]
     assert workers.complaints == kernels + phases
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) 
     """The other parts are measured all the same, and the reason is told with the part's name."""
     disturbed = MeasurementError("llama: disturbed in each of 3 tries")
     workers.errors = {LlamaPlan: disturbed, DuplicationPlan: MeasurementError("no memory")}
-    run = recorded(request(tmp_path, opencl=BACKEND))
+    run = recorded(request(workers, tmp_path, opencl=BACKEND))
     assert run.problems == ("phases: llama: disturbed in each of 3 tries", "kernels: no memory")
     assert names(run, FidelityKind.KERNELS) == ["kernel/engine/decode/k/8"]
     assert names(run, FidelityKind.OPERATORS) == []
@@ -226,7 +226,7 @@ def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) 
 def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path: Path) -> None:
     """They are used where the kernel allows them, and elsewhere the run is whole without them."""
     workers.errors = {UprobePlan: MeasurementError("uprobes: it takes root or CAP_PERFMON")}
-    run = recorded(request(tmp_path, FidelityKind.PHASES))
+    run = recorded(request(workers, tmp_path, FidelityKind.PHASES))
     assert run.problems == ()
     assert run.conditions["uprobes"] == "not used: uprobes: it takes root or CAP_PERFMON"
     assert {row.ground_truth for row in run.rows} == {"interposed"}
@@ -238,6 +238,6 @@ def test_a_tracer_that_does_not_build_is_a_problem(
     """No process is run for nothing."""
     failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
     monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
-    run = recorded(request(tmp_path, FidelityKind.OPERATORS))
+    run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))
     assert run.problems == ("phases: phase_tracer.c: does not build",)
     assert workers.plans == []

@@ -12,7 +12,7 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.expectation.cases import REST_ROLE, LlamaWorkload, llama_workload, operator_cases
 from perfsuite.experiments.kernels import traced_view as module
-from perfsuite.experiments.kernels.traced_view import N_TRIES, TracedView, traced_view
+from perfsuite.experiments.kernels.traced_view import TracedView, traced_view
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.experiments.tracing.opencl_trace_run import traced_by_opencl
@@ -21,6 +21,7 @@ from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_setup import set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import N_TRIES
 from perfsuite.records.engine_trace import EventKind
 from perfsuite.records.events import Phase
 from perfsuite.trace.opencl.device_clock import align

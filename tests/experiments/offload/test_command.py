@@ -15,6 +15,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.offload.command import gpu_layers
 from perfsuite.experiments.offload.splits import OffloadSweep
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -45,6 +46,7 @@ class Device:
         plan: LlamaPlan,
         _: OpenClBackend,
         __: Profile,
+        ___: Board,
         *,
         layers: Sequence[int],
         n_rounds: int,

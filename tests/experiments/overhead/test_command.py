@@ -17,6 +17,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.ebpf_cost import EbpfCost
 from perfsuite.experiments.overhead.measurement import Overhead
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
@@ -31,12 +32,12 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[OverheadPlan]
     """Replace workers by pairs in which the recorder costs a tenth; return the plans that they were given."""
     given: list[OverheadPlan] = []
 
-    def answer(plan: OverheadPlan) -> dict[str, Any]:
+    def answer(plan: OverheadPlan, **_: object) -> dict[str, Any]:
         given.append(plan)
         quiet = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "others_ratio": None}
         return {"plain_ns": [1000] * plan.n_pairs, "recorded_ns": [1100] * plan.n_pairs, "contention": quiet}
 
-    monkeypatch.setattr("perfsuite.experiments.overhead.command.run_worker", answer)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
     monkeypatch.setattr(
         "perfsuite.experiments.overhead.command.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
@@ -88,6 +89,7 @@ class Pairs:
         comparison: Comparison,
         plan: LlamaPlan,
         _: Profile,
+        __: Board,
         *,
         opencl: OpenClBackend | None,
         folder: Path,
@@ -202,7 +204,7 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
     asked: list[tuple[str, int, int]] = []
 
-    def measure(name: str, plan: LlamaPlan, helper: Path, *, folder: Path, n_pairs: int) -> EbpfCost:
+    def measure(name: str, plan: LlamaPlan, helper: Path, _: Board, *, folder: Path, n_pairs: int) -> EbpfCost:
         assert folder.is_dir()
         assert helper == tmp_path / "perfsuite-bpf"
         asked.append((name, plan.n_gen, n_pairs))

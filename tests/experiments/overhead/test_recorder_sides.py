@@ -14,10 +14,12 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import Overhead, Side
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from tests.synthetic_opencl_backend import opencl_backend, opencl_plan
 
 MODE, LOG = "PERFSUITE_OPENCL_LAYER_MODE", "PERFSUITE_OPENCL_LOG"
-HOST = find_profile("host")
+HOST, BOARD = find_profile("host"), LocalBoard(cache_dir=Path("nowhere"))
 OVERHEAD = Overhead(ratios={}, n_discarded=0)
 
 
@@ -32,9 +34,9 @@ class Measured:
     sockets: list[Path] = field(default_factory=list)
     error: Exception | None = None
 
-    def measure(self, plain: Side, recorded: Side, profile: Profile, **asked: Any) -> Overhead:
+    def measure(self, plain: Side, recorded: Side, profile: Profile, board: Board, **asked: Any) -> Overhead:
         """Return what pairs would give."""
-        assert profile is HOST
+        assert (profile, board) == (HOST, BOARD)
         self.sides.append((plain, recorded))
         self.asked = asked
         assert len(self.open_sockets) == (recorded.plan.live_socket is not None)
@@ -80,7 +82,7 @@ def test_sides_on_opencl_differ_in_the_layer(
     backend, plan = opencl_backend(tmp_path), opencl_plan(tmp_path)
     logs = tmp_path / "logs"
     comparison = OPENCL_COMPARISONS[name]
-    assert compare_recorders(comparison, plan, HOST, opencl=backend, folder=logs, n_pairs=7) is OVERHEAD
+    assert compare_recorders(comparison, plan, HOST, BOARD, opencl=backend, folder=logs, n_pairs=7) is OVERHEAD
     [(plain, recorded)] = measured.sides
     assert tuple(side.environment.get(MODE) for side in (plain, recorded)) == modes
     assert [side.environment.get(LOG) for side in (plain, recorded)] == [str(logs) if mode else None for mode in modes]
@@ -98,7 +100,7 @@ def test_sides_on_the_processor_differ_in_the_subscriber(
 ) -> None:
     """The plain side has no recorder and no socket, whatever the plan brings, and neither has a layer."""
     plan = replace(opencl_plan(tmp_path), recorder="preload", live_socket="/old", n_gpu_layers=0)
-    compare_recorders(CPU_COMPARISONS[name], plan, HOST, opencl=None, folder=tmp_path, n_pairs=5)
+    compare_recorders(CPU_COMPARISONS[name], plan, HOST, BOARD, opencl=None, folder=tmp_path, n_pairs=5)
     [(plain, recorded)] = measured.sides
     assert (plain.environment, recorded.environment) == ({}, {})
     assert plain.plan == replace(plan, recorder="none", live_socket=None)
@@ -110,7 +112,9 @@ def test_a_subscriber_goes_when_a_pair_fails(measured: Measured, tmp_path: Path)
     """What fails is told as it is, and nobody stays subscribed."""
     measured.error = MeasurementError("no pairs")
     with pytest.raises(MeasurementError, match="no pairs"):
-        compare_recorders(CPU_COMPARISONS["live"], opencl_plan(tmp_path), HOST, opencl=None, folder=tmp_path, n_pairs=5)
+        compare_recorders(
+            CPU_COMPARISONS["live"], opencl_plan(tmp_path), HOST, BOARD, opencl=None, folder=tmp_path, n_pairs=5
+        )
     assert (len(measured.sockets), measured.open_sockets) == (1, [])
 
 

@@ -31,24 +31,17 @@ def study() -> Study:
     return join(plan, read_scores(plan), known_latencies(plan, None))
 
 
-def test_each_task_has_a_panel_for_either_token() -> None:
-    """Two tasks beside each other by input and by output tokens."""
-    chart = study_chart(study())
+def test_a_study_is_drawn() -> None:
+    """A panel for either token of each task; all runs are points, originals apart, and the knee is ringed."""
+    found = study()
+    chart = study_chart(found)
     assert [panel.title for panel in chart.panels] == [
         f"{task}, {kind} tokens" for task in ("arc_easy", "arc_challenge") for kind in ("input", "output")
     ]
-    assert chart.n_columns == 2
-    assert chart.panels[1].x_axis.caption == "time of an output token (s)"
-
-
-def test_all_runs_are_points_and_the_knee_is_ringed() -> None:
-    """Originals and quantised ones are told apart, the frontier goes through its members."""
-    found = study()
-    panel = study_chart(found).panels[1]
-    assert [(group.label, group.kind, len(group.x)) for group in panel.groups] == [
-        ("Pythia", "original", 4),
-        ("Pythia", "quantised", 4),
-    ]
+    panel = chart.panels[1]
+    assert (chart.n_columns, panel.x_axis.caption) == (2, "time of an output token (s)")
+    groups = [(group.label, group.kind, len(group.x)) for group in panel.groups]
+    assert groups == [("Pythia", "original", 4), ("Pythia", "quantised", 4)]
     frontier = found.frontier("arc_easy", TokenKind.OUTPUT)
     (line,) = panel.lines
     assert line.x == tuple(each.latency_s for each in frontier.members)
@@ -191,14 +184,6 @@ def test_a_dry_run_tells_what_would_be_measured(tmp_path: Path, capsys: Streams)
     assert "3 workloads to be measured" in capsys.readouterr().out
 
 
-def test_latencies_of_an_earlier_study_are_not_measured_again(tmp_path: Path, capsys: Streams) -> None:
-    """The median of its samples counts."""
-    earlier = study_file(tmp_path / "x.json", *RUNS)
-    assert main(["study", str(PLAN), "--from", str(earlier), "--json"]) == 0
-    plain = json.loads(capsys.readouterr().out)
-    assert {each["prefill_s_per_token"] for each in plain["points"]} == {2e-3}
-
-
 def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the runs without a latency; the engine that measured them is told."""
     asked: list[str] = []
@@ -213,6 +198,7 @@ def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatc
     assert main(["study", str(PLAN), "--from", str(earlier), "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert asked == [RUNS[1]] * 3
+    assert plain["latencies"][RUNS[0]]["prefill_s_per_token"] == 2e-3  # the median of what is known
     assert (plain["engine"], plain["quantizations"][0]["m_decode"]) == ("llama.cpp b9", 2.0)
 
 

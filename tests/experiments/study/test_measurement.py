@@ -73,7 +73,7 @@ def test_a_prompt_must_fit_what_the_model_was_trained_for(plan: StudyPlan, tmp_p
 
 def test_latencies_are_by_run(plan: StudyPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An input token takes a second over prompts of 8, 16 and 8; an output token what its quantisation takes."""
-    monkeypatch.setattr("perfsuite.experiments.scenario_bench.run_worker", answer)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
     monkeypatch.setattr(
         "perfsuite.experiments.scenario_bench.materialize", lambda weights, cache_dir: cache_dir / weights.name
     )

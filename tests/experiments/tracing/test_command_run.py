@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,33 +170,24 @@ def test_the_memory_of_the_worker_is_limited(
     assert "trace: 7 pages of files were read again" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("n_killed", "told"), [(0, "no such symbol"), (1, "--memory-limit=64M: the kernel stopped the run")]
+)
 def test_a_run_that_memory_did_not_suffice_is_told_as_such(
-    recorders: Recorders, monkeypatch: pytest.MonkeyPatch
+    recorders: Recorders, monkeypatch: pytest.MonkeyPatch, n_killed: int, told: str
 ) -> None:
     """The kernel's kill is told with the limit, another failure as what it is."""
 
-    class _Group:
-        n_killed = 0
-        n_refaults = 7
-
     @contextmanager
-    def limited(pid: int, limit_bytes: int) -> Iterator[_Group]:
-        yield _Group()
+    def limited(pid: int, limit_bytes: int) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(n_killed=n_killed, n_refaults=7)
 
     monkeypatch.setattr("perfsuite.experiments.tracing.command_run.limited_memory", limited)
     assert _trace("--memory-limit", "64M") == 0
     observe = recorders.observed[0]
     assert observe is not None
-    with pytest.raises(MeasurementError, match="no such symbol"):
-        _fail(observe(1), "no such symbol")
-    _Group.n_killed = 1
-    with pytest.raises(MeasurementError, match="--memory-limit=64M: the kernel stopped the run"):
-        _fail(observe(1), "killed by SIGKILL")
-
-
-def _fail(context: AbstractContextManager[object], text: str) -> None:
-    with context:
-        raise MeasurementError(text)
+    with pytest.raises(MeasurementError, match=told), observe(1):
+        raise MeasurementError("no such symbol")
 
 
 @pytest.mark.parametrize(

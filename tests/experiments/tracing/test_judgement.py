@@ -68,19 +68,15 @@ def test_what_a_router_prefers_is_told_and_no_fault(layers: list[Batches], outco
     assert told in finding.reason
 
 
-def test_a_token_with_one_expert_twice_is_impossible() -> None:
-    """No router chooses one expert twice for a token: the ids were read wrongly."""
+def test_what_no_router_can_do_is_impossible_and_what_is_missing_invalid() -> None:
+    """One expert twice for a token was read wrongly; a layer or a step that is not there is not judged, nor is none."""
     batches = drawn(60)
     batches[7] = [5, 5, 6, 7]
     finding = reuse_judged([batches])
     assert finding.outcome is Outcome.IMPOSSIBLE
     assert "3 different experts, expected 4" in finding.reason
-
-
-def test_missing_choices_are_invalid() -> None:
-    """A layer or a step that is not there is not judged, and neither is nothing."""
-    assert reuse_judged([drawn(60)], n_layers=2).outcome is Outcome.INVALID
-    assert reuse_judged([drawn(60)], n_steps=61).outcome is Outcome.INVALID
+    for missing in (reuse_judged([drawn(60)], n_layers=2), reuse_judged([drawn(60)], n_steps=61)):
+        assert missing.outcome is Outcome.INVALID
     assert judge_reuse((), reuse_expectation(MOE, 2, 60), n_layers=2).outcome is Outcome.INVALID
 
 
@@ -99,24 +95,21 @@ def balance_judged(role: RoleBalance | None, expected: BalanceExpectation = SHAR
     return judge_balance(role, expected, **{"has_ends": True, "least_thread_ns": 100, **fields})
 
 
+#: What one thread computes alone, while the others wait inside the operator.
+MEETING = BalanceExpectation(n_threads=4, balance_ratio=4.0)
+
+
 @pytest.mark.parametrize(
-    ("ratio", "outcome"), [(1.0, Outcome.PASS), (1.5, Outcome.PASS), (1.6, Outcome.SLOW), (4.0, Outcome.SLOW)]
+    ("expected", "ratio", "outcome"),
+    [
+        *((SHARED, 1.0, Outcome.PASS), (SHARED, 1.5, Outcome.PASS), (SHARED, 1.6, Outcome.SLOW)),
+        *((SHARED, 4.0, Outcome.SLOW), (ALONE, 3.9, Outcome.PASS), (ALONE, 3.3, Outcome.PASS)),
+        *((ALONE, 1.0, Outcome.IMPOSSIBLE), (MEETING, 1.0, Outcome.PASS)),
+    ],
 )
-def test_a_shared_role_must_be_shared(ratio: float, outcome: Outcome) -> None:
-    """Beyond the last piece and the tolerance it is less even than the rules have it."""
-    assert balance_judged(found(ratio)).outcome is outcome
-
-
-@pytest.mark.parametrize(("ratio", "outcome"), [(3.9, Outcome.PASS), (3.3, Outcome.PASS), (1.0, Outcome.IMPOSSIBLE)])
-def test_a_lone_role_cannot_be_shared(ratio: float, outcome: Outcome) -> None:
-    """Where the rules give all rows to one thread and all seem busy, waiting was taken for work."""
-    assert balance_judged(found(ratio), ALONE).outcome is outcome
-
-
-def test_a_meeting_on_the_way_hides_who_works() -> None:
-    """In a product that one thread computes alone the others wait inside, so nothing is impossible."""
-    expected = BalanceExpectation(n_threads=4, balance_ratio=4.0)
-    assert balance_judged(found(1.0), expected).outcome is Outcome.PASS
+def test_a_role_is_shared_as_the_rules_have_it(expected: BalanceExpectation, ratio: float, outcome: Outcome) -> None:
+    """Less even than the last piece and the tolerance is SLOW; busy threads without rows were waiting."""
+    assert balance_judged(found(ratio), expected).outcome is outcome
 
 
 @pytest.mark.parametrize(

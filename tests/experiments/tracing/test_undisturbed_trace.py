@@ -10,8 +10,9 @@ import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.experiments.recorder_traces import RecorderTrace
-from perfsuite.experiments.tracing.undisturbed_trace import N_TRIES, undisturbed_trace
+from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import N_TRIES
 from perfsuite.testing.engine_traces import small_trace
 from perfsuite.trace.recording import read_recording
 

@@ -1,0 +1,316 @@
+"""Has a board run plans until enough of what they measured can be used: one by one, in pairs, or in rounds.
+
+There is one rule. A run that had competition is left out, with why, and taken again; a worker that fails is not, for it
+would fail again. `Rule` says which run had competition, `Series` how often it is taken again and what is said where too
+few could be used. What a series takes is one of three: a process (`processes`), two that take turns (`turns`), or
+whatever a caller makes of a board; `take_rounds` goes through several series.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from perfsuite.device.profile import Profile
+from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.competition import SEEN_AFTER
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.llama_plan import with_drawn_layout
+from perfsuite.measure.plan import LlamaPlan, Plan, TurnsPlan, task_of
+
+#: What a worker has sent.
+Payload: TypeAlias = dict[str, Any]
+Complain: TypeAlias = Callable[[Contention, Profile], str | None]
+#: What ends a measurement before its time: somebody, the end of the link, or a worker that fails.
+BreakOff = KeyboardInterrupt | LinkError | MeasurementError
+Kept = TypeVar("Kept")
+
+#: The part of the waiting that others must have taken for it to be competition.
+_LEAST_OTHERS_PART = 0.25
+
+#: How often a single process is run at most until one was undisturbed.
+N_TRIES = 3
+
+#: Turns of each process of a pair. More of them cost as much time as more pairs do, and only pairs average out what a
+#: process draws once (where its pages lie); fewer leave a prefill with too few repetitions.
+#: Source: docs/results.md, 'What a pair is made of'.
+N_TURNS = 4
+
+#: What a series may take beyond its budget to confirm what it has found, budget included: a change that is seen and not
+#: confirmed is worth nothing.
+CONFIRM_RATIO = 1.5
+
+
+def waiting_complaint(contention: Contention, profile: Profile) -> str | None:
+    """Say why a process of the engine cannot be used; None where it can.
+
+    Threads that wait for each other, because a build starts more of them than there are processors, have no competition
+    but themselves: what others took then makes up little of the waiting.
+    """
+    waiting = _beyond(contention.waiting_ratio, profile.max_waiting_ratio)
+    if waiting and contention.others_ratio is not None:
+        assert contention.waiting_ratio is not None
+        waiting = waiting if contention.others_ratio > contention.waiting_ratio * _LEAST_OTHERS_PART else None
+    return f"threads waited {waiting} for a processor" if waiting else _steal_complaint(contention, profile)
+
+
+def others_complaint(contention: Contention, profile: Profile) -> str | None:
+    """Say why a process of OpenCL kernels cannot be used; None where it can.
+
+    An OpenCL runtime on the processor has more threads than cores and lets them wait for each other, so what counts
+    is the time that other processes took.
+    """
+    others = _beyond(contention.others_ratio, profile.max_others_ratio)
+    return f"other processes took {others} of the processors" if others else _steal_complaint(contention, profile)
+
+
+def _steal_complaint(contention: Contention, profile: Profile) -> str | None:
+    steal = _beyond(contention.steal_ratio, profile.max_others_ratio)
+    return f"the hypervisor took {steal} of the processors" if steal else None
+
+
+def _beyond(ratio: float | None, limit: float) -> str | None:
+    return f"{ratio * 100:.0f} % of the time (limit {limit * 100:g} %)" if ratio is not None and ratio > limit else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Which processes can be used: those of which nobody complains."""
+
+    profile: Profile
+    complain: Complain = waiting_complaint
+
+    def complaint(self, payload: Mapping[str, Any]) -> str | None:
+        """Say why a process cannot be used; None where it can."""
+        return self.complain(Contention.from_plain(payload["contention"]), self.profile)
+
+
+class Runner(Protocol):
+    """What runs a plan: a `Board`."""
+
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> Payload:
+        """Run it in a fresh process and return its payload."""
+
+
+def replicates_of(
+    board: Runner, draw: Callable[[], Plan], *, extra_environment: Mapping[str, str] | None = None
+) -> Callable[[], tuple[Payload]]:
+    """Return what runs one process at each call, with a plan drawn for it."""
+    return lambda: (board.run(draw(), extra_environment=extra_environment),)
+
+
+def pairs_of(
+    board: Board,
+    plans: tuple[LlamaPlan, LlamaPlan],
+    *,
+    order: random.Random,
+    leaders: Iterator[int] | None = None,
+    extra_environment: Mapping[str, str] | None = None,
+    own_environments: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {}),
+) -> Callable[[], tuple[Payload, Payload]]:
+    """Return what lets two processes take `N_TURNS` turns each at each call, every process with a layout of its own.
+
+    `leaders` says who has the first turn, 0 or 1, pair by pair; by default it is drawn for the first pair of two, and
+    the other one leads the second.
+    """
+    leaders = leaders or _drawn_leaders(order)
+
+    def take() -> tuple[Payload, Payload]:
+        leader = next(leaders)
+        first, second = (TurnsPlan(llama=with_drawn_layout(plan, order)) for plan in plans)
+        return board.run_in_turns(
+            (first, second),
+            n_turns=N_TURNS,
+            leader=leader,
+            extra_environment=extra_environment,
+            own_environments=own_environments,
+        )
+
+    return take
+
+
+def _drawn_leaders(order: random.Random) -> Iterator[int]:
+    while True:
+        first = order.randrange(2)
+        yield first
+        yield 1 - first
+
+
+class Witness:
+    """Is told of each run of a series; this one has nothing to say."""
+
+    def before(self, n_valid: int) -> None:
+        """Look at the machine: a run is about to start, after so many that can be used."""
+
+    def after(self, payloads: Sequence[Payload], complaint: str | None) -> None:
+        """Look at what a run has sent, and why it is left out, if it is."""
+
+    def is_quiet_again(self, complaint: str) -> bool:
+        """Whether to begin anew, where the first `SEEN_AFTER` runs were all left out; asked once."""
+        return False
+
+
+@dataclass(kw_only=True)
+class Series(Generic[Kept]):
+    """Runs of one kind: those that can be used, and why others were left out."""
+
+    #: Runs once more and returns its payloads: one, or those of a pair.
+    take: Callable[[], Sequence[Payload]]
+    #: One for each payload of a run; the first complaint counts.
+    rules: Sequence[Rule]
+    #: Reduces the payloads of a run that can be used.
+    keep: Callable[[Sequence[Payload]], Kept]
+    witness: Witness = field(default_factory=Witness)
+    #: Time for looking for changes, s; confirming them may take half as long again. None is without limit.
+    budget_s: float | None = None
+    #: So many are taken whatever they cost, unless there is competition.
+    n_first: int = 0
+    #: What the series is of, for messages.
+    name: str = ""
+    valid: list[Kept] = field(default_factory=list)
+    #: Why runs were left out.
+    complaints: list[str] = field(default_factory=list)
+    #: Left out before quiet was waited for.
+    n_before_quiet: int = 0
+    broken_off_by: BreakOff | None = None
+    _began_s: float = field(default_factory=time.monotonic)
+    _was_busy: bool = False
+
+    def extend(self, n_wanted: int, *, most_left_out: int | None = None) -> Sequence[Kept]:
+        """Run until so many can be used; fewer come back when as many again were left out, or time is up."""
+        most_left_out = n_wanted if most_left_out is None else most_left_out
+        while len(self.valid) < n_wanted and len(self.complaints) < most_left_out and not self._is_over():
+            self.take_one()
+        return self.valid[:n_wanted]
+
+    def take_one(self) -> None:
+        """Run once more, and keep what came of it."""
+        self.witness.before(len(self.valid))
+        payloads = self.take()
+        complaints = (rule.complaint(payload) for rule, payload in zip(self.rules, payloads, strict=True))
+        complaint = next(filter(None, complaints), None)
+        self.witness.after(payloads, complaint)
+        if complaint is None:
+            self.valid.append(self.keep(payloads))
+            return
+        self.complaints.append(complaint)
+        if not self.valid and len(self.complaints) == SEEN_AFTER and not self._was_busy:
+            self._was_busy = True
+            if self.witness.is_quiet_again(complaint):
+                self.n_before_quiet += len(self.complaints)
+                self.complaints.clear()
+                self._began_s = time.monotonic()
+
+    @contextmanager
+    def broken_off(self, *, by_failure: bool = True) -> Iterator[None]:
+        """Keep what was measured before a Ctrl-C, the end of the link, or a worker that fails; say what ended it.
+
+        A worker that fails before anything can be used is an error, and so is any where `by_failure` is False.
+        """
+        try:
+            yield
+        except (KeyboardInterrupt, LinkError) as error:  # whoever measures several series ends the run
+            self.broken_off_by = error
+        except MeasurementError as error:
+            if not (by_failure and self.valid):
+                raise
+            self.broken_off_by = error
+
+    def shortage(self, what: str, *, is_enough: bool, n_wanted: int | None = None) -> str | None:
+        """Say why too few runs can be used, and what to do about it; None where there are enough."""
+        if isinstance(self.broken_off_by, MeasurementError):
+            return str(self.broken_off_by)
+        if is_enough:
+            return None
+        n_valid, n_left_out = len(self.valid), len(self.complaints)
+        if self.broken_off_by is not None:
+            how = "the link was lost" if isinstance(self.broken_off_by, LinkError) else "interrupted"
+            wanted = "" if n_wanted is None else f" of {n_wanted}"
+            return f"{how} after {n_valid}{wanted} {what}; run again"
+        seen = f"{self.complaints[-1]} in {n_left_out} of {n_left_out + n_valid} {what}"
+        return f"{seen}; free the machine and run again"
+
+    @property
+    def elapsed_s(self) -> float:
+        """Time since the series was begun."""
+        return time.monotonic() - self._began_s
+
+    def may_extend(self, n_wanted: int, *, limit_s: float | None) -> bool:
+        """Whether so many in all take no longer than a limit, at the pace so far."""
+        return limit_s is None or not self.valid or self.elapsed_s / len(self.valid) * n_wanted <= limit_s
+
+    def may_screen(self, n_wanted: int, *, share_ratio: float = 1.0) -> bool:
+        """Whether the budget, or this share of it, allows for so many in all."""
+        return self.may_extend(n_wanted, limit_s=None if self.budget_s is None else self.budget_s * share_ratio)
+
+    def may_confirm(self, n_wanted: int) -> bool:
+        """Whether so many in all may be taken to confirm what was found."""
+        return self.may_screen(n_wanted, share_ratio=CONFIRM_RATIO)
+
+    def _is_over(self) -> bool:
+        """Whether time is up; a device that is slow, and not busy, has its first look in any case."""
+        if self.budget_s is None:
+            return False
+        if len(self.valid) < self.n_first:
+            return bool(self.complaints) and self.elapsed_s > self.budget_s
+        return self.elapsed_s > self.budget_s * CONFIRM_RATIO
+
+
+def tried(
+    take: Callable[[], Kept], payload_of: Callable[[Kept], Mapping[str, Any]], rule: Rule, *, n_tries: int = N_TRIES
+) -> tuple[Kept, str | None]:
+    """Run until one process can be used; return what it made, or what the last one made and why it cannot be used."""
+    for _ in range(n_tries):
+        made = take()
+        complaint = rule.complaint(payload_of(made))
+        if complaint is None:
+            break
+    return made, complaint
+
+
+def run_undisturbed(
+    board: Runner,
+    plan: Plan,
+    rule: Rule,
+    *,
+    n_tries: int = N_TRIES,
+    extra_environment: Mapping[str, str] | None = None,
+) -> Payload:
+    """Run a plan in fresh processes until one can be used; return its payload.
+
+    Raises `MeasurementError` where none of `n_tries` can, with what the last one met; or a worker failed.
+    """
+    (payload,), complaint = tried(
+        replicates_of(board, lambda: plan, extra_environment=extra_environment), itemgetter(0), rule, n_tries=n_tries
+    )
+    if complaint is not None:
+        raise MeasurementError(
+            f"{task_of(plan)}: disturbed in each of {n_tries} tries, at last {complaint}; run it when nothing else runs"
+        )
+    return payload
+
+
+def take_rounds(
+    series: Sequence[Series[Kept]],
+    n_wanted: int,
+    *,
+    order: random.Random,
+    announce: Callable[[int, int, int, str], None],
+) -> None:
+    """Go through all series in turns, in an order drawn anew, so that a slow minute is shared by all of them.
+
+    It ends when each has `n_wanted` runs that can be used, or with twice as many rounds. `announce` is given the number
+    of the round, the place in it from 1 on, how many places it has, and the name of the series.
+    """
+    for at in range(2 * n_wanted):
+        waiting = [each for each in series if len(each.valid) < n_wanted]
+        order.shuffle(waiting)
+        for place, each in enumerate(waiting):
+            announce(at + 1, place + 1, len(waiting), each.name)
+            each.take_one()

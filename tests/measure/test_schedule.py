@@ -1,0 +1,300 @@
+"""What is run again where somebody else had the processors: single processes, series of them, pairs and rounds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfsuite.device.profile import find_profile
+from perfsuite.errors import LinkError, MeasurementError
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.contention import Contention
+from perfsuite.measure.plan import Plan, ProbePlan, TurnsPlan
+from perfsuite.measure.schedule import (
+    N_TRIES,
+    N_TURNS,
+    Payload,
+    Rule,
+    Series,
+    Witness,
+    others_complaint,
+    pairs_of,
+    replicates_of,
+    run_undisturbed,
+    take_rounds,
+    tried,
+    waiting_complaint,
+)
+from tests.synthetic_plans import CONTENDED, PLAN, QUIET
+
+PROBE = ProbePlan(cache_dir="/cache", n_threads=2, budget_ms=1)
+HOST = find_profile("host")
+WAITED = "threads waited 50 % of the time (limit 2 %) for a processor"
+
+
+def contention(waiting: float | None = 0.0, others: float | None = 0.0, steal: float | None = 0.0) -> Contention:
+    """Return a stretch of a second with these shares."""
+    waiting_ns = None if waiting is None else round(waiting * 10**9)
+    return Contention(
+        wall_ns=10**9,
+        running_ns=10**9 - (waiting_ns or 0),
+        waiting_ns=waiting_ns,
+        steal_ratio=steal,
+        others_ratio=others,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "waiting", "others"),
+    [
+        (contention(), None, None),
+        (contention(None, None, None), None, None),
+        (contention(waiting=0.5, others=None), WAITED, None),
+        (contention(waiting=0.03, others=0.03), "threads waited 3 % of the time (limit 2 %) for a processor", None),
+        # A build with more threads than processors waits for itself; that is its speed.
+        (contention(waiting=0.4, others=0.01), None, None),
+        (contention(others=0.4), None, "other processes took 40 % of the time (limit 5 %) of the processors"),
+        (contention(steal=0.2), *("the hypervisor took 20 % of the time (limit 5 %) of the processors",) * 2),
+    ],
+)
+def test_competition_is_told_by_its_kind(seen: Contention, waiting: str | None, others: str | None) -> None:
+    """The engine minds its threads' waiting, the kernels what others took, and both the hypervisor."""
+    assert (waiting_complaint(seen, HOST), others_complaint(seen, HOST)) == (waiting, others)
+
+
+@dataclass
+class Desk(LocalBoard):
+    """A board whose processes are disturbed, or fail, as told in advance; then all are quiet."""
+
+    cache_dir: Path = Path()
+    told: list[Mapping[str, Any] | BaseException] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+
+    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Return a payload that shows how many there were."""
+        self.asked.append((plan, extra_environment))
+        told = self.told.pop(0) if self.told else QUIET
+        if isinstance(told, BaseException):
+            raise told
+        return {"number": len(self.asked), "contention": dict(told)}
+
+    def run_in_turns(
+        self, plans: tuple[TurnsPlan, TurnsPlan], **settings: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return two payloads, of which the second is quiet."""
+        self.asked.append((plans, settings))
+        return {"contention": dict(self.told.pop(0) if self.told else QUIET)}, {"contention": QUIET}  # type: ignore[call-overload]
+
+
+def undisturbed(board: Desk, **settings: Any) -> dict[str, Any]:
+    """Run the probes on a board."""
+    return run_undisturbed(board, PROBE, settings.pop("rule", Rule(profile=HOST)), **settings)
+
+
+@pytest.mark.parametrize("n_disturbed", range(N_TRIES))
+def test_a_disturbed_process_is_run_again(n_disturbed: int) -> None:
+    """The first undisturbed one counts, all have the same plan and environment, and nothing runs after it."""
+    board = Desk(told=[CONTENDED] * n_disturbed)
+    assert undisturbed(board, extra_environment={"A": "b"})["number"] == n_disturbed + 1
+    assert board.asked == [(PROBE, {"A": "b"})] * (n_disturbed + 1)
+
+
+def test_what_disturbs_is_for_the_caller_to_say() -> None:
+    """Another complaint than that of waiting threads decides which process counts."""
+    rule = Rule(profile=HOST, complain=lambda seen, _: None if seen.others_ratio else "too quiet")
+    assert undisturbed(Desk(told=[QUIET, CONTENDED]), rule=rule)["number"] == 2
+
+
+@pytest.mark.parametrize("n_tries", [1, 2, 5])
+def test_after_so_many_tries_it_gives_up(n_tries: int) -> None:
+    """The error names the task, the number of tries and what the last one met, and what to do."""
+    board = Desk(told=[CONTENDED] * (n_tries - 1) + [{**QUIET, "steal_ratio": 0.3}])
+    message = (
+        rf"^probes: disturbed in each of {n_tries} tries, at last the hypervisor took 30 % of the time \(limit 5 %\) "
+        r"of the processors; run it when nothing else runs$"
+    )
+    with pytest.raises(MeasurementError, match=message):
+        undisturbed(board, n_tries=n_tries)
+    assert len(board.asked) == n_tries
+
+
+def test_a_process_that_fails_is_not_run_again() -> None:
+    """A failure is no disturbance: it would fail again."""
+    board = Desk(told=[MeasurementError("no such device")])
+    with pytest.raises(MeasurementError, match=r"^no such device$"):
+        undisturbed(board)
+    assert len(board.asked) == 1
+
+
+@pytest.mark.parametrize(("told", "number", "complaint"), [([CONTENDED], 2, None), ([CONTENDED] * 3, 3, WAITED)])
+def test_the_last_try_may_be_kept(told: list[Any], number: int, complaint: str | None) -> None:
+    """What was made of it comes with why it cannot be used."""
+    take = replicates_of(Desk(told=told), lambda: PROBE)
+    (found,), why = tried(take, itemgetter(0), Rule(profile=HOST))
+    assert (found["number"], why) == (number, complaint)
+
+
+class Seen(Witness):
+    """Notes what it is told of, and says that it is quiet again."""
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self.is_quiet = is_quiet
+        self.told: list[object] = []
+
+    def before(self, n_valid: int) -> None:
+        """Note how many can be used."""
+        self.told.append(n_valid)
+
+    def after(self, payloads: Sequence[Payload], complaint: str | None) -> None:
+        """Note whether the run is left out."""
+        self.told.append(complaint is None)
+
+    def is_quiet_again(self, complaint: str) -> bool:
+        """Note why."""
+        self.told.append(complaint)
+        return self.is_quiet
+
+
+def series(*told: Mapping[str, Any] | BaseException, **settings: Any) -> Series[int]:
+    """Return a series of processes that keeps their numbers."""
+    take = replicates_of(Desk(told=list(told)), lambda: PROBE)
+    return Series(take=take, rules=(Rule(profile=HOST),), keep=lambda payloads: payloads[0]["number"], **settings)
+
+
+def test_a_series_is_extended_to_what_is_asked() -> None:
+    """What is there is not taken again, what is left out is replaced, and fewer may be asked for later."""
+    found = series(CONTENDED, QUIET, CONTENDED)
+    assert [list(found.extend(n)) for n in (3, 4, 2)] == [[2, 4, 5], [2, 4, 5, 6], [2, 4]]
+    assert found.complaints == [WAITED] * 2
+    assert found.shortage("runs", is_enough=True) is None
+
+
+def test_endless_competition_ends_a_series() -> None:
+    """As many that were left out as were asked for are enough: what there is comes back, and why it is so little."""
+    found = series(QUIET, *[CONTENDED] * 99)
+    assert list(found.extend(8)) == [1]
+    assert found.shortage("runs", is_enough=False) == f"{WAITED} in 8 of 9 runs; free the machine and run again"
+
+
+@pytest.mark.parametrize(("is_quiet", "n_complaints"), [(True, 1), (False, 3)])
+def test_a_machine_that_is_busy_at_once_is_looked_at_once(is_quiet: bool, n_complaints: int) -> None:
+    """After two runs that were left out, and nothing else, one may begin anew; what is left out later is as ever."""
+    seen = Seen(is_quiet=is_quiet)
+    found = series(*[CONTENDED] * 3, witness=seen)
+    assert list(found.extend(4)) == [4, 5, 6, 7]
+    assert (len(found.complaints), found.n_before_quiet) == (n_complaints, 3 - n_complaints)
+    assert seen.told == [0, False, 0, False, WAITED, 0, False, 0, True, 1, True, 2, True, 3, True]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), LinkError("lost"), MeasurementError("crashed")])
+def test_what_was_measured_before_a_series_broke_off_is_kept(error: BaseException) -> None:
+    """It is known what ended it; a worker that fails says it itself, whether there were enough or not."""
+    found = series(QUIET, error)
+    with found.broken_off():
+        found.extend(4)
+    assert (found.valid, found.broken_off_by) == ([1], error)
+    told = {"KeyboardInterrupt": "interrupted", "LinkError": "the link was lost"}.get(type(error).__name__)
+    expected = f"{told} after 1 of 4 runs; run again" if told else "crashed"
+    assert found.shortage("runs", is_enough=False, n_wanted=4) == expected
+    assert found.shortage("runs", is_enough=True) == (None if told else "crashed")
+
+
+@pytest.mark.parametrize(("told", "by_failure"), [((), True), ((QUIET,), False)])
+def test_a_worker_that_fails_at_once_is_an_error(told: tuple[Mapping[str, Any], ...], by_failure: bool) -> None:
+    """As is one that fails later where nothing of it may be kept."""
+    found = series(*told, MeasurementError("crashed"))
+    with pytest.raises(MeasurementError, match="crashed"), found.broken_off(by_failure=by_failure):
+        found.extend(4)
+    assert found.broken_off_by is None
+
+
+def test_a_budget_ends_a_series_after_its_first_look() -> None:
+    """The first ones are taken whatever they cost; a spent budget allows for no more."""
+    spent = series(budget_s=0.0, n_first=8)
+    assert spent.may_screen(8)
+    assert len(spent.extend(8)) == 8
+    assert not spent.may_screen(14)
+    assert len(spent.extend(14)) == 8
+    generous = series(budget_s=3600.0, n_first=8)
+    generous.extend(8)
+    assert (generous.may_screen(14), generous.may_screen(14, share_ratio=0.0)) == (True, False)
+
+
+def test_a_confirmation_may_take_half_as_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found is confirmed beyond the budget, and not for ever."""
+    found = series(budget_s=100.0, n_first=8)
+    found.extend(8)
+    monkeypatch.setattr(Series, "elapsed_s", 80.0)
+    assert [found.may_screen(n) for n in (10, 11)] == [True, False]
+    assert [found.may_confirm(n) for n in (15, 16)] == [True, False]
+    assert len(found.extend(15)) == 15
+    monkeypatch.setattr(Series, "elapsed_s", 151.0)
+    assert len(found.extend(20)) == 15
+
+
+def test_a_budget_ends_a_series_that_has_competition_at_once() -> None:
+    """A busy machine is not waited for beyond the budget."""
+    found = series(CONTENDED, budget_s=0.0, n_first=8)
+    assert (len(found.extend(8)), len(found.complaints)) == (0, 1)
+
+
+def taken_pairs(board: Desk, n: int, **settings: Any) -> list[tuple[tuple[TurnsPlan, TurnsPlan], dict[str, Any]]]:
+    """Take pairs of a plan against itself; return what the board was asked for."""
+    take = pairs_of(board, (PLAN, PLAN), order=random.Random(1), **settings)
+    for _ in range(n):
+        take()
+    return board.asked
+
+
+def test_each_side_leads_one_of_two_pairs() -> None:
+    """Who leads is drawn for the first pair of two, and changes for the second; or it is as the caller says."""
+    leaders = [settings["leader"] for _, settings in taken_pairs(Desk(), 40)]
+    assert [1 - leader for leader in leaders[::2]] == leaders[1::2]
+    assert set(leaders[::2]) == {0, 1}
+    assert [settings["leader"] for _, settings in taken_pairs(Desk(), 3, leaders=cycle((1, 0)))] == [1, 0, 1]
+
+
+def test_each_process_of_a_pair_draws_its_layout() -> None:
+    """No two processes have their buffers in the same place by design, and each pair has its turns and environments."""
+    environments = {"extra_environment": {"A": "b"}, "own_environments": ({"OLD": "1"}, {})}
+    asked = taken_pairs(Desk(), 4, **environments)
+    seeds = [plan.llama.layout_seed for plans, _ in asked for plan in plans]
+    assert len(set(seeds)) == 8
+    assert min(seeds) > 0
+    assert [{**settings, "leader": 0} for _, settings in asked] == [
+        {"n_turns": N_TURNS, "leader": 0, **environments}
+    ] * 4
+
+
+def test_either_side_of_a_pair_may_complain() -> None:
+    """Each process of a pair has a rule of its own."""
+    never, always = (Rule(profile=HOST, complain=lambda *_, text=text: text) for text in (None, "busy"))
+    for rules, complaints in (((never, never), []), ((always, never), ["busy"]), ((never, always), ["busy"])):
+        take = pairs_of(Desk(), (PLAN, PLAN), order=random.Random(1))
+        found = Series(take=take, rules=rules, keep=len)
+        found.take_one()
+        assert (found.complaints, found.valid) == (complaints, [] if complaints else [2])
+
+
+def test_rounds_go_through_all_that_are_not_complete() -> None:
+    """In an order drawn anew each time, twice as often as wanted at most; whoever waits is told where it is."""
+    told: list[tuple[int, int, int, str]] = []
+    complete, late = series(name="a"), series(CONTENDED, CONTENDED, name="b")
+    take_rounds([complete, late], 2, order=random.Random(3), announce=lambda *where: told.append(where))
+    assert (complete.valid, late.valid) == ([1, 2], [3, 4])
+    assert [(number, place, n) for number, place, n, _ in told] == [
+        *((number, place, 2) for number in (1, 2) for place in (1, 2)),
+        (3, 1, 1),
+        (4, 1, 1),
+    ]
+    assert [name for *_, name in islice(told, 4, None)] == ["b", "b"]
+    never = series(*[CONTENDED] * 9)
+    take_rounds([never], 2, order=random.Random(3), announce=lambda *_: None)
+    assert (never.valid, len(never.complaints)) == ([], 4)
