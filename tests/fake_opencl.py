@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
-from perfsuite.experiments import engine_opencl
-from perfsuite.experiments.traced_run import TracedRun
-from perfsuite.measure import opencl_setup
+from perfsuite.experiments import engine_opencl, traced_run
+from perfsuite.measure import launch, opencl_setup
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
+from perfsuite.records.opencl_commands import OpenClTrace
 from perfsuite.trace.opencl.kernel_mapping import KernelMapping
 from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
@@ -50,6 +50,8 @@ class FakeOpenCl:
     platforms: list[str | None] = field(default_factory=list)
     learnt_plans: list[LlamaPlan] = field(default_factory=list)
     plans: list[LlamaPlan] = field(default_factory=list)
+    #: The commands of the process that ran last.
+    trace: OpenClTrace = field(init=False)
     _random: random.Random = field(default_factory=lambda: random.Random(5))
 
     def set_up(self, _: Engine, platform: str | None, __: Path) -> OpenClBackend:
@@ -67,13 +69,14 @@ class FakeOpenCl:
             raise self.mapping_error
         return self.learnt(mapping_of(self.workload(plan)))
 
-    def run(self, plan: LlamaPlan, _: OpenClBackend) -> TracedRun:
-        """Return one process."""
+    def run(self, plan: LlamaPlan, logs: Path) -> dict[str, Any]:
+        """Return what a worker would send, and leave a log of what `trace` then has."""
         self.plans.append(plan)
         run = run_of(self.workload(plan), self.slowdown, self._random.uniform(1.0, 1.001))
-        run = replace(run, trace=replace(run.trace, n_lost=self.n_lost))
-        payload = {"contention": dict(CONTENDED if self.contended else QUIET), "peak_rss_bytes": 10**8}
-        return TracedRun(payload=payload, run=run)
+        self.trace = replace(run.trace, n_lost=self.n_lost)
+        (logs / "opencl-1.log").touch()
+        contention = dict(CONTENDED if self.contended else QUIET)
+        return {"engine": run.record.to_plain(), "contention": contention, "peak_rss_bytes": 10**8}
 
     def roles_of(self, phase: Phase, kernel: str | None = None) -> tuple[str, ...]:
         """Return the roles of a phase's launches in the runs so far, of one kernel or of all."""
@@ -91,4 +94,13 @@ def replace_opencl(fake: FakeOpenCl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the plugin run on the made-up device."""
     monkeypatch.setattr(opencl_setup, "set_up_opencl", fake.set_up)
     monkeypatch.setattr(engine_opencl, "learnt_mapping", fake.learn)
-    monkeypatch.setattr(engine_opencl, "traced_run", fake.run)
+    others = launch.run_worker
+
+    def run(plan: Any, *, extra_environment: Mapping[str, str] | None = None, **options: Any) -> dict[str, Any]:
+        logs = (extra_environment or {}).get("PERFSUITE_OPENCL_LOG")
+        return (
+            others(plan, extra_environment=extra_environment, **options) if logs is None else fake.run(plan, Path(logs))
+        )
+
+    monkeypatch.setattr(launch, "run_worker", run)
+    monkeypatch.setattr(traced_run, "read_opencl_log", lambda _: fake.trace)

@@ -24,7 +24,6 @@ from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.replicates import GroupSamples, collect_replicates
 from perfsuite.experiments.run_config import RunConfig
 from perfsuite.experiments.traced_run import TracedRun, traced_run
-from perfsuite.measure.board.watching import watched
 from perfsuite.measure.llama_plan import with_drawn_layout
 from perfsuite.measure.schedule import others_complaint
 from perfsuite.records.events import Phase
@@ -73,9 +72,8 @@ def measure_opencl(
     order = random.Random()
 
     def run() -> dict[str, Any]:
-        with watched(config.profile.conditions) as told:
-            traced = traced_run(with_drawn_layout(plan, order), opencl)
-        return {**traced.payload, **told(), _REDUCED: _reduced(traced, mapping)}
+        traced = traced_run(with_drawn_layout(plan, order), opencl, config.board)
+        return {**traced.payload, _REDUCED: _reduced(traced, mapping)}
 
     replicates = collect_replicates(config, run, others_complaint, "llama.cpp on OpenCL", progress, group="llama")
     figures: list[_Replicate] = [payload[_REDUCED] for payload in replicates.shown_payloads]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
-from perfsuite.measure.launch import run_worker
+from perfsuite.measure.launch import Observe
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.engine_trace import EngineTrace, TraceRecorder
@@ -24,9 +24,6 @@ ENGINE_RECORDERS: Mapping[str, TraceRecorder] = {
     "preload": TraceRecorder.PRELOAD,
     "experts": TraceRecorder.CALLBACK,
 }
-
-#: Is given the worker's process id, and what it returns is open for as long as the worker runs.
-Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +44,7 @@ def traced_by_engine(
     MeasurementError
         The worker failed, or the trace cannot be written.
     """
-    payload = run_worker(replace(plan, recorder=recorder), observe=observe)
+    payload = _payload(replace(plan, recorder=recorder), observe)
     trace = _engine_trace(plan, payload, recorder)
     if folder is not None:
         write_trace(folder / TRACE_NAME, trace)
@@ -65,7 +62,7 @@ def traced_by_ebpf(plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Ob
     layout = tensor_layout(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
     write_origin(folder, Origin(layout=layout, command=plan_words(plan)))
     traced = replace(plan, ebpf=replace(ebpf, log_path=str(folder / LOG_NAME)))
-    payload = run_worker(traced, observe=observe)
+    payload = _payload(traced, observe)
     return RecorderTrace(payload=payload, trace=finish_recording(folder))
 
 
@@ -80,6 +77,10 @@ def traced_by_both(plan: LlamaPlan, recorder: str, ebpf: EbpfPlan, folder: Path)
     outside = traced_by_ebpf(replace(plan, recorder=recorder), ebpf, folder)
     inside = RecorderTrace(payload=outside.payload, trace=_engine_trace(plan, outside.payload, recorder))
     return inside, outside
+
+
+def _payload(plan: LlamaPlan, observe: Observe | None) -> dict[str, Any]:
+    return LocalBoard(cache_dir=Path(plan.cache_dir)).run(plan, observe=observe)
 
 
 def _engine_trace(plan: LlamaPlan, payload: Mapping[str, Any], recorder: str) -> EngineTrace:

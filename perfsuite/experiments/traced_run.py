@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.launch import run_worker
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import EngineRecord
@@ -24,16 +26,17 @@ class TracedRun:
     run: RecordedRun
 
 
-def traced_run(plan: LlamaPlan, backend: OpenClBackend) -> TracedRun:
-    """Run a plan under the tracing layer.
+def traced_run(plan: LlamaPlan, backend: OpenClBackend, board: Board | None = None) -> TracedRun:
+    """Run a plan under the tracing layer, on a board that is this machine.
 
     Raises
     ------
     MeasurementError
         The worker failed, or the layer left no log: then the process never loaded it.
     """
+    board = board or LocalBoard(cache_dir=Path(plan.cache_dir))
     with work_folder() as logs:
-        payload = run_worker(plan, extra_environment=backend.environment(logs))
+        payload = board.run(plan, extra_environment=backend.environment(logs))
         found = sorted(logs.glob("opencl-*.log"))
         if len(found) != 1:
             raise MeasurementError(

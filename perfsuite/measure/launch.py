@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from perfsuite.device.process_start import pid_namespace, process_start
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.engine import Engine, find_engine
 from perfsuite.measure.plan import LlamaPlan, OperatorsPlan, Plan, ShapesPlan, dump_plan, load_record, task_of
+
+#: Is given a worker's process id, and what it returns is open for as long as the worker runs.
+Observe: TypeAlias = Callable[[int], AbstractContextManager[object]]
 
 #: Longest that one worker may take; a first use of an OpenCL device compiles for tens of seconds.
 WORKER_LIMIT_S = 600.0
@@ -103,11 +106,9 @@ def run_worker(
     extra_environment: Mapping[str, str] | None = None,
     limit_s: float = WORKER_LIMIT_S,
     log_path: Path | None = None,
-    observe: Callable[[int], AbstractContextManager[object]] | None = None,
+    observe: Observe | None = None,
 ) -> dict[str, Any]:
     """Run one plan in a fresh process and return the payload of its record.
-
-    `observe` is given the process's id, and what it returns is open for as long as the process runs.
 
     Raises `MeasurementError` where the worker failed, was killed, ran past `limit_s`, or wrote a record that does not
     match the plan.

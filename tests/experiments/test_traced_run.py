@@ -32,7 +32,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     def traced(plan: LlamaPlan, n_logs: int = 1) -> tuple[TracedRun, list[tuple[LlamaPlan, Path]]]:
         given: list[tuple[LlamaPlan, Path]] = []
 
-        def work(plan: LlamaPlan, *, extra_environment: Mapping[str, str]) -> dict[str, Any]:
+        def work(plan: LlamaPlan, *, extra_environment: Mapping[str, str], **_: object) -> dict[str, Any]:
             folder = Path(extra_environment["PERFSUITE_OPENCL_LOG"])
             assert extra_environment["OPENCL_LAYERS"] == f"{tmp_path}/compat.so:{tmp_path}/layer.so"
             assert extra_environment["PERFSUITE_OPENCL_LAYER_MODE"] == "record"
@@ -42,7 +42,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
                 write_log(folder / f"opencl-{number}.log", FULL_SPEED.trace)
             return {"engine": FULL_SPEED.record.to_plain(), "contention": {}}
 
-        monkeypatch.setattr("perfsuite.experiments.traced_run.run_worker", work)
+        monkeypatch.setattr("perfsuite.measure.launch.run_worker", work)
         return traced_run(plan, opencl_backend(tmp_path)), given
 
     return traced
@@ -56,7 +56,7 @@ def test_a_process_brings_its_record_and_its_commands(run: Run, tmp_path: Path) 
     assert traced.run.record == FULL_SPEED.record
     assert np.array_equal(traced.run.trace.commands, FULL_SPEED.trace.commands)
     assert (traced.run.trace.names, traced.run.group_ends) == (FULL_SPEED.trace.names, ENDS)
-    assert set(traced.payload) == {"engine", "contention"}
+    assert {"engine", "contention"} <= set(traced.payload)
     assert not folder.exists()
 
 

@@ -14,9 +14,10 @@ from perfsuite.cli.progress import Progress, remarks
 from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
-from perfsuite.experiments.recorder_traces import Observe, traced_by_ebpf, traced_by_engine
+from perfsuite.experiments.recorder_traces import traced_by_ebpf, traced_by_engine
 from perfsuite.experiments.tracing.command_lines import recording_folder, tell
 from perfsuite.measure.ebpf_helper import find_helper
+from perfsuite.measure.launch import Observe
 from perfsuite.measure.memory_limit import drop_file_pages, limited_memory, memory_limit_obstacle
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan

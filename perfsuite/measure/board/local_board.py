@@ -74,12 +74,21 @@ class LocalBoard:
         """Look for half a second at who else uses the processors."""
         return look_for_competition()
 
-    def run(self, plan: Plan, *, extra_environment: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Run one plan in a fresh process; beside one that measures cases the device is sampled."""
+    def run(
+        self,
+        plan: Plan,
+        *,
+        extra_environment: Mapping[str, str] | None = None,
+        observe: launch.Observe | None = None,
+    ) -> dict[str, Any]:
+        """Run one plan in a fresh process, observed as by `launch.run_worker`.
+
+        Beside one that measures cases the device is sampled.
+        """
         if not isinstance(plan, _WATCHED):
-            return launch.run_worker(plan, extra_environment=extra_environment)
+            return launch.run_worker(plan, extra_environment=extra_environment, observe=observe)
         with watched(self.conditions) as told:
-            payload = launch.run_worker(plan, extra_environment=extra_environment)
+            payload = launch.run_worker(plan, extra_environment=extra_environment, observe=observe)
         return {**payload, **told()}
 
     def run_in_turns(
