@@ -186,9 +186,9 @@ def _kernels(options: argparse.Namespace) -> int:
     check_least(options, "threads", "top")
     profile = find_local_profile(options.device)
     named_weights(options)
-    with taken_device(profile, "kernels", options), progress("kernels", options) as told:
+    with taken_device(profile, "kernels", options) as taken, progress("kernels", options) as told:
         backend = opencl_backend(options)
         run = engine_run(options, backend)
-        traced = traced_view(run.plan, backend, profile, cache_dir=user_cache(), announce=told.step)
+        traced = traced_view(run.plan, backend, profile, taken.board, cache_dir=user_cache(), announce=told.step)
     give(view_answer(traced, run.workload, backend, n_top=options.top), options)
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import traced_run
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Rule, others_complaint, tried
@@ -30,15 +31,21 @@ class TracedView:
 
 
 def traced_view(
-    plan: LlamaPlan, backend: OpenClBackend, profile: Profile, *, cache_dir: Path, announce: Callable[[str], None]
+    plan: LlamaPlan,
+    backend: OpenClBackend,
+    profile: Profile,
+    board: Board,
+    *,
+    cache_dir: Path,
+    announce: Callable[[str], None],
 ) -> TracedView:
     """Learn the mapping of a workload where that was never done, run it, and return what its kernels show.
 
     Raises `MeasurementError`: a worker failed, or the kernels cannot be told apart.
     """
-    mapping = learnt_mapping(plan, backend, cache_dir=cache_dir, announce=announce)
+    mapping = learnt_mapping(plan, backend, board, cache_dir=cache_dir, announce=announce)
     rule = Rule(profile=profile, complain=others_complaint)
-    traced, complaint = tried(partial(traced_run, plan, backend), attrgetter("payload"), rule)
+    traced, complaint = tried(partial(traced_run, plan, backend, board), attrgetter("payload"), rule)
     aligned = align(traced.run.trace)
     record = traced.run.record
     return TracedView(

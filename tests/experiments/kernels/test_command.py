@@ -17,6 +17,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.experiments.kernels.command import view_answer
 from perfsuite.experiments.kernels.traced_view import TracedView
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -164,7 +165,7 @@ class Device:
         return opencl_backend(self.folder, self.kind)
 
     def view(
-        self, plan: LlamaPlan, _: OpenClBackend, __: Profile, *, cache_dir: Path, announce: Callable[[str], None]
+        self, plan: LlamaPlan, *_: OpenClBackend | Profile | Board, cache_dir: Path, announce: Callable[[str], None]
     ) -> TracedView:
         """Return the run."""
         self.plans.append(plan)
