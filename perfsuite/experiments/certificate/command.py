@@ -20,6 +20,7 @@ from perfsuite.expectation.cases import operator_cases, phase_cases
 from perfsuite.experiments.certificate.certificate import Certificate, Rate, certificate
 from perfsuite.experiments.certificate.trial import Trial, Truth, append_trial, read_trials
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
+from perfsuite.measure.board.protocol import Board
 from perfsuite.records.whole_file import write_json
 
 _DEFAULT_RUNS, _BUDGET_S = 20, 90.0
@@ -72,8 +73,8 @@ def _certify(options: argparse.Namespace) -> int:
     trials = list(read_trials(state))
     missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
     if missing:
-        with taken_device(setup.profile, "certify", options):
-            _measure(missing, state, trials, options)
+        with taken_device(setup.profile, "certify", options) as taken:
+            _measure(missing, state, trials, taken.board, options)
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
     write_json(state.with_suffix(".json"), plain, MeasurementError)
@@ -81,13 +82,15 @@ def _certify(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(missing: Sequence[Truth], state: Path, trials: list[Trial], options: argparse.Namespace) -> None:
+def _measure(
+    missing: Sequence[Truth], state: Path, trials: list[Trial], board: Board, options: argparse.Namespace
+) -> None:
     """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
     setup = _setup(options)
     with progress("certify", options) as told:
         for at, truth in enumerate(missing):
             told.step("runs", at, len(missing))
-            trial = run_trial(setup, truth)
+            trial = run_trial(setup, truth, board)
             append_trial(state, trial)
             trials.append(trial)
             told.remark(f"{len(trials)} runs, {_told(trial)}")

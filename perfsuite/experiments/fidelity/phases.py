@@ -15,15 +15,7 @@ from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, gr
 from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
 
 #: The phases of which there are rows, in their order; `Phase.LOAD` calls nothing that is traced.
-COMPARED = (
-    Phase.END_TO_END,
-    Phase.PREFILL,
-    Phase.DECODE,
-    Phase.EMBEDDING,
-    Phase.COPY,
-    Phase.SOFTMAX,
-    Phase.SAMPLING,
-)
+COMPARED = (Phase.END_TO_END, Phase.PREFILL, Phase.DECODE, Phase.EMBEDDING, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
 #: The tracer whose rows have the phases' bare names.
 INTERPOSED = "interposed"

@@ -10,7 +10,7 @@ from perfsuite.expectation.roofline.published import published_dir
 from perfsuite.records.codec import Number, Positive, Size, read_json
 
 #: The schema that is read.
-SCHEMA = 1
+_FILE_SCHEMA = 1
 
 _FOLDER, _NAME = "fidelity", "lm-meter.json"
 
@@ -73,4 +73,4 @@ def published_fidelity(path: Path | None = None) -> PublishedFidelity:
     another type.
     """
     path = published_dir() / _FOLDER / _NAME if path is None else path
-    return read_json(path, PublishedFidelity, PerfsuiteError, "restore it from version control", schema=SCHEMA)
+    return read_json(path, PublishedFidelity, PerfsuiteError, "restore it from version control", schema=_FILE_SCHEMA)

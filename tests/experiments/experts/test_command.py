@@ -24,8 +24,7 @@ def run(tmp_path: Path) -> Path:
     chosen = [(step, 0, [chance.sample(range(8), 2)]) for step in range(40)]
     events = [each for step in range(40) for each in step_events(step, lambda *_: 1_000, 1)]
     return _written(
-        tmp_path / "run",
-        engine_trace(events, graphs=((expert_product(0),),), experts=experts_of(chosen), n_experts=8),
+        tmp_path / "run", engine_trace(events, graphs=((expert_product(0),),), experts=experts_of(chosen), n_experts=8)
     )
 
 

@@ -93,10 +93,7 @@ def test_ten_rows_are_outside() -> None:
     cut = {name for name, each in found.items() if each.accuracy is not None and each.accuracy.is_cut}
     assert {name.rpartition("/")[2] for name in cut} == {"prefill", "end_to_end"}
     assert len(cut) == 8
-    assert set(found) - cut == {
-        "decode/dequantize_NT_matmul14_divide2_tir_tanh2_multiply8",
-        "softmax/chunk_lse",
-    }
+    assert set(found) - cut == {"decode/dequantize_NT_matmul14_divide2_tir_tanh2_multiply8", "softmax/chunk_lse"}
     assert len(check_rows(published_fidelity())) - len(found) == 34 + 16
 
 

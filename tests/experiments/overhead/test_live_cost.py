@@ -21,7 +21,7 @@ from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.live import LiveEnd, LiveToken, to_line
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
 
-BOARD = LocalBoard(cache_dir=Path("nowhere"))
+HERE = LocalBoard(cache_dir=Path("nowhere"))
 
 
 class Workers:
@@ -65,7 +65,7 @@ def workers(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
 def measured(**settings: Any) -> LiveCostRun:
     """Measure the cost over five pairs."""
     return measure_live_cost(
-        PLAN, profile=find_profile("host"), board=BOARD, n_pairs=5, order=random.Random(1), **settings
+        PLAN, profile=find_profile("host"), board=HERE, n_pairs=5, order=random.Random(1), **settings
     )
 
 
@@ -86,7 +86,7 @@ def test_one_side_of_each_pair_has_a_subscriber(workers: Workers, stored_record:
 def test_the_plan_may_name_a_socket_of_its_own(workers: Workers) -> None:
     """What the plan says about a socket counts for neither side."""
     measure_live_cost(
-        replace(PLAN, live_socket="/x/y"), profile=find_profile("host"), board=BOARD, n_pairs=5, order=random.Random(1)
+        replace(PLAN, live_socket="/x/y"), profile=find_profile("host"), board=HERE, n_pairs=5, order=random.Random(1)
     )
     assert "/x/y" not in [plan.live_socket for plan in workers.plans]
 

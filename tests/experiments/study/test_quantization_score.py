@@ -51,8 +51,7 @@ def test_no_speed_makes_up_for_accuracy(parts: tuple[float, float, float], most:
 
 @pytest.mark.parametrize("bad", [0.0, -0.5, math.inf, math.nan])
 @pytest.mark.parametrize(
-    ("field", "name"),
-    [("accuracy_ratio", "M_a"), ("prefill_ratio", "M_prefill"), ("decode_ratio", "M_decode")],
+    ("field", "name"), [("accuracy_ratio", "M_a"), ("prefill_ratio", "M_prefill"), ("decode_ratio", "M_decode")]
 )
 def test_each_ratio_must_be_above_0(field: str, name: str, bad: float) -> None:
     """What is not above 0, or no number, is refused by its name."""

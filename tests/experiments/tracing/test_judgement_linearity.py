@@ -36,14 +36,14 @@ def times(slower: Mapping[str, float] | None = None) -> dict[tuple[str, int | No
     }
 
 
-def judged(slower: Mapping[str, float] | None = None, expected_ns: float | None = 0.05) -> Finding:
+def linearity_judged(slower: Mapping[str, float] | None = None, expected_ns: float | None = 0.05) -> Finding:
     """Judge products; four times the expected slope passes."""
     return judge_linearity(expectation(), times(slower), expected_ns, 4.0)
 
 
 def test_products_on_a_line_pass() -> None:
     """10 GB/s where 20 are expected and 5 pass; a disturbed layer does not count."""
-    finding = judged()
+    finding = linearity_judged()
     assert finding.outcome is Outcome.PASS
     assert "10.0 GB/s, R² 1.000" in finding.reason
 
@@ -70,7 +70,7 @@ def test_what_is_off_the_line_or_slow_is_told(
     slower: Mapping[str, float], expected_ns: float | None, outcome: Outcome, told: str
 ) -> None:
     """A role that its size does not explain is named; that there is a line is not that it is the right one."""
-    finding = judged(slower, expected_ns)
+    finding = linearity_judged(slower, expected_ns)
     assert finding.outcome is outcome
     assert told in finding.reason
 
