@@ -57,9 +57,8 @@ class RowCheck:
     @property
     def is_within(self) -> bool | None:
         """Whether both scores are within what rounding allows; None where nothing can be computed."""
-        if self.accuracy is None or self.scaled_error is None:
-            return None
-        return self.accuracy.is_within and self.scaled_error.is_within
+        scores = [score.is_within for score in (self.accuracy, self.scaled_error) if score is not None]
+        return all(scores) if scores else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,7 +170,6 @@ def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
 #: Fewer pairs have no bound worth telling.
 _LEAST_TURN_PAIRS = 20
 
-
 _COMPARED = "\n".join(f"  {name}: {each.meaning}" for name, each in {**CPU_COMPARISONS, **OPENCL_COMPARISONS}.items())
 
 _ABOUT = f"""

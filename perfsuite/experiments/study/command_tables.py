@@ -70,6 +70,7 @@ SCHEMA = 1
 def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str) -> dict[str, Any]:
     """Return the study as JSON-able values; its latencies are what ``--from`` reads."""
     plan = study.plan
+    told = ("source", "prefill_s_per_token", "decode_s_per_token", "prefill_samples_s", "decode_samples_s")
     return {
         "schema": SCHEMA,
         "title": plan.title,
@@ -78,7 +79,7 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
         "n_prompts": len(plan.prompt_lengths),
         "n_prompt_tokens": sum(plan.prompt_lengths),
         "n_gen": plan.n_gen,
-        "latencies": {name: _latency_plain(each) for name, each in latencies.items()},
+        "latencies": {name: fields_of(each, *told) for name, each in latencies.items()},
         "points": [_point_plain(each) for each in study.points],
         "frontiers": [
             {
@@ -91,14 +92,6 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
         ],
         "quantizations": [_quantization_plain(each) for each in study.quantizations],
         "mean_h_q": dict(study.mean_scores()),
-    }
-
-
-def _latency_plain(latency: TokenLatency) -> dict[str, Any]:
-    return {
-        **fields_of(latency, "source", "prefill_s_per_token", "decode_s_per_token"),
-        "prefill_samples_s": list(latency.prefill_samples_s),
-        "decode_samples_s": list(latency.decode_samples_s),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -16,17 +15,12 @@ from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recording import TRACE_NAME
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndisturbedTrace:
-    """One traced process."""
-
-    trace: EngineTrace
-    #: What competed with it, where every try had competition.
-    complaint: str | None
-
-
-def undisturbed_trace(plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> UndisturbedTrace:
+def undisturbed_trace(
+    plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path
+) -> tuple[EngineTrace, str | None]:
     """Run a plan under one of the engine's own recorders, and keep its trace in a folder.
+
+    Returned are the trace and, where every try had competition, what competed with the last one.
 
     Raises `MeasurementError`: a worker failed, or the trace cannot be written.
     """
@@ -34,4 +28,4 @@ def undisturbed_trace(plan: LlamaPlan, recorder: str, profile: Profile, *, folde
     traced, complaint = tried(take, attrgetter("payload"), Rule(profile=profile))
     folder.mkdir(parents=True, exist_ok=True)
     write_trace(folder / TRACE_NAME, traced.trace, overwrites=True)
-    return UndisturbedTrace(trace=traced.trace, complaint=complaint)
+    return traced.trace, complaint

@@ -12,12 +12,10 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile import Profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.experiments.kernels.command import view_answer
 from perfsuite.experiments.kernels.traced_view import TracedView
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -164,9 +162,7 @@ class Device:
         self.platforms.append(platform)
         return opencl_backend(self.folder, self.kind)
 
-    def view(
-        self, plan: LlamaPlan, *_: OpenClBackend | Profile | Board, cache_dir: Path, announce: Callable[[str], None]
-    ) -> TracedView:
+    def view(self, plan: LlamaPlan, *_: object, cache_dir: Path, announce: Callable[[str], None]) -> TracedView:
         """Return the run."""
         self.plans.append(plan)
         announce("learning")

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile import Profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.offload.command import gpu_layers
 from perfsuite.experiments.offload.splits import OffloadSweep
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -42,15 +40,7 @@ class Device:
         return opencl_backend(self.folder, self.kind)
 
     def measure(
-        self,
-        plan: LlamaPlan,
-        _: OpenClBackend,
-        __: Profile,
-        ___: Board,
-        *,
-        layers: Sequence[int],
-        n_rounds: int,
-        announce: Callable[[str], None],
+        self, plan: LlamaPlan, *_: object, layers: Sequence[int], n_rounds: int, announce: Callable[[str], None]
     ) -> OffloadSweep:
         """Return the sweep."""
         self.asked.append((plan, tuple(layers), n_rounds))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ from unittest.mock import Mock
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.ebpf_cost import EbpfCost
 from perfsuite.experiments.overhead.measurement import Overhead
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, Comparison
-from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
@@ -84,22 +81,11 @@ class Pairs:
         self.platforms.append(platform)
         return opencl_backend(self.folder, self.kind)
 
-    def compare(
-        self,
-        comparison: Comparison,
-        plan: LlamaPlan,
-        _: Profile,
-        __: Board,
-        *,
-        opencl: OpenClBackend | None,
-        folder: Path,
-        n_pairs: int,
-        announce: Callable[[int], None],
-    ) -> Overhead:
+    def compare(self, comparison: Comparison, plan: LlamaPlan, *_: object, n_pairs: int, **asked: Any) -> Overhead:
         """Return a cost of 2 % of a decode and 1 % of a prefill."""
-        assert folder.is_dir()
-        announce(n_pairs)
-        self.compared.append((comparison, plan, opencl, n_pairs))
+        assert asked["folder"].is_dir()
+        asked["announce"](n_pairs)
+        self.compared.append((comparison, plan, asked["opencl"], n_pairs))
         new_ns = {Phase.PREFILL: 1010, Phase.DECODE: 1020}
         ratios = {phase: paired_ratio([1000] * n_pairs, [ns] * n_pairs) for phase, ns in new_ns.items()}
         return Overhead(ratios=ratios, n_discarded=0)
@@ -204,7 +190,7 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
     asked: list[tuple[str, int, int]] = []
 
-    def measure(name: str, plan: LlamaPlan, helper: Path, _: Board, *, folder: Path, n_pairs: int) -> EbpfCost:
+    def measure(name: str, plan: LlamaPlan, helper: Path, _: object, *, folder: Path, n_pairs: int) -> EbpfCost:
         assert folder.is_dir()
         assert helper == tmp_path / "perfsuite-bpf"
         asked.append((name, plan.n_gen, n_pairs))

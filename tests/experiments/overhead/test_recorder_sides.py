@@ -25,18 +25,17 @@ OVERHEAD = Overhead(ratios={}, n_discarded=0)
 
 @dataclass
 class Measured:
-    """Takes the sides that are compared."""
+    """Takes the sides that are compared, and the sockets that were subscribed to, meanwhile or ever."""
 
     sides: list[tuple[Side, Side]] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
-    #: Sockets that are subscribed to now, and all that ever were.
     open_sockets: list[Path] = field(default_factory=list)
     sockets: list[Path] = field(default_factory=list)
     error: Exception | None = None
 
-    def measure(self, plain: Side, recorded: Side, profile: Profile, board: Board, **asked: Any) -> Overhead:
+    def measure(self, plain: Side, recorded: Side, *where: Profile | Board, **asked: Any) -> Overhead:
         """Return what pairs would give."""
-        assert (profile, board) == (HOST, BOARD)
+        assert where == (HOST, BOARD)
         self.sides.append((plain, recorded))
         self.asked = asked
         assert len(self.open_sockets) == (recorded.plan.live_socket is not None)
@@ -49,8 +48,8 @@ class Measured:
         """Stand in for a subscriber."""
         assert limit_s > 0
         take("a record")
-        self.open_sockets.append(socket)
         self.sockets.append(socket)
+        self.open_sockets.append(socket)
         try:
             yield
         finally:
@@ -60,9 +59,9 @@ class Measured:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
     """Replace pairs and subscribers."""
-    found = Measured()
-    monkeypatch.setattr("perfsuite.experiments.overhead.recorder_sides.measure_overhead", found.measure)
-    monkeypatch.setattr("perfsuite.experiments.overhead.recorder_sides.kept_subscribed", found.subscribed)
+    found, module = Measured(), "perfsuite.experiments.overhead.recorder_sides"
+    monkeypatch.setattr(f"{module}.measure_overhead", found.measure)
+    monkeypatch.setattr(f"{module}.kept_subscribed", found.subscribed)
     return found
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.tracing.undisturbed_trace import UndisturbedTrace
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.engine_trace import TraceRecorder
 from perfsuite.records.events import EngineRecord
@@ -30,14 +29,14 @@ class Recorder:
     error: Exception | None = None
     recorders: list[str] = field(default_factory=list)
 
-    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> UndisturbedTrace:
+    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> Any:
         """Return the trace."""
         assert (plan.n_repetitions, profile.name) == (1, "host")
         assert folder.name == f"trace-{recorder}"
         self.recorders.append(recorder)
         if self.error:
             raise self.error
-        return UndisturbedTrace(trace=recorded_trace(self.record, TraceRecorder.CALLBACK), complaint=self.complaint)
+        return recorded_trace(self.record, TraceRecorder.CALLBACK), self.complaint
 
 
 @pytest.fixture
