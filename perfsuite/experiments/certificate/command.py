@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfsuite import __version__
@@ -17,7 +17,7 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import operator_cases, phase_cases
-from perfsuite.experiments.certificate.certificate import Certificate, Rate, certificate
+from perfsuite.experiments.certificate.certificate import Certificate, Power, Rate, certificate
 from perfsuite.experiments.certificate.trial import Trial, Truth, append_trial, read_trials
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
 from perfsuite.measure.board.protocol import Board
@@ -193,13 +193,15 @@ def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:
     yield "false improvements", found.false_improvements
     yield "decided as PASS without change", found.passes
     yield "false alarms, prefill and decode", found.phase_false_alarms
-    for share, power in found.power.items():
-        for phase, rate in power.by_phase.items():
-            yield f"found {float(share):+.0%} in {phase}", rate
+    yield from _power_rows("", found.power)
     yield "operator named", found.attributions
     yield "false alarms under load", found.loaded_false_alarms
     for peer in found.peers:
         yield f"{peer.name}: false alarms", peer.false_alarms
-        for share, power in peer.power.items():
-            for phase, rate in power.by_phase.items():
-                yield f"{peer.name}: found {float(share):+.0%} in {phase}", rate
+        yield from _power_rows(f"{peer.name}: ", peer.power)
+
+
+def _power_rows(whose: str, powers: Mapping[str, Power]) -> Iterator[tuple[str, Rate]]:
+    for share, power in powers.items():
+        for phase, rate in power.by_phase.items():
+            yield f"{whose}found {float(share):+.0%} in {phase}", rate

@@ -9,9 +9,10 @@ from rich.table import Column, Table
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
-from perfsuite.trace.experts.cache import CacheHits
-from perfsuite.trace.experts.faults import FaultRelation
-from perfsuite.trace.experts.reuse import LayerReuse
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.trace.experts.cache import CacheHits, cache_hits, hits_by_size
+from perfsuite.trace.experts.faults import FaultRelation, fault_relation
+from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.units import format_count, format_ns
 
 
@@ -26,6 +27,18 @@ class ExpertReport:
     #: Of the size that was asked for; None where none was.
     asked: CacheHits | None
     faults: FaultRelation
+
+
+def expert_report(trace: EngineTrace, *, name: str, n_cached: int | None) -> ExpertReport:
+    """Return what a trace says of experts, with a cache of so many a layer; without choices there are no layers."""
+    layers = expert_reuse(trace.experts, trace.n_experts)
+    return ExpertReport(
+        name=name,
+        layers=layers,
+        sizes=hits_by_size(layers),
+        asked=cache_hits(layers, n_cached) if layers and n_cached is not None else None,
+        faults=fault_relation(trace),
+    )
 
 
 def expert_lines(report: ExpertReport) -> Iterator[str]:
