@@ -20,6 +20,7 @@ from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.overhead.live_cost import LiveCostRun, measure_live_cost
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.launch import WORKER_LIMIT_S
 from perfsuite.measure.live import Delivery, deliveries, run_live
 from perfsuite.records.live import LiveEnd, LiveForecast, LiveLoss, LiveToken, to_line
@@ -144,8 +145,8 @@ def add_parser(commands: Commands) -> None:
 def _live(options: argparse.Namespace) -> int:
     _check(options)
     if options.cost:
-        with taken_device(find_local_profile(options.device), "live", options):
-            cost = _cost(options)
+        with taken_device(find_local_profile(options.device), "live", options) as taken:
+            cost = _cost(options, taken.board)
         give(cost_answer(cost), options)
         return 0
     watch = LiveWatch()
@@ -216,7 +217,7 @@ def _taker(watch: LiveWatch, *, as_json: bool) -> Callable[[Delivery], None]:
     return take_json if as_json else take
 
 
-def _cost(options: argparse.Namespace) -> LiveCostRun:
+def _cost(options: argparse.Namespace, board: Board) -> LiveCostRun:
     """Measure the cost; the subscriber does what that of a shown run does, but for the printing."""
     watch = LiveWatch()
 
@@ -227,6 +228,7 @@ def _cost(options: argparse.Namespace) -> LiveCostRun:
         return measure_live_cost(
             engine_run(options, n_repetitions=options.repetitions).plan,
             profile=find_local_profile(options.device),
+            board=board,
             n_pairs=options.pairs or _DEFAULT_PAIRS,
             consume=consume,
             announce=lambda n_pairs: told.step(format_count(n_pairs, "pair")),

@@ -12,6 +12,7 @@ from typing import Any
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.traced_run import grouped_plan, traced_run
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import library_build_id
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -21,7 +22,12 @@ from perfsuite.trace.opencl.kernel_mapping import KernelMapping, KernelSequence,
 
 
 def learnt_mapping(
-    plan: LlamaPlan, backend: OpenClBackend, *, cache_dir: Path, announce: Callable[[str], None]
+    plan: LlamaPlan,
+    backend: OpenClBackend,
+    board: Board | None = None,
+    *,
+    cache_dir: Path,
+    announce: Callable[[str], None],
 ) -> KernelMapping:
     """Return the mapping of a workload: the stored one, or what three runs teach, which is then stored.
 
@@ -36,10 +42,10 @@ def learnt_mapping(
         return stored
     announce("learning which kernels compute which operator: three runs, once for this build and device")
     single = replace(plan, n_repetitions=1)
-    full_speed = traced_run(single, backend).run
-    by_node = traced_run(grouped_plan(single), backend).run
+    full_speed = traced_run(single, backend, board).run
+    by_node = traced_run(grouped_plan(single), backend, board).run
     ends = group_ends(by_node, full_speed)
-    mapping = learn_mapping(traced_run(grouped_plan(single, ends), backend).run, full_speed)
+    mapping = learn_mapping(traced_run(grouped_plan(single, ends), backend, board).run, full_speed)
     write_json(path, _to_plain(mapping), MeasurementError)
     return mapping
 

@@ -108,7 +108,7 @@ def tell(_):
         print(next(line for line in (each / "status").read_text().splitlines() if line.startswith("SigBlk")))
     sys.exit()
 TakenDevice.refuse_untrusted = tell
-main(["overhead", "--device=host"])
+main(["fidelity", "--device=host"])
 """
 
 GOVERNOR = "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"

@@ -32,7 +32,7 @@ class Engine:
     grouped: tuple[tuple[str, ...], ...] = FUSED
     plans: list[LlamaPlan] = field(default_factory=list)
 
-    def run(self, plan: LlamaPlan, _: OpenClBackend) -> TracedRun:
+    def run(self, plan: LlamaPlan, *_: object) -> TracedRun:
         """Return what a process would bring."""
         self.plans.append(plan)
         is_grouped = plan.recorder == "groups"

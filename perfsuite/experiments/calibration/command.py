@@ -117,14 +117,8 @@ def _parts(found: Sequence[Efficiency], times: EngineTimes) -> Iterator[Part]:
         ("operator", "type", "shape", "rows", "time", "GFLOP/s", "of peak", "GB/s", "of memory", "±"),
         [
             (
-                *(
-                    each.shape.op,
-                    each.shape.type,
-                    _sizes_text(each.shape),
-                    each.shape.n_tokens,
-                    format_ns(each.time_ns),
-                ),
-                *(f"{each.flops_per_s / 1e9:.0f}", f"{each.compute_ratio:.0%}"),
+                *(each.shape.op, each.shape.type, _sizes_text(each.shape), each.shape.n_tokens),
+                *(format_ns(each.time_ns), f"{each.flops_per_s / 1e9:.0f}", f"{each.compute_ratio:.0%}"),
                 *(f"{each.bytes_per_s / 1e9:.1f}", f"{each.memory_ratio:.0%}", f"{each.spread_ratio:.0%}"),
             )
             for each in found

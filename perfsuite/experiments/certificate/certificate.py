@@ -121,13 +121,8 @@ def certificate(trials: Sequence[Trial]) -> Certificate:
         mean_duration_s=mean(trial.duration_s for trial in same) if same else None,
         longest_duration_s=max((trial.duration_s for trial in trials if not trial.truth.is_loaded), default=None),
         smallest_effect_ratio=_smallest_effects(same),
-        by_case={
-            case_id: _case_rates(same, case_id)
-            for case_id in dict.fromkeys(case_id for trial in same for case_id in trial.answers)
-        },
-        peers=tuple(
-            _peer(name, trials, same) for name in dict.fromkeys(name for trial in trials for name in trial.peer_alarms)
-        ),
+        by_case={id_: _case_rates(same, id_) for id_ in dict.fromkeys(id_ for trial in same for id_ in trial.answers)},
+        peers=tuple(_peer(name, trials, same) for name in dict.fromkeys(n for t in trials for n in t.peer_alarms)),
     )
 
 
@@ -160,11 +155,8 @@ _NO_ANSWER = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_eff
 
 
 def _answer(trial: Trial, phase: str) -> CaseAnswer:
-    ends = ("phase/", f"/{phase}")
-    found = (
-        each for case_id, each in trial.answers.items() if case_id.startswith(ends[0]) and case_id.endswith(ends[1])
-    )
-    return next(found, _NO_ANSWER)
+    wanted = (id_ for id_ in trial.answers if id_.startswith("phase/") and id_.endswith(f"/{phase}"))
+    return trial.answers.get(next(wanted, ""), _NO_ANSWER)
 
 
 def _is_found(trial: Trial, phase: str) -> bool:
@@ -194,19 +186,13 @@ def _case_rates(same: Sequence[Trial], case_id: str) -> CaseRates:
 
 
 def _smallest_effects(same: Sequence[Trial]) -> dict[str, float]:
-    effects = {
-        phase: [effect for trial in same if (effect := _answer(trial, phase).smallest_effect_ratio) is not None]
-        for phase in INJECTED_PHASES
-    }
-    return {phase: median(found) for phase, found in effects.items() if found}
+    effects = {phase: [_answer(trial, phase).smallest_effect_ratio for trial in same] for phase in INJECTED_PHASES}
+    known = {phase: [each for each in found if each is not None] for phase, found in effects.items()}
+    return {phase: median(found) for phase, found in known.items() if found}
 
 
 def _peer(name: str, trials: Sequence[Trial], same: Sequence[Trial]) -> PeerRates:
     def alarms(trial: Trial, phase: str) -> bool:
         return trial.peer_alarms.get(name, {}).get(phase, False)
 
-    return PeerRates(
-        name=name,
-        false_alarms=_power(same, alarms).all,
-        power=_powers(trials, alarms),
-    )
+    return PeerRates(name=name, false_alarms=_power(same, alarms).all, power=_powers(trials, alarms))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from perfsuite import __version__
@@ -17,12 +17,13 @@ from perfsuite.cli.taken_device import taken_device
 from perfsuite.device.profile import DEFAULT_MARGIN_RATIO, find_local_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.expectation.cases import operator_cases, phase_cases
-from perfsuite.experiments.certificate.certificate import Certificate, Rate, certificate
+from perfsuite.experiments.certificate.certificate import Certificate, Power, Rate, certificate
 from perfsuite.experiments.certificate.trial import Trial, Truth, append_trial, read_trials
 from perfsuite.experiments.certificate.trial_run import TrialSetup, run_trial
+from perfsuite.measure.board.protocol import Board
 from perfsuite.records.whole_file import write_json
 
-_DEFAULT_RUNS = 20
+_DEFAULT_RUNS, _BUDGET_S = 20, 90.0
 
 _ABOUT = """
 Runs in pairs are made of a build against itself, which must not be told as changed, and of a build that was slowed
@@ -40,8 +41,8 @@ _EXAMPLES = {
 }
 
 
-def add_options(commands: Commands) -> argparse.ArgumentParser:
-    """Add the parser of the subcommand; what it does is for the caller to set."""
+def add_parser(commands: Commands) -> None:
+    """Add the subcommand."""
     parser = add_command(
         commands,
         "certify",
@@ -52,29 +53,18 @@ def add_options(commands: Commands) -> argparse.ArgumentParser:
     )
     subject = add_subject(parser, "device", "model", "scenario")
     subject.add_argument("--threads", type=int, metavar="N", help="threads of the engine (default: usable cores)")
-    _add_effort(effort_group(parser))
+    effort = effort_group(parser)
+    effort.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
+    text = "also slow both phases down by this share, such as 0.05; may be repeated"
+    effort.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
+    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
+    effort.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
+    effort.add_argument("--load", action="store_true", help="also switch on a background load half way")
+    effort.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
     answer = add_answer(parser)
     answer.add_argument("--state", type=Path, metavar="FILE", help="where the runs are kept (default: in the cache)")
     answer.add_argument("--report-only", action="store_true", help="run nothing, tell what is kept")
-    return parser
-
-
-def _add_effort(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--runs", type=int, default=_DEFAULT_RUNS, metavar="N", help="runs of each kind (default 20)")
-    text = "also slow both phases down by this share, such as 0.05; may be repeated"
-    group.add_argument("--inject", type=float, action="append", default=[], metavar="RATIO", help=text)
-    text = "also slow one operator down, such as ffn_up=0.2; may be repeated"
-    group.add_argument("--inject-operator", action="append", default=[], metavar="ROLE=RATIO", help=text)
-    group.add_argument("--load", action="store_true", help="also switch on a background load half way")
-    group.add_argument("--no-same", action="store_true", help="no further runs of a side against itself")
-
-
-_DEFAULT_BUDGET_S = 90.0
-
-
-def add_parser(commands: Commands) -> None:
-    """Add the subcommand."""
-    add_options(commands).set_defaults(run=_certify)
+    parser.set_defaults(run=_certify)
 
 
 def _certify(options: argparse.Namespace) -> int:
@@ -83,8 +73,8 @@ def _certify(options: argparse.Namespace) -> int:
     trials = list(read_trials(state))
     missing = () if options.report_only else tuple(_missing(_wanted(options), trials))
     if missing:
-        with taken_device(setup.profile, "certify", options):
-            _measure(missing, state, trials, options)
+        with taken_device(setup.profile, "certify", options) as taken:
+            _measure(missing, state, trials, taken.board, options)
     found = certificate(trials)
     plain = {"device": options.device, "workload": _workload_name(options), **found.to_plain()}
     write_json(state.with_suffix(".json"), plain, MeasurementError)
@@ -92,13 +82,15 @@ def _certify(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(missing: Sequence[Truth], state: Path, trials: list[Trial], options: argparse.Namespace) -> None:
+def _measure(
+    missing: Sequence[Truth], state: Path, trials: list[Trial], board: Board, options: argparse.Namespace
+) -> None:
     """Add a trial for each truth, with as many threads as the device's conditions leave processors."""
     setup = _setup(options)
     with progress("certify", options) as told:
         for at, truth in enumerate(missing):
             told.step("runs", at, len(missing))
-            trial = run_trial(setup, truth)
+            trial = run_trial(setup, truth, board)
             append_trial(state, trial)
             trials.append(trial)
             told.remark(f"{len(trials)} runs, {_told(trial)}")
@@ -114,7 +106,7 @@ def _setup(options: argparse.Namespace) -> TrialSetup:
         profile=profile,
         cases=cases,
         margins={case.case_id: profile.margin_ratio.get(case.kind, DEFAULT_MARGIN_RATIO) for case in cases},
-        budget_s=_DEFAULT_BUDGET_S,
+        budget_s=_BUDGET_S,
     )
 
 
@@ -201,13 +193,15 @@ def _rows(found: Certificate) -> Iterator[tuple[str, Rate]]:
     yield "false improvements", found.false_improvements
     yield "decided as PASS without change", found.passes
     yield "false alarms, prefill and decode", found.phase_false_alarms
-    for share, power in found.power.items():
-        for phase, rate in power.by_phase.items():
-            yield f"found {float(share):+.0%} in {phase}", rate
+    yield from _power_rows("", found.power)
     yield "operator named", found.attributions
     yield "false alarms under load", found.loaded_false_alarms
     for peer in found.peers:
         yield f"{peer.name}: false alarms", peer.false_alarms
-        for share, power in peer.power.items():
-            for phase, rate in power.by_phase.items():
-                yield f"{peer.name}: found {float(share):+.0%} in {phase}", rate
+        yield from _power_rows(f"{peer.name}: ", peer.power)
+
+
+def _power_rows(whose: str, powers: Mapping[str, Power]) -> Iterator[tuple[str, Rate]]:
+    for share, power in powers.items():
+        for phase, rate in power.by_phase.items():
+            yield f"{whose}found {float(share):+.0%} in {phase}", rate

@@ -154,9 +154,5 @@ PEERS: tuple[Peer, ...] = (
         source="criterion.rs, analysis/compare.rs, and report.rs, compare_to_threshold",
         alarms=criterion_alarms,
     ),
-    Peer(
-        name="tango",
-        source="tango-bench, lib.rs, DiffEstimate::build",
-        alarms=tango_alarms,
-    ),
+    Peer(name="tango", source="tango-bench, lib.rs, DiffEstimate::build", alarms=tango_alarms),
 )

@@ -63,10 +63,7 @@ class Trial:
 def append_trial(path: Path, trial: Trial) -> None:
     """Add a trial to a file of trials, one line each.
 
-    Raises
-    ------
-    MeasurementError
-        The file cannot be written.
+    Raises `MeasurementError`: the file cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +76,7 @@ def append_trial(path: Path, trial: Trial) -> None:
 def read_trials(path: Path) -> tuple[Trial, ...]:
     """Read a file of trials; one that does not exist has none, and a last line that was cut is left out.
 
-    Raises
-    ------
-    MeasurementError
-        A line is no trial of this schema.
+    Raises `MeasurementError`: a line is no trial of this schema.
     """
     try:
         lines = path.read_text("utf-8").splitlines(keepends=True)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import Case
@@ -15,7 +14,7 @@ from perfsuite.experiments.certificate.certificate import INJECTED_PHASES
 from perfsuite.experiments.certificate.peers import PEERS, PeerSamples
 from perfsuite.experiments.certificate.trial import CaseAnswer, Trial, Truth
 from perfsuite.experiments.pairs import Pair, pair_series, pairs_by_case, weighty_cases
-from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.measure.schedule import Witness
 from perfsuite.records.events import Phase
@@ -40,11 +39,11 @@ class TrialSetup:
     budget_s: float
 
 
-def run_trial(setup: TrialSetup, truth: Truth) -> Trial:
+def run_trial(setup: TrialSetup, truth: Truth, board: Board) -> Trial:
     """Compare the plan with itself, the new side slowed down as `truth` says, and keep what is answered."""
     with _background_load(truth.is_loaded, setup.plan.n_threads) as load:
         series = pair_series(
-            LocalBoard(cache_dir=Path(setup.plan.cache_dir)),
+            board,
             (setup.plan, _slowed(setup.plan, truth)),
             setup.profile,
             witness=load,

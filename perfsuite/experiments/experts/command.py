@@ -14,7 +14,6 @@ from perfsuite.errors import PerfsuiteError
 
 if TYPE_CHECKING:
     from perfsuite.experiments.experts.view import ExpertReport
-    from perfsuite.records.engine_trace import EngineTrace
 
 _ABOUT = """
 A recording with the choices of routers is read: one of 'perfsuite trace --trace experts', or of 'perfsuite trace
@@ -52,35 +51,18 @@ def _experts(options: argparse.Namespace) -> int:
     check_least(options, "cache")
     check_picture(options.plot)
     from perfsuite.experiments.experts.answer import plain_experts
-    from perfsuite.experiments.experts.view import expert_chart
+    from perfsuite.experiments.experts.view import expert_chart, expert_report
     from perfsuite.trace.recording import read_recording  # NumPy and the readers
 
-    report = _report(read_recording(options.recording), options)
+    trace = read_recording(options.recording)
+    report = expert_report(trace, name=options.recording.stem, n_cached=options.cache)
+    if not report.layers:
+        todo = "record them with --trace experts, of a model that has experts"
+        raise PerfsuiteError(f"{options.recording}: holds no choices of experts; {todo}")
     if options.plot is not None:
         draw(expert_chart(report), options.plot)
     give(Answer(parts=lambda: _parts(report), plain=lambda: plain_experts(report)), options)
     return 0
-
-
-def _report(trace: EngineTrace, options: argparse.Namespace) -> ExpertReport:
-    from perfsuite.experiments.experts.view import ExpertReport
-    from perfsuite.trace.experts.cache import cache_hits, hits_by_size
-    from perfsuite.trace.experts.faults import fault_relation
-    from perfsuite.trace.experts.reuse import expert_reuse
-
-    layers = expert_reuse(trace.experts, trace.n_experts)
-    if not layers:
-        raise PerfsuiteError(
-            f"{options.recording}: holds no choices of experts; record them with --trace experts, of "
-            "a model that has experts"
-        )
-    return ExpertReport(
-        name=options.recording.stem,
-        layers=layers,
-        sizes=hits_by_size(layers),
-        asked=None if options.cache is None else cache_hits(layers, options.cache),
-        faults=fault_relation(trace),
-    )
 
 
 def _parts(report: ExpertReport) -> Iterator[Part]:

@@ -9,9 +9,10 @@ from rich.table import Column, Table
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
-from perfsuite.trace.experts.cache import CacheHits
-from perfsuite.trace.experts.faults import FaultRelation
-from perfsuite.trace.experts.reuse import LayerReuse
+from perfsuite.records.engine_trace import EngineTrace
+from perfsuite.trace.experts.cache import CacheHits, cache_hits, hits_by_size
+from perfsuite.trace.experts.faults import FaultRelation, fault_relation
+from perfsuite.trace.experts.reuse import LayerReuse, expert_reuse
 from perfsuite.units import format_count, format_ns
 
 
@@ -28,16 +29,25 @@ class ExpertReport:
     faults: FaultRelation
 
 
+def expert_report(trace: EngineTrace, *, name: str, n_cached: int | None) -> ExpertReport:
+    """Return what a trace says of experts, with a cache of so many a layer; without choices there are no layers."""
+    layers = expert_reuse(trace.experts, trace.n_experts)
+    return ExpertReport(
+        name=name,
+        layers=layers,
+        sizes=hits_by_size(layers),
+        asked=cache_hits(layers, n_cached) if layers and n_cached is not None else None,
+        faults=fault_relation(trace),
+    )
+
+
 def expert_lines(report: ExpertReport) -> Iterator[str]:
     """Say what was recorded, and how the cache that was asked for does."""
     n_iterations = max((each.n_iterations for each in report.layers), default=0)
     yield f"{format_count(len(report.layers), 'layer')} of {report.layers[0].n_experts} experts, {n_iterations} steps"
-    if report.asked is not None:
-        asked = report.asked
-        yield (
-            f"a cache of {asked.n_cached} experts a layer hits {asked.lru_hit_ratio:.1%} by least recent use, "
-            f"{asked.optimum_hit_ratio:.1%} at best"
-        )
+    if (asked := report.asked) is not None:
+        hits = f"{asked.lru_hit_ratio:.1%} by least recent use, {asked.optimum_hit_ratio:.1%} at best"
+        yield f"a cache of {asked.n_cached} experts a layer hits {hits}"
     faults = report.faults
     if faults.n_major_faults is not None:
         yield f"{format_count(faults.n_major_faults, 'major fault')} within products with experts of single tokens"
@@ -55,15 +65,16 @@ def layer_table(layers: Sequence[LayerReuse]) -> Table:
     """Show each layer's density and reuse."""
     table = _table("layer", "activations", "experts used", "a step", "mean distance", "stack distance", "busiest")
     for each in layers:
-        uses = max(each.uses(), key=lambda use: use.n_activations)
+        busiest = max(each.uses(), key=lambda use: use.n_activations)
         table.add_row(
-            str(each.layer),
-            str(len(each.activations)),
-            f"{each.run_density_ratio:.1%}",
-            f"{each.density_ratio:.1%}",
-            _decimal(each.mean_distance),
-            _decimal(each.mean_stack_distance),
-            f"{uses.expert} ({uses.n_activations})",
+            *(
+                str(each.layer),
+                str(len(each.activations)),
+                f"{each.run_density_ratio:.1%}",
+                f"{each.density_ratio:.1%}",
+            ),
+            *map(_decimal, (each.mean_distance, each.mean_stack_distance)),
+            f"{busiest.expert} ({busiest.n_activations})",
         )
     return table
 

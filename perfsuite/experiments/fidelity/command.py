@@ -31,7 +31,8 @@ from perfsuite.experiments.fidelity.limits import (
 from perfsuite.experiments.fidelity.recording import record_fidelity
 from perfsuite.experiments.fidelity.request import KERNEL_BUDGET_NS, N_PROCESSES, N_ROUNDS, FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun
-from perfsuite.measure.launch import environment_engine, environment_opencl_vendors, run_worker
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.launch import environment_engine, environment_opencl_vendors
 from perfsuite.measure.plan import DevicesPlan
 from perfsuite.units import NS_PER_S, format_ns, format_signed_ns
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -46,9 +47,14 @@ def fidelity_parts(run: FidelityRun) -> Iterator[Part]:
     yield from _kernel_parts(run)
     told = {"device": run.device, **({"OpenCL": run.platform} if run.platform else {}), **run.conditions}
     yield "; ".join(f"{name} {value}" for name, value in told.items())
-    for problem in run.problems:
-        yield f"not measured: {problem}"
-    yield from _statement_lines(run)
+    yield from (f"not measured: {problem}" for problem in run.problems)
+    found = statements(run.rows)
+    if found:
+        yield f"limits: {sum(each.holds is True for each in found)} of {len(found)} hold"
+    for each in found:
+        if each.holds is not True:
+            word = "not so" if each.holds is False else "undecided"
+            yield f"  {each.name}: {word}: {each.claim}; {each.evidence}"
 
 
 def _kernel_parts(run: FidelityRun) -> Iterator[Part]:
@@ -107,19 +113,7 @@ def _scores(row: FidelityRow) -> tuple[str, str]:
     return figure("{:.2f} %", row.accuracy_percent), figure("{:.3f}", row.scaled_error_us_per_ms)
 
 
-def _statement_lines(run: FidelityRun) -> Iterator[str]:
-    found = statements(run.rows)
-    if found:
-        yield f"limits: {sum(each.holds is True for each in found)} of {len(found)} hold"
-    for each in found:
-        if each.holds is not True:
-            word = "not so" if each.holds is False else "undecided"
-            yield f"  {each.name}: {word}: {each.claim}; {each.evidence}"
-
-
-_LOGS = Path(".perfsuite") / "fidelity"
 _MOST_BUDGET_S = 86_400
-
 
 _ABOUT = """
 The suite's own timings are held against ground truths that do not depend on them: phases against an independent tracer,
@@ -149,29 +143,23 @@ def add_parser(commands: Commands) -> None:
         see=("docs/fidelity.md",),
     )
     add_subject(parser, "device", "model", "scenario", "threads", "backend", "opencl-platform")
-    _add_parts(parser.add_argument_group("which parts"))
-    _add_effort(effort_group(parser))
+    parts = parser.add_argument_group("which parts")
+    only = parts.add_mutually_exclusive_group()
+    for kind in FidelityKind:
+        others = " and ".join(each.value for each in FidelityKind if each is not kind)
+        only.add_argument(f"--{kind.value}-only", action="store_true", help=f"leave out {others}")
+    parts.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
+    parts.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
+    effort = effort_group(parser)
+    text = f"fresh ones of each tracer (default {N_PROCESSES})"
+    effort.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
+    text, default_s = f"of duplication (default {N_ROUNDS})", KERNEL_BUDGET_NS / NS_PER_S
+    effort.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=text)
+    text = f"time for the rounds of one kernel, s (default {default_s:g})"
+    effort.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
     answer = add_answer(parser)
     answer.add_argument("--published", action="store_true", help="compute what lm-Meter published again instead")
     parser.set_defaults(run=_fidelity)
-
-
-def _add_parts(group: argparse._ArgumentGroup) -> None:
-    only = group.add_mutually_exclusive_group()
-    only.add_argument("--phases-only", action="store_true", help="leave out operators and kernels")
-    only.add_argument("--operators-only", action="store_true", help="leave out phases and kernels")
-    only.add_argument("--kernels-only", action="store_true", help="leave out phases and operators")
-    group.add_argument("--kernel", action="append", metavar="TEXT", help="own kernels whose case id holds this text")
-    group.add_argument("--no-uprobes", action="store_true", help="leave out the kernel's own probes")
-
-
-def _add_effort(group: argparse._ArgumentGroup) -> None:
-    text = f"fresh ones of each tracer (default {N_PROCESSES})"
-    group.add_argument("--processes", type=int, default=N_PROCESSES, metavar="N", help=text)
-    group.add_argument("--rounds", type=int, default=N_ROUNDS, metavar="N", help=f"of duplication (default {N_ROUNDS})")
-    default_s = KERNEL_BUDGET_NS / NS_PER_S
-    text = f"time for the rounds of one kernel, s (default {default_s:g})"
-    group.add_argument("--kernel-budget", type=float, default=default_s, metavar="S", help=text)
 
 
 def _fidelity(options: argparse.Namespace) -> int:
@@ -179,30 +167,30 @@ def _fidelity(options: argparse.Namespace) -> int:
         return run_published(options)
     profile = find_local_profile(options.device)
     _check(options)
-    with taken_device(profile, "fidelity", options), progress("fidelity", options) as told:
-        run = record_fidelity(_request(options, profile), told.step)
+    with taken_device(profile, "fidelity", options) as taken, progress("fidelity", options) as told:
+        run = record_fidelity(_request(options, profile, taken.board), told.step)
     give(Answer(parts=lambda: fidelity_parts(run), plain=run.to_plain), options)
     return int(bool(run.problems) or any(each.holds is not True for each in statements(run.rows)))
 
 
-def _request(options: argparse.Namespace, profile: Profile) -> FidelityRequest:
+def _request(options: argparse.Namespace, profile: Profile, board: Board) -> FidelityRequest:
     weights, scenario = named_weights(options), find_scenario(options.scenario)
-    case_ids, platform = _case_ids(options.kernel or ()), options.opencl_platform or profile.opencl_platform
-    opencl = opencl_backend_of(options)
+    platform, opencl = options.opencl_platform or profile.opencl_platform, opencl_backend_of(options)
     if opencl is None and options.opencl_platform is not None:
-        _check_platform(platform)
+        _check_platform(platform, board)
     return FidelityRequest(
         profile=profile,
+        board=board,
         engine=environment_engine(),
         workload=llama_workload(weights, scenario, flash_attn=opencl is None or not opencl.device.is_cpu),
         cache_dir=user_cache(),
-        log_dir=_LOGS,
+        log_dir=Path(".perfsuite") / "fidelity",
         n_threads=options.threads or default_threads(),
         opencl_platform=platform,
         opencl=opencl,
         kinds=_kinds(options),
         with_uprobes=not options.no_uprobes,
-        case_ids=case_ids,
+        case_ids=_case_ids(options.kernel or ()),
         n_processes=options.processes,
         n_rounds=options.rounds,
         kernel_budget_ns=round(options.kernel_budget * NS_PER_S),
@@ -226,12 +214,12 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_platform(platform: str | None) -> None:
+def _check_platform(platform: str | None, board: Board) -> None:
     """Refuse a platform that is not there before phases are measured; a process of its own looks for it."""
     from perfsuite.measure.kernel_runtime import opencl_environment
 
     settings = opencl_environment(user_cache(), inherited=environment_opencl_vendors())
-    run_worker(DevicesPlan(platform=platform), extra_environment=settings)
+    board.run(DevicesPlan(platform=platform), extra_environment=settings)
 
 
 def _kinds(options: argparse.Namespace) -> frozenset[FidelityKind]:

@@ -57,9 +57,8 @@ class RowCheck:
     @property
     def is_within(self) -> bool | None:
         """Whether both scores are within what rounding allows; None where nothing can be computed."""
-        if self.accuracy is None or self.scaled_error is None:
-            return None
-        return self.accuracy.is_within and self.scaled_error.is_within
+        scores = [score.is_within for score in (self.accuracy, self.scaled_error) if score is not None]
+        return all(scores) if scores else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +106,16 @@ def _check(row: PublishedRow, published: PublishedFidelity) -> RowCheck:
     allowed = (accuracy_step + error_step / _US_PER_MS_PER_PERCENT) / 2.0
     accuracy = scaled_error = None
     if row.measured_ns is not None and row.ground_truth_ns is not None:
-        least, most = _scaled_errors(row.measured_ns, row.ground_truth_ns, published.latency_resolution_ns / 2.0)
+        pair = row.measured_ns, row.ground_truth_ns
+        least, most = _scaled_errors(*pair, published.latency_resolution_ns / 2.0)
         accuracy = PrintedScore(
             printed=row.accuracy_percent,
-            computed=accuracy_percent(row.measured_ns, row.ground_truth_ns),
+            computed=accuracy_percent(*pair),
             least=_PERCENT - most / _US_PER_MS_PER_PERCENT,
             most=_PERCENT - least / _US_PER_MS_PER_PERCENT,
             resolution=accuracy_step,
         )
-        computed = scaled_error_us_per_ms(row.measured_ns, row.ground_truth_ns)
-        printed = row.scaled_error_us_per_ms
+        printed, computed = row.scaled_error_us_per_ms, scaled_error_us_per_ms(*pair)
         scaled_error = PrintedScore(printed=printed, computed=computed, least=least, most=most, resolution=error_step)
     return RowCheck(
         row=row,
@@ -151,13 +150,8 @@ def run_published(arguments: argparse.Namespace) -> int:
 
 
 def _plain(check: RowCheck) -> dict[str, Any]:
-    return {
-        **asdict(check.row),
-        "is_within": check.is_within,
-        "scores_agree": check.scores_agree,
-        "accuracy": _score_plain(check.accuracy),
-        "scaled_error": _score_plain(check.scaled_error),
-    }
+    scores = {"accuracy": _score_plain(check.accuracy), "scaled_error": _score_plain(check.scaled_error)}
+    return {**asdict(check.row), "is_within": check.is_within, "scores_agree": check.scores_agree, **scores}
 
 
 def _score_plain(score: PrintedScore | None) -> dict[str, Any] | None:

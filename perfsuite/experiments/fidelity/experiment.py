@@ -62,9 +62,10 @@ class FidelityExperiment(Experiment):
         absent = set() if scenario.n_prompt else {Phase.PREFILL, Phase.EMBEDDING}
         absent |= set() if scenario.n_gen else {Phase.DECODE}
         absent |= {Phase.EMBEDDING} if is_opencl else set()
-        yield from (_case(f"{PHASE_PREFIX}{phase.value}") for phase in COMPARED if phase not in absent)
-        yield from (_case(f"{FIDELITY}/{case_id}") for case_id in LONG_KERNELS)
-        yield from (_case(name) for name in (MEAN_NAME, *((ENGINE_NAME,) if is_opencl else ())))
+        phases = (f"{PHASE_PREFIX}{phase.value}" for phase in COMPARED if phase not in absent)
+        kernels = (f"{FIDELITY}/{case_id}" for case_id in LONG_KERNELS)
+        for case_id in (*phases, *kernels, MEAN_NAME, *((ENGINE_NAME,) if is_opencl else ())):
+            yield Case(case_id=case_id, kind=FIDELITY)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
         """Return the processes of the tracer that the cases need, and one step for the kernels."""
@@ -82,10 +83,6 @@ class FidelityExperiment(Experiment):
         return judge_fidelity(self.found, case_id, reason=reason)
 
 
-def _case(case_id: str) -> Case:
-    return Case(case_id=case_id, kind=FIDELITY)
-
-
 def _kinds(case_ids: Collection[str]) -> frozenset[FidelityKind]:
     are_phases = {case_id.startswith(PHASE_PREFIX) for case_id in case_ids}
     return frozenset(FidelityKind.PHASES if is_phase else FidelityKind.KERNELS for is_phase in are_phases)
@@ -97,6 +94,7 @@ def fidelity_request(config: RunConfig, case_ids: Collection[str]) -> FidelityRe
     needs_all = MEAN_NAME in case_ids
     return FidelityRequest(
         profile=config.profile,
+        board=config.board,
         engine=config.engine,
         workload=config.workload,
         cache_dir=config.cache_dir,

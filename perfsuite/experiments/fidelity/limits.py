@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -37,13 +38,17 @@ ENGINE_NAME = "fidelity/kernel/engine"
 
 def long_kernels(rows: Sequence[FidelityRow]) -> tuple[FidelityRow, ...]:
     """Return the measured kernels whose ground truth is `LEAST_KERNEL_NS` or more."""
-    return tuple(row for row in _measured_kernels(rows) if (row.ground_truth_ns or 0) >= LEAST_KERNEL_NS)
+    return _kernels(rows, LEAST_KERNEL_NS, math.inf)
 
 
 def short_kernels(rows: Sequence[FidelityRow]) -> tuple[FidelityRow, ...]:
     """Return the measured kernels between `SHORTEST_KERNEL_NS` and `LEAST_KERNEL_NS`."""
-    kernels = _measured_kernels(rows)
-    return tuple(row for row in kernels if SHORTEST_KERNEL_NS <= (row.ground_truth_ns or 0) < LEAST_KERNEL_NS)
+    return _kernels(rows, SHORTEST_KERNEL_NS, LEAST_KERNEL_NS)
+
+
+def _kernels(rows: Sequence[FidelityRow], least_ns: float, below_ns: float) -> tuple[FidelityRow, ...]:
+    kernels = (row for row in rows if row.kind is FidelityKind.KERNELS and row.is_measured)
+    return tuple(row for row in kernels if least_ns <= (row.ground_truth_ns or 0) < below_ns)
 
 
 def mean_accuracy_percent(rows: Sequence[FidelityRow]) -> float | None:
@@ -88,11 +93,11 @@ def mean_statement(rows: Sequence[FidelityRow]) -> Statement:
     found = long_kernels(rows)
     mean, worst = mean_accuracy_percent(found), worst_row(found)
     claim = f"kernels of {format_ns(LEAST_KERNEL_NS)} and more are accurate to {LEAST_MEAN_PERCENT:g} % on average"
-    if mean is None or worst is None:
-        text = "no kernel of this length was measured"
-        return Statement(name=MEAN_NAME, claim=claim, holds=None, evidence=text)
-    text = f"mean {mean:.2f} % of {len(found)} kernels, worst {worst.accuracy_percent:.2f} % ({worst.name})"
-    return Statement(name=MEAN_NAME, claim=claim, holds=mean >= LEAST_MEAN_PERCENT, evidence=text)
+    holds, text = None, "no kernel of this length was measured"
+    if mean is not None and worst is not None:
+        holds = mean >= LEAST_MEAN_PERCENT
+        text = f"mean {mean:.2f} % of {len(found)} kernels, worst {worst.accuracy_percent:.2f} % ({worst.name})"
+    return Statement(name=MEAN_NAME, claim=claim, holds=holds, evidence=text)
 
 
 def engine_statement(rows: Sequence[FidelityRow]) -> Statement:
@@ -100,11 +105,10 @@ def engine_statement(rows: Sequence[FidelityRow]) -> Statement:
     found = [row for row in long_kernels(rows) if row.name.startswith(_ENGINE_PREFIX)]
     worst = worst_row(found)
     claim = f"each of the engine's kernels is accurate to {LEAST_KERNEL_PERCENT:g} %"
-    if worst is None or worst.accuracy_percent is None:
-        text = "no kernel of the engine's was measured"
-        return Statement(name=ENGINE_NAME, claim=claim, holds=None, evidence=text)
-    text = f"the worst of {len(found)} is {worst.name}: {evidence(worst)}"
-    holds = worst.accuracy_percent >= LEAST_KERNEL_PERCENT
+    holds, text = None, "no kernel of the engine's was measured"
+    if worst is not None and worst.accuracy_percent is not None:
+        holds = worst.accuracy_percent >= LEAST_KERNEL_PERCENT
+        text = f"the worst of {len(found)} is {worst.name}: {evidence(worst)}"
     return Statement(name=ENGINE_NAME, claim=claim, holds=holds, evidence=text)
 
 
@@ -129,10 +133,6 @@ def evidence(row: FidelityRow) -> str:
     )
 
 
-def _measured_kernels(rows: Sequence[FidelityRow]) -> list[FidelityRow]:
-    return [row for row in rows if row.kind is FidelityKind.KERNELS and row.is_measured]
-
-
 #: The kind of the cases, and the first part of their ids.
 FIDELITY = "fidelity"
 PHASE_PREFIX = f"{FIDELITY}/phase/"
@@ -146,37 +146,19 @@ def judge_fidelity(run: FidelityRun | None, case_id: str, *, reason: str = "it w
     PASS where its limit is met, IMPOSSIBLE where the ground truth contradicts what was measured, and INVALID where
     either is missing or nothing can be told from them.
     """
-    row = None if run is None else _row(run, case_id)
-    statement = None if run is None else _statement(run, row, case_id)
-    if statement is None:
+    phases, kernels = ([] if run is None else run.of(kind) for kind in (FidelityKind.PHASES, FidelityKind.KERNELS))
+    rows = {f"{PHASE_PREFIX}{row.name}": row for row in phases} | {f"{FIDELITY}/{row.name}": row for row in kernels}
+    row = rows.get(case_id)
+    if kernels and case_id in (MEAN_NAME, ENGINE_NAME):
+        statement = mean_statement(kernels) if case_id == MEAN_NAME else engine_statement(kernels)
+    elif row is not None:
+        statement = phase_statement(row) if row.kind is FidelityKind.PHASES else kernel_statement(row)
+    else:
         problems = "" if run is None else "; ".join(run.problems)
-        return _judgement(case_id, None, Outcome.INVALID, problems or reason)
+        return told_judgement(case_id, FIDELITY, Outcome.INVALID, problems or reason)
     text = f"{statement.claim}: {statement.evidence}"
     words = {True: text, False: f"measured wrongly, expected {text}", None: statement.evidence}
-    return _judgement(case_id, row, _OUTCOMES[statement.holds], words[statement.holds])
-
-
-def _row(run: FidelityRun, case_id: str) -> FidelityRow | None:
-    is_phase = case_id.startswith(PHASE_PREFIX)
-    kind = FidelityKind.PHASES if is_phase else FidelityKind.KERNELS
-    name = case_id.removeprefix(PHASE_PREFIX if is_phase else f"{FIDELITY}/")
-    return next((row for row in run.of(kind) if row.name == name), None)
-
-
-def _statement(run: FidelityRun, row: FidelityRow | None, case_id: str) -> Statement | None:
-    if case_id == MEAN_NAME and run.of(FidelityKind.KERNELS):
-        return mean_statement(run.rows)
-    if case_id == ENGINE_NAME and run.of(FidelityKind.KERNELS):
-        return engine_statement(run.rows)
-    if row is None:
-        return None
-    return phase_statement(row) if row.kind is FidelityKind.PHASES else kernel_statement(row)
-
-
-def _judgement(case_id: str, row: FidelityRow | None, outcome: Outcome, reason: str) -> Judgement:
-    measured_ns, truth_ns = (None, None) if row is None else (row.measured_ns, row.ground_truth_ns)
-    return replace(
-        told_judgement(case_id, FIDELITY, outcome, reason),
-        measured_ns=None if measured_ns is None else round(measured_ns),
-        expected_ns=None if truth_ns is None else round(truth_ns),
-    )
+    times_ns = (None, None) if row is None else (row.measured_ns, row.ground_truth_ns)
+    measured_ns, expected_ns = (None if ns is None else round(ns) for ns in times_ns)
+    judgement = told_judgement(case_id, FIDELITY, _OUTCOMES[statement.holds], words[statement.holds])
+    return replace(judgement, measured_ns=measured_ns, expected_ns=expected_ns)

@@ -15,20 +15,10 @@ from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, gr
 from perfsuite.trace.samples import EMBEDDING_ROLE, TracedPhase, replicate_samples, traced_phases
 
 #: The phases of which there are rows, in their order; `Phase.LOAD` calls nothing that is traced.
-COMPARED = (
-    Phase.END_TO_END,
-    Phase.PREFILL,
-    Phase.DECODE,
-    Phase.EMBEDDING,
-    Phase.COPY,
-    Phase.SOFTMAX,
-    Phase.SAMPLING,
-)
+COMPARED = (Phase.END_TO_END, Phase.PREFILL, Phase.DECODE, Phase.EMBEDDING, Phase.COPY, Phase.SOFTMAX, Phase.SAMPLING)
 
 #: The tracer whose rows have the phases' bare names.
 INTERPOSED = "interposed"
-
-_EVALUATED = (Phase.PREFILL, Phase.DECODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +60,8 @@ def operator_rows(runs: Sequence[ComparedRun]) -> tuple[FidelityRow, ...]:
 
     Raises MeasurementError: a tracer saw other calls than the driver's spans stand for.
     """
-    return tuple(
-        row for phase in _EVALUATED for row in (_told_row(runs, phase), _graph_row(runs, phase)) if row is not None
-    )
+    rows = (row for phase in (Phase.PREFILL, Phase.DECODE) for row in (_told_row(runs, phase), _graph_row(runs, phase)))
+    return tuple(row for row in rows if row is not None)
 
 
 def _told_row(runs: Sequence[ComparedRun], phase: Phase) -> FidelityRow | None:
@@ -112,11 +101,8 @@ def _occurrences(run: ComparedRun, phase: Phase) -> Iterator[tuple[TracedPhase, 
         return
     own = tuple(traced_phases(run.record, phase))
     traced = [span for span in call_spans(run.trace, run.pattern) if span.phase is phase]
-    if [_place(each.span) for each in own] != [_place(span) for span in traced]:
-        raise MeasurementError(
-            f"operators were recorded in {len(own)} occurrences of {phase.value}, and the {run.trace.tracer} tracer "
-            f"saw {len(traced)}, or in another order"
-        )
+    what = f"operators were recorded in {len(own)} occurrences of {phase.value}, and"
+    _check_order(what, [each.span for each in own], traced, run.trace.tracer)
     yield from zip(own, traced, strict=True)
 
 
@@ -135,17 +121,17 @@ def _row(phase: Phase, pairs: Sequence[_Pair], tracer: str) -> FidelityRow:
 def _span_pairs(run: ComparedRun) -> Iterator[_Pair]:
     own = [span for span in run.record.spans if span.phase is not Phase.LOAD]
     traced = call_spans(run.trace, run.pattern)
-    if [_place(span) for span in own] != [_place(span) for span in traced]:
-        raise MeasurementError(
-            f"the driver recorded {len(own)} phases and the {run.trace.tracer} tracer saw {len(traced)}, or in another "
-            "order"
-        )
+    _check_order(f"the driver recorded {len(own)} phases and", own, traced, run.trace.tracer)
     for mine, truth in zip(own, traced, strict=True):
         yield _Pair(phase=mine.phase, measured_ns=mine.duration_ns, truth_ns=truth.duration_ns)
 
 
-def _place(span: Span) -> tuple[Phase, int, int, int]:
-    return span.phase, span.repetition, span.token, span.n_tokens
+def _check_order(what: str, own: Sequence[Span], traced: Sequence[Span], tracer: str) -> None:
+    mine, theirs = (
+        [(each.phase, each.repetition, each.token, each.n_tokens) for each in side] for side in (own, traced)
+    )
+    if mine != theirs:
+        raise MeasurementError(f"{what} the {tracer} tracer saw {len(traced)}, or in another order")
 
 
 def _embedding_pairs(run: ComparedRun) -> Iterator[_Pair]:

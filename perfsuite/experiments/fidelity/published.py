@@ -10,7 +10,7 @@ from perfsuite.expectation.roofline.published import published_dir
 from perfsuite.records.codec import Number, Positive, Size, read_json
 
 #: The schema that is read.
-SCHEMA = 1
+_FILE_SCHEMA = 1
 
 _FOLDER, _NAME = "fidelity", "lm-meter.json"
 
@@ -69,10 +69,8 @@ class PublishedFidelity:
 def published_fidelity(path: Path | None = None) -> PublishedFidelity:
     """Read lm-Meter's rows, or another file of the same fields.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read, has another schema, or a field that is missing, unknown or of another type.
+    Raises `PerfsuiteError`: the file cannot be read, has another schema, or a field that is missing, unknown or of
+    another type.
     """
     path = published_dir() / _FOLDER / _NAME if path is None else path
-    return read_json(path, PublishedFidelity, PerfsuiteError, "restore it from version control", schema=SCHEMA)
+    return read_json(path, PublishedFidelity, PerfsuiteError, "restore it from version control", schema=_FILE_SCHEMA)

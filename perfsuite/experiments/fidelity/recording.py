@@ -14,9 +14,8 @@ from perfsuite.experiments.fidelity.limits import LEAST_KERNEL_NS, SHORT_PHASE_N
 from perfsuite.experiments.fidelity.phases import ComparedRun, operator_rows, phase_rows
 from perfsuite.experiments.fidelity.request import FidelityRequest
 from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRow, FidelityRun, kernel_row
-from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.kernel_runtime import opencl_environment
-from perfsuite.measure.launch import environment_opencl_vendors, run_worker
+from perfsuite.measure.launch import environment_opencl_vendors
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.phase_tracer import read_trace, tracer_environment
@@ -106,7 +105,7 @@ def _add_uprobes(request: FidelityRequest, found: _Findings, announce: Announce)
 
 def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Announce) -> None:
     environment = opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-    device = run_worker(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)["chosen"]
+    device = request.board.run(DevicesPlan(platform=request.opencl_platform), extra_environment=environment)["chosen"]
     found.platform = f"{device['device_name']} ({device['platform_name']} {device['driver_version']})"
     announce(f"{len(request.case_ids)} kernels of the suite's own, {request.n_rounds} rounds, {found.platform}")
     plan = DuplicationPlan(
@@ -117,14 +116,7 @@ def _add_own_kernels(request: FidelityRequest, found: _Findings, announce: Annou
         seed=0,
         log_dir=str(request.log_dir),
     )
-    payload = run_undisturbed(
-        LocalBoard(cache_dir=request.cache_dir),
-        plan,
-        Rule(profile=request.profile, complain=others_complaint),
-        extra_environment=environment,
-        n_tries=_N_KERNEL_TRIES,
-    )
-    found.rows += [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
+    found.rows += _kernel_rows(plan, request, environment)
 
 
 def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: _Findings, announce: Announce) -> None:
@@ -140,14 +132,15 @@ def _add_engine_kernels(request: FidelityRequest, opencl: OpenClBackend, found: 
             n_rounds=request.n_rounds,
             budget_ns=request.kernel_budget_ns,
         )
-        payload = run_undisturbed(
-            LocalBoard(cache_dir=request.cache_dir),
-            plan,
-            Rule(profile=request.profile, complain=others_complaint),
-            extra_environment=opencl.environment(folder),
-            n_tries=_N_KERNEL_TRIES,
-        )
-    found.rows += [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
+        found.rows += _kernel_rows(plan, request, opencl.environment(folder))
+
+
+def _kernel_rows(
+    plan: DuplicationPlan | EngineDuplicationPlan, request: FidelityRequest, environment: Mapping[str, str]
+) -> list[FidelityRow]:
+    rule = Rule(profile=request.profile, complain=others_complaint)
+    payload = run_undisturbed(request.board, plan, rule, extra_environment=environment, n_tries=_N_KERNEL_TRIES)
+    return [kernel_row(KernelDuplication.from_plain(each)) for each in payload["kernels"]]
 
 
 def _plans(request: FidelityRequest, announce: Announce, tracer: str) -> Iterator[LlamaPlan]:
@@ -175,9 +168,8 @@ def _engine_run(
     plan: LlamaPlan | UprobePlan, request: FidelityRequest, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """Run the engine undisturbed; the threads of an OpenCL runtime wait for each other, which disturbs nothing."""
-    complain = waiting_complaint if request.opencl is None else others_complaint
-    rule = Rule(profile=request.profile, complain=complain)
-    return run_undisturbed(LocalBoard(cache_dir=request.cache_dir), plan, rule, extra_environment=environment)
+    rule = Rule(profile=request.profile, complain=waiting_complaint if request.opencl is None else others_complaint)
+    return run_undisturbed(request.board, plan, rule, extra_environment=environment)
 
 
 def _settings(request: FidelityRequest) -> dict[str, str]:

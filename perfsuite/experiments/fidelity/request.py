@@ -8,6 +8,7 @@ from pathlib import Path
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.experiments.fidelity.scored_run import FidelityKind
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
@@ -24,6 +25,7 @@ class FidelityRequest:
     """What is to be compared, on what."""
 
     profile: Profile
+    board: Board
     engine: Engine
     workload: LlamaWorkload
     cache_dir: Path

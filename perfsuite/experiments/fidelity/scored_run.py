@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -89,14 +89,17 @@ class FidelityRow:
     @property
     def accuracy_percent(self) -> float | None:
         """`perfsuite.experiments.fidelity.scored_run.accuracy_percent` of the row; None where it is not measured."""
-        pair = self._pair()
-        return None if pair is None else accuracy_percent(*pair)
+        return self._scored(accuracy_percent)
 
     @property
     def scaled_error_us_per_ms(self) -> float | None:
         """The scaled error of the row; None where it is not measured."""
-        pair = self._pair()
-        return None if pair is None else scaled_error_us_per_ms(*pair)
+        return self._scored(scaled_error_us_per_ms)
+
+    def _scored(self, score: Callable[[float, float], float]) -> float | None:
+        if not self.is_measured or self.measured_ns is None or self.ground_truth_ns is None:
+            return None
+        return score(self.measured_ns, self.ground_truth_ns)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the row as JSON-able values."""
@@ -114,11 +117,6 @@ class FidelityRow:
             "note": self.note,
             "problem": self.problem,
         }
-
-    def _pair(self) -> tuple[float, float] | None:
-        if not self.is_measured or self.measured_ns is None or self.ground_truth_ns is None:
-            return None
-        return self.measured_ns, self.ground_truth_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,31 +154,22 @@ def kernel_row(duplication: KernelDuplication) -> FidelityRow:
     `KernelDuplication` has the formulas; the interval is that of G over the rounds.
     """
     truth, execution = duplication.ground_truth_ns, duplication.execution_ns
-    truths = duplication.ground_truths_ns
+    truths, n = duplication.ground_truths_ns, duplication.n_duplicates
+    beside = {"occupied_ns": duplication.occupied_ns, "base_execution_ns": duplication.base_execution_ns}
+    fewer = f"{n} duplicates of {duplication.n_wanted}: the time budget allows no more"
     return FidelityRow(
         name=duplication.name,
         kind=FidelityKind.KERNELS,
         measured_ns=execution,
         ground_truth_ns=truth,
         error_ns=None if truth is None or execution is None else execution - truth,
-        n=duplication.n_duplicates,
+        n=n,
         interval_ns=(min(truths), max(truths)) if truths else None,
         ground_truth="duplication",
-        beside_ns=_beside(duplication),
-        note=_note(duplication),
+        beside_ns={name: ns for name, ns in beside.items() if ns is not None},
+        note="" if n >= duplication.n_wanted else fewer,
         problem=duplication.problem or _problem(truth),
     )
-
-
-def _beside(duplication: KernelDuplication) -> dict[str, float]:
-    found = {"occupied_ns": duplication.occupied_ns, "base_execution_ns": duplication.base_execution_ns}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _note(duplication: KernelDuplication) -> str:
-    if duplication.n_duplicates >= duplication.n_wanted:
-        return ""
-    return f"{duplication.n_duplicates} duplicates of {duplication.n_wanted}: the time budget allows no more"
 
 
 def _problem(truth: float | None) -> str | None:

@@ -18,6 +18,7 @@ from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.timing.engine_times import COVERAGE_RATIO, EngineTimes
 from perfsuite.experiments.held_out.measurement import HELD_OUT, HeldOutRow, HeldOutSummary, measure_held_out, summarize
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.calibration_store import find_calibration
 from perfsuite.measure.launch import environment_engine
 from perfsuite.units import format_change, format_ns
@@ -60,19 +61,17 @@ def _held_out(options: argparse.Namespace) -> int:
     workloads = tuple(_workload(text) for text in options.workload) if options.workload else HELD_OUT
     for name, _ in workloads:
         resolve(name, cache_dir=user_cache() / "models")
-    with taken_device(profile, "held-out", options):
-        rows = _measured(options, profile, workloads)
+    with taken_device(profile, "held-out", options) as taken:
+        rows = _measured(options, profile, taken.board, workloads)
     give(_answer(rows), options)
     return 0
 
 
 def _measured(
-    options: argparse.Namespace, profile: Profile, workloads: Sequence[tuple[str, int]]
+    options: argparse.Namespace, profile: Profile, board: Board, workloads: Sequence[tuple[str, int]]
 ) -> tuple[HeldOutRow, ...]:
     """Compare with the calibration of the device as it is now: with its governor."""
-    engine = environment_engine()
-    cache_dir = user_cache()
-    n_threads = options.threads or default_threads()
+    engine, cache_dir, n_threads = environment_engine(), user_cache(), options.threads or default_threads()
     calibration = find_calibration(host_fingerprint(), engine.build_id, n_threads, cache_dir)
     if calibration is None:
         raise PerfsuiteError(
@@ -82,6 +81,7 @@ def _measured(
         return measure_held_out(
             EngineTimes(calibration),
             workloads,
+            board=board,
             engine=engine,
             profile=profile,
             n_threads=n_threads,

@@ -12,7 +12,7 @@ from statistics import median
 from perfsuite.device.profile import Profile
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.timing.engine_times import EngineTimes, TimeForecast, phase_shapes
-from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.engine import Engine
 from perfsuite.measure.llama_plan import llama_plan, with_drawn_layout
 from perfsuite.measure.schedule import Rule, run_undisturbed
@@ -95,6 +95,7 @@ def measure_held_out(
     times: EngineTimes,
     workloads: Sequence[tuple[str, int]],
     *,
+    board: Board,
     engine: Engine,
     profile: Profile,
     n_threads: int,
@@ -103,12 +104,9 @@ def measure_held_out(
 ) -> tuple[HeldOutRow, ...]:
     """Forecast each workload first and measure it then; a name that is unknown ends it before anything runs.
 
-    Raises
-    ------
-    PerfsuiteError
-        A workload is unknown, or its worker failed or was disturbed each time that it was tried.
+    Raises `PerfsuiteError`: a workload is unknown, or its worker failed or was disturbed each time that it was tried.
     """
-    order, rule, board = random.Random(), Rule(profile=profile), LocalBoard(cache_dir=cache_dir)
+    order, rule = random.Random(), Rule(profile=profile)
     rows: list[HeldOutRow] = []
     models_dir = cache_dir / "models"
     described = [

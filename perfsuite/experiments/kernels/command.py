@@ -36,10 +36,8 @@ def view_answer(traced: TracedView, workload: LlamaWorkload, backend: OpenClBack
 
     As JSON it has all kernels, times in ns and shares as ratios.
     """
-    return Answer(
-        parts=lambda: _parts(traced, workload, backend, n_top),
-        plain=lambda: _plain(traced, workload, backend),
-    )
+    parts, plain = lambda: _parts(traced, workload, backend, n_top), lambda: _plain(traced, workload, backend)
+    return Answer(parts=parts, plain=plain)
 
 
 def _plain(traced: TracedView, workload: LlamaWorkload, backend: OpenClBackend) -> dict[str, Any]:
@@ -99,9 +97,9 @@ def _phase_parts(view: PhaseView, n_top: int) -> Iterator[Part]:
             for kernel in view.kernels[:n_top]
         ],
     )
-    if (n_more := len(view.kernels) - n_top) > 0:
-        rest = sum(kernel.share_ratio for kernel in view.kernels[n_top:])
-        yield f"and {format_count(n_more, 'kernel')} with {rest:.1%} of the time"
+    if rest := view.kernels[n_top:]:
+        share_ratio = sum(kernel.share_ratio for kernel in rest)
+        yield f"and {format_count(len(rest), 'kernel')} with {share_ratio:.1%} of the time"
 
 
 def _roles(roles: Sequence[str]) -> str:
@@ -125,14 +123,12 @@ def _growth_parts(view: EngineView) -> Iterator[Part]:
     if growing:
         yield "\nKernels whose time grows with the decode step (with 99 % confidence):"
         slopes = [(each.slope_ns_per_step, each.lower_ns_per_step, each.upper_ns_per_step) for each in growing]
+        fits = [(figure("{:.2f} times", each.growth_ratio), figure("{:.2f}", each.r_squared)) for each in growing]
         yield Sheet(
             ("kernel", "a step", "at least", "at most", "over the run", "R²"),
             [
-                (
-                    *(each.name, *map(format_signed_ns, slope)),
-                    *(figure("{:.2f} times", each.growth_ratio), figure("{:.2f}", each.r_squared)),
-                )
-                for each, slope in zip(growing, slopes, strict=True)
+                (each.name, *map(format_signed_ns, slope), *fit)
+                for each, slope, fit in zip(growing, slopes, fits, strict=True)
             ],
         )
     elif view.growth:
@@ -147,16 +143,18 @@ def _forecast_parts(view: EngineView) -> Iterator[Part]:
             ("steps ahead", "n", "median error", "95 % within", "in interval"),
             [
                 (
-                    *(each.horizon, each.n_outcomes, f"{each.median_percent:.1f} %", f"{each.p95_percent:.1f} %"),
-                    f"{each.within_ratio:.0%}",
+                    n.horizon,
+                    n.n_outcomes,
+                    f"{n.median_percent:.1f} %",
+                    f"{n.p95_percent:.1f} %",
+                    f"{n.within_ratio:.0%}",
                 )
-                for each in known
+                for n in known
             ],
         )
 
 
 _TOP = 8
-
 
 _ABOUT = """
 A model is run on llama.cpp's OpenCL backend under the tracing layer. Told are, by phase, the time of each kernel and
@@ -188,9 +186,9 @@ def _kernels(options: argparse.Namespace) -> int:
     check_least(options, "threads", "top")
     profile = find_local_profile(options.device)
     named_weights(options)
-    with taken_device(profile, "kernels", options), progress("kernels", options) as told:
+    with taken_device(profile, "kernels", options) as taken, progress("kernels", options) as told:
         backend = opencl_backend(options)
         run = engine_run(options, backend)
-        traced = traced_view(run.plan, backend, profile, cache_dir=user_cache(), announce=told.step)
+        traced = traced_view(run.plan, backend, profile, taken.board, cache_dir=user_cache(), announce=told.step)
     give(view_answer(traced, run.workload, backend, n_top=options.top), options)
     return 0

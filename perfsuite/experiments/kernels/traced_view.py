@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import traced_run
-from perfsuite.measure.contention import Contention
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.schedule import others_complaint
+from perfsuite.measure.schedule import Rule, others_complaint, tried
 from perfsuite.trace.opencl.device_clock import AlignedTrace, align
 from perfsuite.trace.opencl.engine_view import EngineView, engine_view
-
-#: How often a process is run at most until one had the processors for itself.
-N_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,21 +31,21 @@ class TracedView:
 
 
 def traced_view(
-    plan: LlamaPlan, backend: OpenClBackend, profile: Profile, *, cache_dir: Path, announce: Callable[[str], None]
+    plan: LlamaPlan,
+    backend: OpenClBackend,
+    profile: Profile,
+    board: Board,
+    *,
+    cache_dir: Path,
+    announce: Callable[[str], None],
 ) -> TracedView:
     """Learn the mapping of a workload where that was never done, run it, and return what its kernels show.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or the kernels cannot be told apart.
+    Raises `MeasurementError`: a worker failed, or the kernels cannot be told apart.
     """
-    mapping = learnt_mapping(plan, backend, cache_dir=cache_dir, announce=announce)
-    for _ in range(N_TRIES):
-        traced = traced_run(plan, backend)
-        complaint = others_complaint(Contention.from_plain(traced.payload["contention"]), profile)
-        if complaint is None:
-            break
+    mapping = learnt_mapping(plan, backend, board, cache_dir=cache_dir, announce=announce)
+    rule = Rule(profile=profile, complain=others_complaint)
+    traced, complaint = tried(partial(traced_run, plan, backend, board), attrgetter("payload"), rule)
     aligned = align(traced.run.trace)
     record = traced.run.record
     return TracedView(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from perfsuite.experiments.offload.splits import SPEED_PHASES, OffloadPoint, OffloadSweep
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
@@ -12,8 +11,6 @@ from perfsuite.trace.placement import PROCESSOR_BACKEND, Placement
 from perfsuite.units import format_count
 
 _X_AXIS = Axis(label="layers on the device")
-
-_Count: TypeAlias = Callable[[Placement], int]
 
 
 def offload_chart(sweep: OffloadSweep, *, name: str, device: str) -> LineChart:
@@ -27,13 +24,13 @@ def offload_chart(sweep: OffloadSweep, *, name: str, device: str) -> LineChart:
         panels=(
             *(_speed_panel(points, phase) for phase in phases),
             _placement_panel(points, "splits of a call", lambda placed: len(placed.splits)),
-            _placement_panel(
-                points,
-                "operators on the processor",
-                lambda placed: sum(each.n_operators for each in placed.shares if each.backend == PROCESSOR_BACKEND),
-            ),
+            _placement_panel(points, "operators on the processor", _n_on_processor),
         ),
     )
+
+
+def _n_on_processor(placed: Placement) -> int:
+    return sum(each.n_operators for each in placed.shares if each.backend == PROCESSOR_BACKEND)
 
 
 def offload_finding(sweep: OffloadSweep) -> str:
@@ -43,10 +40,8 @@ def offload_finding(sweep: OffloadSweep) -> str:
         fastest = sweep.fastest(phase)
         speed = fastest.speed(phase) if fastest else None
         if fastest is not None and speed is not None:
-            layers = format_count(fastest.n_gpu_layers, "layer")
-            told.append(
-                f"{phase.value} is fastest with {layers} on the device ({speed.median_tokens_per_s:.4g} tokens/s)"
-            )
+            where = f"{format_count(fastest.n_gpu_layers, 'layer')} on the device"
+            told.append(f"{phase.value} is fastest with {where} ({speed.median_tokens_per_s:.4g} tokens/s)")
     return "; ".join(told)
 
 
@@ -62,7 +57,7 @@ def _speed_panel(points: list[OffloadPoint], phase: Phase) -> LinePanel:
     return LinePanel(title=phase.value, x_axis=_X_AXIS, y_axis=axis, lines=(line,))
 
 
-def _placement_panel(points: list[OffloadPoint], title: str, count: _Count) -> LinePanel:
+def _placement_panel(points: list[OffloadPoint], title: str, count: Callable[[Placement], int]) -> LinePanel:
     phases = [each.phase for each in points[0].placements]
     lines = tuple(
         Line(

@@ -38,7 +38,6 @@ def sweep_answer(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBa
 
 
 def _plain(sweep: OffloadSweep, workload: LlamaWorkload, backend: OpenClBackend) -> dict[str, Any]:
-    """Return speeds in tokens per second, and numbers of operators without views."""
     return {
         "schema": SCHEMA,
         "workload": workload.prefix,
@@ -133,10 +132,7 @@ def _refusal_parts(points: Sequence[OffloadPoint]) -> Iterator[Part]:
     fullest = max(points, key=lambda point: point.n_gpu_layers)
     kept = [(placed.phase, each) for placed in fullest.placements for each in placed.on_processor]
     refused = [
-        (
-            *(phase.value, each.op, each.role, each.source_type, " x ".join(map(str, _without_ones(each.ne)))),
-            *(each.n_nodes, ", ".join(each.refused_by)),
-        )
+        (phase.value, each.op, each.role, each.source_type, _shape(each.ne), each.n_nodes, ", ".join(each.refused_by))
         for phase, each in kept
         if each.refused_by
     ]
@@ -150,14 +146,13 @@ def _refusal_parts(points: Sequence[OffloadPoint]) -> Iterator[Part]:
         yield f"Not refused, and on the processor for the place of their weights or inputs: {', '.join(others)}"
 
 
-def _without_ones(ne: Sequence[int]) -> Sequence[int]:
+def _shape(ne: Sequence[int]) -> str:
     n_kept = max((place for place, n in enumerate(ne, 1) if n != 1), default=1)
-    return ne[:n_kept]
+    return " x ".join(map(str, ne[:n_kept]))
 
 
 _DEFAULT_ROUNDS = 3
 _DEFAULT_SCENARIO = "p16-g8"
-
 
 _ABOUT = """
 A model is run with different numbers of its layers on llama.cpp's OpenCL backend, in fresh processes that take turns.
@@ -205,10 +200,11 @@ def _offload(options: argparse.Namespace) -> int:
     weights = named_weights(options)
     layers = gpu_layers(options.gpu_layers, weights.architecture.n_layers + 1)
     profile = find_local_profile(options.device)
-    with taken_device(profile, "offload", options), progress("offload", options) as told:
+    with taken_device(profile, "offload", options) as taken, progress("offload", options) as told:
         backend = opencl_backend(options)
         run = engine_run(options, backend)
-        sweep = measure_offload(run.plan, backend, profile, layers=layers, n_rounds=options.rounds, announce=told.step)
+        effort = {"layers": layers, "n_rounds": options.rounds}
+        sweep = measure_offload(run.plan, backend, profile, taken.board, **effort, announce=told.step)
         if options.plot is not None:
             draw(offload_chart(sweep, name=run.workload.prefix, device=str(backend.device)), options.plot)
             told.remark(f"{options.plot}: drawn")

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet, give
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of, give
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.kept_folders import user_cache
 from perfsuite.cli.opencl_run import named_weights, opencl_backend_of
@@ -23,7 +23,7 @@ from perfsuite.experiments.overhead.ebpf_recorders import EBPF_RECORDERS
 from perfsuite.experiments.overhead.measurement import LEAST_PAIRS
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
 from perfsuite.measure.contention import Contention
-from perfsuite.measure.launch import environment_engine, run_worker
+from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
@@ -32,6 +32,7 @@ from perfsuite.workload.weights import materialize
 
 if TYPE_CHECKING:
     from perfsuite.cli.progress import Progress
+    from perfsuite.measure.board.protocol import Board
     from perfsuite.measure.opencl_backend import OpenClBackend
 
 
@@ -69,7 +70,7 @@ class OverheadRow:
     pairs: int
     #: Share of thread time spent waiting for a processor while this was measured; None where pairs of processes that
     #: waited were taken again.
-    waiting_ratio: float | None
+    waiting_ratio: float | None = None
     #: Of an eBPF recorder: hits of probes in a step, what the step takes longer for each of a thread's hits, and the
     #: probes' own share of the machine's processor time.
     hits_per_step: float | None = None
@@ -79,12 +80,12 @@ class OverheadRow:
     n_lost: int | None = None
 
 
-def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
+def overhead_rows(options: argparse.Namespace, recorder: str, board: Board, told: Progress) -> list[OverheadRow]:
     """Measure one recorder as the options say, and tell how far it is."""
     if recorder in EBPF_RECORDERS:
-        return _ebpf_rows(options, recorder, told)
+        return _ebpf_rows(options, recorder, board, told)
     if recorder in CONTEXT_RECORDERS:
-        return [_overhead_row(options, recorder, phase, told) for phase in (Phase.DECODE, Phase.PREFILL)]
+        return [_overhead_row(options, recorder, phase, board, told) for phase in (Phase.DECODE, Phase.PREFILL)]
     comparison = {**CPU_COMPARISONS, **OPENCL_COMPARISONS}[recorder]
     opencl = opencl_backend_of(options)
     with work_folder() as folder:
@@ -92,15 +93,16 @@ def overhead_rows(options: argparse.Namespace, recorder: str, told: Progress) ->
             comparison,
             _process_plan(options, opencl),
             find_local_profile(options.device),
+            board,
             opencl=opencl,
             folder=folder,
             n_pairs=options.pairs or PROCESS_PAIRS,
             announce=lambda n_pairs: told.step(f"{recorder}, {n_pairs} pairs"),
         )
-    return [_process_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
+    return [_row(recorder, phase, ratio) for phase, ratio in found.ratios.items()]
 
 
-def _ebpf_rows(options: argparse.Namespace, recorder: str, told: Progress) -> list[OverheadRow]:
+def _ebpf_rows(options: argparse.Namespace, recorder: str, board: Board, told: Progress) -> list[OverheadRow]:
     from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
     from perfsuite.measure.ebpf_helper import find_helper  # NumPy, which no other recorder needs
 
@@ -108,30 +110,17 @@ def _ebpf_rows(options: argparse.Namespace, recorder: str, told: Progress) -> li
     helper, n_pairs = find_helper(Path(plan.cache_dir)), options.pairs or EBPF_PAIRS
     told.step(f"{recorder}, {n_pairs} pairs")
     with work_folder() as folder:
-        cost = measure_ebpf_cost(recorder, plan, helper, folder=folder, n_pairs=n_pairs)
+        cost = measure_ebpf_cost(recorder, plan, helper, board, folder=folder, n_pairs=n_pairs)
+    figures = fields_of(cost, "waiting_ratio", "hits_per_step", "load_ratio", "n_lost")
     return [
-        replace(
-            _process_row(recorder, phase, ratio),
-            waiting_ratio=cost.waiting_ratio,
-            hits_per_step=cost.hits_per_step,
-            ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None,
-            load_ratio=cost.load_ratio,
-            n_lost=cost.n_lost,
-        )
+        _row(recorder, phase, ratio, ns_per_hit=cost.ns_per_hit if phase is Phase.DECODE else None, **figures)
         for phase, ratio in cost.ratios.items()
     ]
 
 
-def _process_row(recorder: str, phase: Phase, ratio: PairedRatio) -> OverheadRow:
-    return OverheadRow(
-        recorder=recorder,
-        phase=phase.value,
-        median_ratio=ratio.median_ratio,
-        lower_ratio=ratio.lower_ratio,
-        upper_ratio=ratio.upper_ratio,
-        pairs=ratio.n_pairs,
-        waiting_ratio=None,
-    )
+def _row(recorder: str, phase: Phase, ratio: PairedRatio, **figures: Any) -> OverheadRow:
+    bounds = fields_of(ratio, "median_ratio", "lower_ratio", "upper_ratio")
+    return OverheadRow(recorder=recorder, phase=phase.value, pairs=ratio.n_pairs, **bounds, **figures)
 
 
 def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> LlamaPlan:
@@ -149,17 +138,19 @@ def _process_plan(options: argparse.Namespace, opencl: OpenClBackend | None) -> 
     )
 
 
-def _overhead_row(options: argparse.Namespace, recorder: str, phase: Phase, told: Progress) -> OverheadRow:
+def _overhead_row(
+    options: argparse.Namespace, recorder: str, phase: Phase, board: Board, told: Progress
+) -> OverheadRow:
     n_pairs = -(-(options.pairs or _OVERHEAD_PAIRS[phase]) // _OVERHEAD_PROCESSES)
     plan = OverheadPlan(llama=_overhead_plan(options, recorder), phase=phase.value, n_pairs=n_pairs)
     payloads = []
     for at in range(_OVERHEAD_PROCESSES):
         told.step(f"{recorder}, {phase.value}, processes of {n_pairs} pairs", at, _OVERHEAD_PROCESSES)
-        payloads.append(run_worker(plan))
+        payloads.append(board.run(plan))
     sides = ([ns for payload in payloads for ns in payload[side]] for side in ("plain_ns", "recorded_ns"))
     waiting = [Contention.from_plain(payload["contention"]).waiting_ratio for payload in payloads]
     worst = max((each for each in waiting if each is not None), default=None)
-    return replace(_process_row(recorder, phase, paired_ratio(*sides)), waiting_ratio=worst)
+    return _row(recorder, phase, paired_ratio(*sides), waiting_ratio=worst)
 
 
 def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
@@ -178,7 +169,6 @@ def _overhead_plan(options: argparse.Namespace, recorder: str) -> LlamaPlan:
 
 #: Fewer pairs have no bound worth telling.
 _LEAST_TURN_PAIRS = 20
-
 
 _COMPARED = "\n".join(f"  {name}: {each.meaning}" for name, each in {**CPU_COMPARISONS, **OPENCL_COMPARISONS}.items())
 
@@ -233,8 +223,8 @@ def _overhead(options: argparse.Namespace) -> int:
     if unknown := [name for name in recorders if name not in known]:
         raise PerfsuiteError(f"--recorder={unknown[0]}: on the backend {options.backend} there are {', '.join(known)}")
     _check_pairs(options.pairs, recorders)
-    with taken_device(profile, "overhead", options), progress("overhead", options) as told:
-        rows = [row for recorder in recorders for row in overhead_rows(options, recorder, told)]
+    with taken_device(profile, "overhead", options) as taken, progress("overhead", options) as told:
+        rows = [row for recorder in recorders for row in overhead_rows(options, recorder, taken.board, told)]
     give(Answer(parts=lambda: _parts(rows), plain=lambda: [asdict(row) for row in rows]), options)
     return 0
 

@@ -9,9 +9,9 @@ from statistics import median
 
 from perfsuite.experiments.overhead.ebpf_recorders import ebpf_plan
 from perfsuite.experiments.recorder_traces import traced_by_ebpf
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention
 from perfsuite.measure.ebpf_run import required_ebpf
-from perfsuite.measure.launch import run_worker
 from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.trace.recording import LOG_NAME
@@ -42,57 +42,43 @@ class EbpfCost:
     n_lost: int
 
 
-def measure_ebpf_cost(name: str, plan: LlamaPlan, helper: Path, *, folder: Path, n_pairs: int) -> EbpfCost:
+def measure_ebpf_cost(
+    name: str, plan: LlamaPlan, helper: Path, board: Board, *, folder: Path, n_pairs: int
+) -> EbpfCost:
     """Measure one recorder in `n_pairs` pairs of turns of one process, and its probes in one more.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or the recorder cannot attach.
+    Raises `MeasurementError`: a worker failed, or the recorder cannot attach.
     """
     (folder / "pairs").mkdir(parents=True, exist_ok=True)
     ebpf = ebpf_plan(name, helper, folder / "pairs" / LOG_NAME)
     traced = replace(plan, recorder="none", n_repetitions=1, ebpf=ebpf)
-    payload = run_worker(EbpfOverheadPlan(llama=traced, n_pairs=n_pairs))
+    payload = board.run(EbpfOverheadPlan(llama=traced, n_pairs=n_pairs))
     sums = {Phase(phase): pairs for phase, pairs in payload["sums_ns"].items()}
-    probes = _probes(traced, folder / "probes")
-    added_ns = _median_added_ns(*sums[Phase.DECODE]) / plan.n_gen
-    hits_of_one = probes.hits_per_step / plan.n_threads
+    hits_per_step, load_ratio, n_lost = _probes(traced, folder / "probes")
+    added_ns = median(with_probes - plain for plain, with_probes in zip(*sums[Phase.DECODE], strict=True)) / plan.n_gen
+    hits_of_one = hits_per_step / plan.n_threads
     return EbpfCost(
         ratios={phase: paired_ratio(plain, with_probes) for phase, (plain, with_probes) in sums.items()},
-        hits_per_step=probes.hits_per_step,
+        hits_per_step=hits_per_step,
         ns_per_hit=added_ns / hits_of_one if hits_of_one >= _LEAST_HITS else None,
-        load_ratio=probes.load_ratio,
+        load_ratio=load_ratio,
         waiting_ratio=Contention.from_plain(payload["contention"]).waiting_ratio,
-        n_lost=probes.n_lost,
+        n_lost=n_lost,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Probes:
-    hits_per_step: float
-    load_ratio: float | None
-    n_lost: int
-
-
-def _probes(plan: LlamaPlan, folder: Path) -> _Probes:
+def _probes(plan: LlamaPlan, folder: Path) -> tuple[float, float | None, int]:
     """Run once more while the kernel keeps account of the programs, which costs some more than they do alone.
 
-    A prefill hits as often as a decode step: each is one evaluation of a graph of the same operators.
+    A prefill hits as often as a decode step: each is one evaluation of a graph of the same operators. Returned are the
+    hits of a step, the probes' load, and how many events were lost, as `EbpfCost` has them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     traced = traced_by_ebpf(plan, replace(required_ebpf(plan), statistics=True), folder)
-    spans, trace = EngineRecord.from_plain(traced.payload["engine"]).spans, traced.trace
+    spans, costs = EngineRecord.from_plain(traced.payload["engine"]).spans, traced.trace.probe_costs
     steps = [span for span in spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
     elapsed_ns = max(span.end_ns for span in steps) - min(span.start_ns for span in steps)
-    run_time_ns = sum(each.run_time_ns for each in trace.probe_costs)
-    hits = sum(each.n_runs for each in trace.probe_costs if each.name not in _SCHEDULER_PROGRAMS)
-    return _Probes(
-        hits_per_step=hits / len(steps),
-        load_ratio=run_time_ns / (elapsed_ns * len(USABLE_PROCESSORS)) if run_time_ns else None,
-        n_lost=trace.n_lost,
-    )
-
-
-def _median_added_ns(plain_ns: list[int], traced_ns: list[int]) -> float:
-    return median(traced - plain for plain, traced in zip(plain_ns, traced_ns, strict=True))
+    run_time_ns = sum(each.run_time_ns for each in costs)
+    hits = sum(each.n_runs for each in costs if each.name not in _SCHEDULER_PROGRAMS)
+    load_ratio = run_time_ns / (elapsed_ns * len(USABLE_PROCESSORS)) if run_time_ns else None
+    return hits / len(steps), load_ratio, traced.trace.n_lost

@@ -31,13 +31,7 @@ EBPF_RECORDERS = tuple(name + suffix for suffix in ("", _PERF) for name in EBPF_
 
 
 def ebpf_plan(name: str, helper: Path, log_path: Path) -> EbpfPlan:
-    """Return the plan of the recorder of that name.
-
-    Raises
-    ------
-    KeyError
-        `EBPF_RECORDERS` has no such name.
-    """
+    """Return the plan of the recorder of that name, which is one of `EBPF_RECORDERS`."""
     levels = EBPF_LEVELS[name.removesuffix(_PERF)]
     buffer = "perf" if name.endswith(_PERF) else "ring"
     return EbpfPlan(helper=str(helper), log_path=str(log_path), levels=int(levels), buffer=buffer)

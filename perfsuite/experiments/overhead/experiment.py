@@ -21,7 +21,6 @@ from perfsuite.experiments.overhead.recorder_sides import (
 from perfsuite.experiments.progress import ProgressLine
 from perfsuite.experiments.protocol import Experiment
 from perfsuite.experiments.run_config import RunConfig
-from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.events import Phase
 from perfsuite.records.outcome import Judgement, Outcome, told_judgement
 from perfsuite.verdict.paired import PairedRatio
@@ -62,24 +61,18 @@ def judge_overhead(case_id: str, ratio: PairedRatio | None, *, reason: str) -> J
     """
     if ratio is None:
         return told_judgement(case_id, OVERHEAD, Outcome.INVALID, reason)
-    limit_ratio = _limit_ratio(*parts_of(case_id)[:2])
-    text = (
-        f"{_percent(ratio.median_ratio - 1.0)} (95 % bounds {_percent(ratio.lower_ratio - 1.0)} to "
-        f"{_percent(ratio.upper_ratio - 1.0)}, {ratio.n_pairs} pairs), limit {_percent(limit_ratio)}"
+    comparison, phase, _ = parts_of(case_id)
+    prefill_ratio, decode_ratio = LIMITS_RATIO[comparison]
+    limits = {Phase.PREFILL: prefill_ratio, Phase.DECODE: decode_ratio}
+    limit_ratio = limits.get(phase, max(prefill_ratio, decode_ratio))
+    median, lower, upper = (
+        f"{(each - 1.0) * 100.0:+.2f} %" for each in (ratio.median_ratio, ratio.lower_ratio, ratio.upper_ratio)
     )
+    text = f"{median} (95 % bounds {lower} to {upper}, {ratio.n_pairs} pairs), limit {limit_ratio * 100.0:+.2f} %"
     is_slow = ratio.lower_ratio > 1.0 + limit_ratio
     outcome = Outcome.SLOW if is_slow else Outcome.INCONCLUSIVE
     outcome = Outcome.PASS if ratio.upper_ratio <= 1.0 + limit_ratio else outcome
     return told_judgement(case_id, OVERHEAD, outcome, text, ratio.median_ratio)
-
-
-def _limit_ratio(comparison: str, phase: Phase) -> float:
-    prefill, decode = LIMITS_RATIO[comparison]
-    return {Phase.PREFILL: prefill, Phase.DECODE: decode}.get(phase, max(prefill, decode))
-
-
-def _percent(ratio: float) -> str:
-    return f"{ratio * 100.0:+.2f} %"
 
 
 #: Pairs of processes of each comparison.
@@ -121,15 +114,15 @@ class OverheadExperiment(Experiment):
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
         """Compare what the given cases name, one comparison after the other."""
+        plan = run_plan(self.config)
         for name, governor in _subjects(case_ids):
             told = f"overhead, {name}{f' under {governor}' if governor else ''}"
-            kept = self.config.cache_dir / STATE_FOLDER
-            governed = governor_set(governor, folder=kept)
-            with work_folder() as folder, governed:
+            with work_folder() as folder, governor_set(governor, folder=self.config.cache_dir / STATE_FOLDER):
                 self.found[name, governor] = compare_recorders(
                     self._comparisons[name],
-                    self._plan(),
+                    replace(plan, n_gen=min(plan.n_gen, _MOST_GEN)),
                     self.config.profile,
+                    self.config.board,
                     opencl=self.config.opencl,
                     folder=folder,
                     n_pairs=N_PAIRS,
@@ -142,10 +135,6 @@ class OverheadExperiment(Experiment):
         overhead = self.found.get((name, governor))
         ratio = None if overhead is None else overhead.ratios.get(phase)
         return judge_overhead(case_id, ratio, reason=reason)
-
-    def _plan(self) -> LlamaPlan:
-        plan = run_plan(self.config)
-        return replace(plan, n_gen=min(plan.n_gen, _MOST_GEN))
 
 
 def _subjects(case_ids: Collection[str]) -> tuple[tuple[str, str | None], ...]:

@@ -10,6 +10,7 @@ from perfsuite.device.profile import Profile
 from perfsuite.device.work_folder import work_folder
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import Overhead, Side, measure_overhead
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.live import Delivery, kept_subscribed
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.live import LiveToken
@@ -32,6 +33,7 @@ def measure_live_cost(
     plan: LlamaPlan,
     *,
     profile: Profile,
+    board: Board,
     n_pairs: int,
     consume: Callable[[Delivery], None] = lambda delivery: None,
     announce: Callable[[int], None] = lambda n_pairs: None,
@@ -41,10 +43,7 @@ def measure_live_cost(
 
     `consume` is what the subscriber does with each record; `announce` is called before each pair.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, competition left too few pairs, or the subscriber received nothing.
+    Raises `MeasurementError`: a worker failed, competition left too few pairs, or the subscriber received nothing.
     """
     n_tokens = 0
 
@@ -60,6 +59,7 @@ def measure_live_cost(
                 Side(plan=replace(plan, live_socket=None)),
                 Side(plan=replace(plan, live_socket=str(path))),
                 profile,
+                board,
                 n_pairs=n_pairs,
                 announce=announce,
                 order=order,

@@ -7,16 +7,14 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from statistics import median
-from typing import Any
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.measure import turns
-from perfsuite.measure.contention import Contention
-from perfsuite.measure.llama_plan import with_drawn_layout
-from perfsuite.measure.plan import LlamaPlan, TurnsPlan
-from perfsuite.measure.schedule import N_TURNS, waiting_complaint
+from perfsuite.measure.board.protocol import Board
+from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import Payload, Rule, Series, Witness, pairs_of
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
 
@@ -49,6 +47,7 @@ def measure_overhead(
     plain: Side,
     recorded: Side,
     profile: Profile,
+    board: Board,
     *,
     n_pairs: int,
     announce: Callable[[int], None] = lambda _: None,
@@ -59,15 +58,47 @@ def measure_overhead(
     A recorder competes with the threads that it follows, and that is what is measured. So only the plain side says
     whether there was any other competition; what a hypervisor took counts on both.
 
-    Raises
-    ------
-    MeasurementError
-        As many pairs had competition as were asked for, or a worker failed.
+    Raises `MeasurementError`: as many pairs had competition as were asked for, or a worker failed.
     """
-    pairs = _Pairs((plain, recorded), profile, order or random.Random())
-    pairs.take(n_pairs, announce)
-    pairs.check()
-    return Overhead(ratios=overhead_ratios(pairs.records), n_discarded=len(pairs.complaints))
+    environments = (plain.environment, recorded.environment)
+    take = pairs_of(
+        board,
+        (plain.plan, recorded.plan),
+        order=order or random.Random(),
+        leaders=cycle((1, 0)),
+        own_environments=environments,
+    )
+    pairs = Series(
+        take=take,
+        rules=(Rule(profile=profile), Rule(profile=replace(profile, max_waiting_ratio=math.inf))),
+        keep=_records,
+        witness=_Announcer(announce),
+    )
+    records = pairs.extend(n_pairs)
+    n_left_out, n_valid = len(pairs.complaints), len(records)
+    if n_valid < LEAST_PAIRS:
+        why = pairs.complaints[-1] if pairs.complaints else "no more were asked for"
+        raise MeasurementError(
+            f"{n_valid} of {n_valid + n_left_out} pairs had no competition, expected {LEAST_PAIRS} or more ({why}); "
+            "free the machine and run again"
+        )
+    return Overhead(ratios=overhead_ratios(records), n_discarded=n_left_out)
+
+
+@dataclass
+class _Announcer(Witness):
+    """Says how far the pairs are."""
+
+    announce: Callable[[int], None]
+
+    def before(self, n_valid: int) -> None:
+        """Tell how many pairs there are."""
+        self.announce(n_valid)
+
+
+def _records(payloads: Sequence[Payload]) -> tuple[EngineRecord, EngineRecord]:
+    old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
+    return old, new
 
 
 def overhead_ratios(pairs: Sequence[tuple[EngineRecord, EngineRecord]]) -> dict[Phase, PairedRatio]:
@@ -82,57 +113,6 @@ def overhead_ratios(pairs: Sequence[tuple[EngineRecord, EngineRecord]]) -> dict[
         if min(*old, *new) > 0:
             ratios[phase] = paired_ratio(old, new)
     return ratios
-
-
-class _Pairs:
-    """Pairs of processes that take turns."""
-
-    def __init__(self, sides: tuple[Side, Side], profile: Profile, order: random.Random) -> None:
-        self._sides = sides
-        self._profiles = (profile, replace(profile, max_waiting_ratio=math.inf))
-        self._order = order
-        self._leader = 0
-        self.records: list[tuple[EngineRecord, EngineRecord]] = []
-        #: Why pairs were left out.
-        self.complaints: list[str] = []
-
-    def take(self, n_pairs: int, announce: Callable[[int], None]) -> None:
-        """Take pairs until there are `n_pairs`, or as many were left out."""
-        while len(self.records) < n_pairs and len(self.complaints) < n_pairs:
-            announce(len(self.records))
-            self._take()
-
-    def _take(self) -> None:
-        self._leader = 1 - self._leader
-        plain, recorded = self._sides
-        payloads = turns.run_in_turns(
-            (self._drawn(plain), self._drawn(recorded)),
-            n_turns=N_TURNS,
-            leader=self._leader,
-            own_environments=(plain.environment, recorded.environment),
-        )
-        if complaint := next(filter(None, map(_complaint, payloads, self._profiles)), None):
-            self.complaints.append(complaint)
-            return
-        old, new = (EngineRecord.from_plain(payload["engine"]) for payload in payloads)
-        self.records.append((old, new))
-
-    def _drawn(self, side: Side) -> TurnsPlan:
-        return TurnsPlan(llama=with_drawn_layout(side.plan, self._order))
-
-    def check(self) -> None:
-        """Refuse too few pairs."""
-        if len(self.records) < LEAST_PAIRS:
-            n_taken = len(self.records) + len(self.complaints)
-            raise MeasurementError(
-                f"{len(self.records)} of {n_taken} pairs had no competition, expected {LEAST_PAIRS} or more "
-                f"({self.complaints[-1] if self.complaints else 'no more were asked for'}); "
-                "free the machine and run again"
-            )
-
-
-def _complaint(payload: Mapping[str, Any], profile: Profile) -> str | None:
-    return waiting_complaint(Contention.from_plain(payload["contention"]), profile)
 
 
 def _latency_ns(record: EngineRecord, phase: Phase) -> int:

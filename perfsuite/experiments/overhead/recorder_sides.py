@@ -11,6 +11,7 @@ from pathlib import Path
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.overhead.live_cost import SUBSCRIBER_LIMIT_S
 from perfsuite.experiments.overhead.measurement import Overhead, Side, measure_overhead
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.live import kept_subscribed
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
@@ -61,6 +62,7 @@ def compare_recorders(
     comparison: Comparison,
     plan: LlamaPlan,
     profile: Profile,
+    board: Board,
     *,
     opencl: OpenClBackend | None,
     folder: Path,
@@ -69,10 +71,7 @@ def compare_recorders(
 ) -> Overhead:
     """Measure one comparison; logs and sockets lie in a folder that outlives it.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or competition left too few pairs.
+    Raises `MeasurementError`: a worker failed, or competition left too few pairs.
     """
     bare = replace(plan, recorder="none", live_socket=None)
     recorded = replace(bare, recorder=comparison.recorder)
@@ -85,6 +84,7 @@ def compare_recorders(
             Side(plan=bare, environment=_environment(opencl, comparison.plain, folder)),
             Side(plan=recorded, environment=_environment(opencl, comparison.recorded, folder)),
             profile,
+            board,
             n_pairs=n_pairs,
             announce=announce,
         )

@@ -46,30 +46,24 @@ def known_latencies(plan: StudyPlan, earlier: Path | None) -> dict[str, TokenLat
     return {**{run.name: known[run.name] for run in plan.runs if run.name in known}, **own}
 
 
+_TODO = "name what perfsuite study wrote"
+
+
 def _of_run(run: StudyRun) -> TokenLatency:
-    if run.latency is not None:
-        return TokenLatency(
-            prefill_samples_s=(run.latency.prefill_s_per_token,),
-            decode_samples_s=(run.latency.decode_s_per_token,),
-            source="given",
-        )
-    assert run.run_file is not None
-    return _of_run_file(run.run_file)
-
-
-def _of_run_file(path: Path) -> TokenLatency:
     """Take prefill with the gather of its embeddings, as a study measures it."""
+    if (given := run.latency) is not None:
+        times_s = (given.prefill_s_per_token,), (given.decode_s_per_token,)
+        return TokenLatency(prefill_samples_s=times_s[0], decode_samples_s=times_s[1], source="given")
+    assert run.run_file is not None
+    path = run.run_file
     found = read_measured_phases(path)
     prefill_ns, decode_ns = (found.samples_ns.get(phase, ()) for phase in (Phase.PREFILL, Phase.DECODE))
     if not prefill_ns or not decode_ns or not found.scenario.n_prompt:
         raise PerfsuiteError(f"{path}: has no valid prefill and decode; run both phases again")
     embedding_ns = found.samples_ns.get(Phase.EMBEDDING) or (0,) * len(prefill_ns)
-    n_prompt = found.scenario.n_prompt
+    wholes_ns = map(sum, zip(prefill_ns, embedding_ns, strict=False))
     return TokenLatency(
-        prefill_samples_s=tuple(
-            (prefill + embedding) / n_prompt / NS_PER_S
-            for prefill, embedding in zip(prefill_ns, embedding_ns, strict=False)
-        ),
+        prefill_samples_s=tuple(each / found.scenario.n_prompt / NS_PER_S for each in wholes_ns),
         decode_samples_s=tuple(each / NS_PER_S for each in decode_ns),
         source=str(path),
     )
@@ -87,11 +81,9 @@ def _of_study(path: Path) -> Mapping[str, TokenLatency]:
             for name, each in plain["latencies"].items()
         }
     except OSError as error:
-        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); name what perfsuite study wrote") from error
+        raise PerfsuiteError(f"{path}: cannot be read ({error.strerror}); {_TODO}") from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise PerfsuiteError(
-            f"{path}: is no study ({type(error).__name__}: {error}); name what perfsuite study wrote"
-        ) from error
+        raise PerfsuiteError(f"{path}: is no study ({type(error).__name__}: {error}); {_TODO}") from error
 
 
 def _text(plain: object) -> str:

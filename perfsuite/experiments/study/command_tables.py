@@ -26,9 +26,8 @@ def study_chart(study: Study) -> ScatterChart:
 
 def _finding(study: Study, task: str) -> str:
     frontier = study.frontier(task, TokenKind.OUTPUT)
-    if frontier.knee is None:
+    if (knee := frontier.knee) is None:
         return f"{task}: {format_count(len(frontier.members), 'run')} on the frontier of output tokens, without a knee"
-    knee = frontier.knee
     return (
         f"{task}: the knee of the frontier is {knee.name}, {format_ns(knee.latency_s * NS_PER_S)} an output token at "
         f"{knee.accuracy:.3f} of the reference's accuracy"
@@ -38,19 +37,13 @@ def _finding(study: Study, task: str) -> str:
 def _panel(study: Study, task: str, kind: TokenKind) -> ScatterPanel:
     points = [point for point in study.points if point.task == task]
     frontier = study.frontier(task, kind)
-    knee = frontier.knee
+    knee, members = frontier.knee, frontier.members
     return ScatterPanel(
         title=f"{task}, {kind.value} tokens",
         x_axis=Axis(label=f"time of an {kind.value} token", unit="s", least=0.0),
         y_axis=Axis(label=f"accuracy, {study.plan.reference} = 1"),
         groups=tuple(_groups(points, kind)),
-        lines=(
-            Line(
-                label="frontier",
-                x=tuple(each.latency_s for each in frontier.members),
-                y=tuple(each.accuracy for each in frontier.members),
-            ),
-        ),
+        lines=(Line(label="frontier", x=tuple(m.latency_s for m in members), y=tuple(m.accuracy for m in members)),),
         ringed=PointGroup(label="knee", kind="", x=(knee.latency_s,), y=(knee.accuracy,)) if knee else None,
     )
 
@@ -77,6 +70,7 @@ SCHEMA = 1
 def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str) -> dict[str, Any]:
     """Return the study as JSON-able values; its latencies are what ``--from`` reads."""
     plan = study.plan
+    told = ("source", "prefill_s_per_token", "decode_s_per_token", "prefill_samples_s", "decode_samples_s")
     return {
         "schema": SCHEMA,
         "title": plan.title,
@@ -85,7 +79,7 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
         "n_prompts": len(plan.prompt_lengths),
         "n_prompt_tokens": sum(plan.prompt_lengths),
         "n_gen": plan.n_gen,
-        "latencies": {name: _latency_plain(each) for name, each in latencies.items()},
+        "latencies": {name: fields_of(each, *told) for name, each in latencies.items()},
         "points": [_point_plain(each) for each in study.points],
         "frontiers": [
             {
@@ -98,14 +92,6 @@ def study_plain(study: Study, latencies: Mapping[str, TokenLatency], engine: str
         ],
         "quantizations": [_quantization_plain(each) for each in study.quantizations],
         "mean_h_q": dict(study.mean_scores()),
-    }
-
-
-def _latency_plain(latency: TokenLatency) -> dict[str, Any]:
-    return {
-        **fields_of(latency, "source", "prefill_s_per_token", "decode_s_per_token"),
-        "prefill_samples_s": list(latency.prefill_samples_s),
-        "decode_samples_s": list(latency.decode_samples_s),
     }
 
 

@@ -44,12 +44,9 @@ def read_harness_score(paths: Sequence[Path], task: str, metric: str) -> Harness
 
     `metric` is a name with its filter, or the name alone where it has one filter, or the file none.
 
-    Raises
-    ------
-    PerfsuiteError
-        A file cannot be read or holds no results, no file or more than one has the task, the task lacks the metric or
-        has it with several filters, or it or its standard error is no number of 0 to 1; the message tells what there
-        is.
+    Raises `PerfsuiteError`: a file cannot be read or holds no results, no file or more than one has the task, the task
+    lacks the metric or has it with several filters, or it or its standard error is no number of 0 to 1; the message
+    tells what there is.
     """
     found = {path: tasks[task] for path in paths if task in (tasks := _read_tasks(path))}
     if len(found) != 1:

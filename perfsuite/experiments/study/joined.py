@@ -45,12 +45,8 @@ def pareto_frontier(found: Sequence[TradeOff]) -> Frontier:
         raise PerfsuiteError("frontier: nothing to compare, expected at least one latency with an accuracy")
     if slow := [each for each in found if not each.latency_s > 0.0]:
         raise PerfsuiteError(f"frontier: {slow[0].name} takes {slow[0].latency_s:g} s, expected a time above 0")
-    members = tuple(
-        sorted(
-            (each for each in found if not any(_dominates(other, each) for other in found)),
-            key=lambda each: (each.latency_s, each.name),
-        )
-    )
+    best = (each for each in found if not any(_dominates(other, each) for other in found))
+    members = tuple(sorted(best, key=lambda each: (each.latency_s, each.name)))
     return Frontier(members=members, knee=_knee(members))
 
 
@@ -137,9 +133,8 @@ class Study:
 
     def frontier(self, task: str, kind: TokenKind, suite: str | None = None) -> Frontier:
         """Return one of the frontiers."""
-        return next(
-            each.frontier for each in self.frontiers if (each.task, each.kind, each.suite) == (task, kind, suite)
-        )
+        wanted = (task, kind, suite)
+        return next(each.frontier for each in self.frontiers if (each.task, each.kind, each.suite) == wanted)
 
     def mean_scores(self) -> Mapping[str, float | None]:
         """Return the mean H_Q of each task; None where one of its quantisations has no H_Q."""
@@ -178,17 +173,16 @@ def _frontiers(points: Sequence[StudyPoint]) -> Iterator[TaskFrontier]:
         for suite in (None, *(suites if len(suites) > 1 else ())):
             own = [point for point in points if point.task == task and suite in (None, point.run.suite)]
             for kind in TokenKind:
-                found = pareto_frontier([_trade_off(point, kind) for point in own])
-                yield TaskFrontier(task=task, suite=suite, kind=kind, frontier=found)
+                trade_offs = [
+                    TradeOff(name=each.run.name, latency_s=each.latency_s(kind), accuracy=each.normalised_accuracy)
+                    for each in own
+                ]
+                yield TaskFrontier(task=task, suite=suite, kind=kind, frontier=pareto_frontier(trade_offs))
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
     known = [score for score in scores if score is not None]
     return mean(known) if len(known) == len(scores) else None
-
-
-def _trade_off(point: StudyPoint, kind: TokenKind) -> TradeOff:
-    return TradeOff(name=point.run.name, latency_s=point.latency_s(kind), accuracy=point.normalised_accuracy)
 
 
 def _quantizations(
@@ -212,10 +206,7 @@ def _ratios(
         return None
     return quantization_ratios(
         of_task.scale,
-        original_accuracy=accuracy,
-        quantized_accuracy=of_task.of_runs[quantized].accuracy,
-        original_prefill_s=before.prefill_s_per_token,
-        quantized_prefill_s=after.prefill_s_per_token,
-        original_decode_s=before.decode_s_per_token,
-        quantized_decode_s=after.decode_s_per_token,
+        accuracies=(accuracy, of_task.of_runs[quantized].accuracy),
+        prefills_s=(before.prefill_s_per_token, after.prefill_s_per_token),
+        decodes_s=(before.decode_s_per_token, after.decode_s_per_token),
     )

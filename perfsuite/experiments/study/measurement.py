@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -22,11 +22,8 @@ def study_points(plan: StudyPlan, *, models_dir: Path, n_threads: int) -> tuple[
 
     A prefill takes as long whatever its tokens are, so prompts of one length are one workload.
 
-    Raises
-    ------
-    PerfsuiteError
-        Weights are unknown, a file of them is missing or broken, or a prompt and what follows it are longer than what a
-        model was trained for.
+    Raises `PerfsuiteError`: weights are unknown, a file of them is missing or broken, or a prompt and what follows it
+    are longer than what a model was trained for.
     """
     return tuple(
         _point(run, n_prompt, plan, models_dir, n_threads)
@@ -41,14 +38,12 @@ def measure_latencies(
 ) -> tuple[Mapping[str, TokenLatency], str]:
     """Measure `study_points` in fresh processes; return the latency of each run by its name, and the engine's version.
 
-    Raises
-    ------
-    MeasurementError
-        A workload had too few undisturbed processes, or a worker failed.
+    Raises `MeasurementError`: a workload had too few undisturbed processes, or a worker failed.
     """
     rows, version = measure_rows(points, bench, progress)
     counts = Counter(plan.prompt_lengths)
-    return {name: _latency(own, counts) for name, own in _by_run(rows).items()}, version
+    names = dict.fromkeys(row.sweep for row in rows)
+    return {name: _latency([row for row in rows if row.sweep == name], counts) for name in names}, version
 
 
 def _point(run: StudyRun, n_prompt: int, plan: StudyPlan, models_dir: Path, n_threads: int) -> SweepPoint:
@@ -60,13 +55,6 @@ def _point(run: StudyRun, n_prompt: int, plan: StudyPlan, models_dir: Path, n_th
         )
     workload = llama_workload(weights, find_scenario(f"p{n_prompt}-g{plan.n_gen}"))
     return SweepPoint(sweep=run.name, setting=f"p{n_prompt}", value=n_prompt, workload=workload, n_threads=n_threads)
-
-
-def _by_run(rows: Sequence[Row]) -> Mapping[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row.sweep].append(row)
-    return found
 
 
 def _latency(rows: Sequence[Row], counts: Mapping[int, int]) -> TokenLatency:

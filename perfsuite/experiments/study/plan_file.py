@@ -75,11 +75,8 @@ class _Plan:
 def read_plan(path: Path) -> StudyPlan:
     """Read a plan; relative paths in it are relative to its own folder.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read or is no TOML, a field is missing, unknown or of another type, names repeat, the
-        device is unknown, or a file of prompts cannot be read.
+    Raises `PerfsuiteError`: the file cannot be read or is no TOML, a field is missing, unknown or of another type,
+    names repeat, the device is unknown, or a file of prompts cannot be read.
     """
     plan = read_toml(path, _Plan, PerfsuiteError, "see docs/study.md", schema=SCHEMA, is_closed=True)
     for name in ("task", "model"):

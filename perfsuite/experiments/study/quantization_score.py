@@ -60,31 +60,25 @@ class QuantizationRatios:
 def quantization_ratios(
     scale: AccuracyScale,
     *,
-    original_accuracy: float,
-    quantized_accuracy: float,
-    original_prefill_s: float,
-    quantized_prefill_s: float,
-    original_decode_s: float,
-    quantized_decode_s: float,
+    accuracies: tuple[float, float],
+    prefills_s: tuple[float, float],
+    decodes_s: tuple[float, float],
 ) -> QuantizationRatios:
     """Return M_a, M_prefill and M_decode of a quantised model; times are of one token each, or of one workload.
 
-    Without a chance in the scale the reference cancels out of M_a.
+    The first of two is always the original's. Without a chance in the scale the reference cancels out of M_a.
 
     Raises PerfsuiteError: a time is not above 0, or the original is no better than guessing.
     """
-    original = scale.normalised(original_accuracy)
+    original, quantized = map(scale.normalised, accuracies)
     if not 0.0 < original < math.inf:
         raise PerfsuiteError(f"H_Q: the original's normalised accuracy is {original:g}, expected a number above 0")
+    for phase, times_s in (("prefill", prefills_s), ("decode", decodes_s)):
+        for whose, time_s in zip(("original", "quantised"), times_s, strict=True):
+            if not 0.0 < time_s < math.inf:
+                raise PerfsuiteError(f"H_Q: {phase} of the {whose} model takes {time_s:g} s, expected a time above 0")
     return QuantizationRatios(
-        accuracy_ratio=scale.normalised(quantized_accuracy) / original,
-        prefill_ratio=_latency_ratio("prefill", original_prefill_s, quantized_prefill_s),
-        decode_ratio=_latency_ratio("decode", original_decode_s, quantized_decode_s),
+        accuracy_ratio=quantized / original,
+        prefill_ratio=prefills_s[0] / prefills_s[1],
+        decode_ratio=decodes_s[0] / decodes_s[1],
     )
-
-
-def _latency_ratio(phase: str, original_s: float, quantized_s: float) -> float:
-    for whose, time_s in (("original", original_s), ("quantised", quantized_s)):
-        if not 0.0 < time_s < math.inf:
-            raise PerfsuiteError(f"H_Q: {phase} of the {whose} model takes {time_s:g} s, expected a time above 0")
-    return original_s / quantized_s

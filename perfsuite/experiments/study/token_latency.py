@@ -53,12 +53,8 @@ def over_prompts(
 
     A process of each length makes one sample. With c prompts of n tokens, whose prefill takes T(n) and a token after it
     t(n), an input token takes sum c T / sum c n and an output token sum c t / sum c: every prompt counts once, and each
-    generates as many tokens.
-
-    Parameters
-    ----------
-    prefill_ns, decode_ns
-        By length of the prompt, the samples of its processes; lengths may have different numbers, the fewest count.
+    generates as many tokens. Times are by length of the prompt, the samples of its processes: lengths may have
+    different numbers of them, of which the fewest count.
     """
     n_samples = min(len(samples) for times in (prefill_ns, decode_ns) for samples in times.values())
     n_tokens, n_prompts = sum(n * count for n, count in counts.items()), sum(counts.values())

@@ -58,10 +58,7 @@ def add_parser(commands: Commands) -> None:
         about=_ABOUT,
         examples=_EXAMPLES,
         writes="the trace, into .perfsuite/traces/TIME or --output",
-        exits={
-            1: "'agree': the recorders saw different operators; 'check': something is missing",
-            **_OF_PROGRAM,
-        },
+        exits={1: "'agree': the recorders saw different operators; 'check': something is missing", **_OF_PROGRAM},
         see=("docs/tracing.md", "docs/trace-views.md", "docs/ebpf.md", "docs/opencl-tracing.md"),
     )
     whom = parser.add_argument_group("whom to follow")

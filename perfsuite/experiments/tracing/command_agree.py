@@ -39,7 +39,9 @@ def _parts(found: RecorderAgreement) -> Iterator[Part]:
         yield f"{format_count(found.n_different, 'evaluation')} differ, first: {found.first_difference}"
     times = [
         (
-            *(each.name or "all", each.n_operators, format_ns(each.ebpf_ns), format_ns(each.callback_ns)),
+            each.name or "all",
+            each.n_operators,
+            *map(format_ns, (each.ebpf_ns, each.callback_ns)),
             figure("{:.4f}", each.ratio),
         )
         for each in (*found.phases, *found.ops, found.total)
@@ -53,12 +55,10 @@ def _parts(found: RecorderAgreement) -> Iterator[Part]:
 
 
 def _plain(found: RecorderAgreement) -> dict[str, Any]:
-    plain = {"schema": SCHEMA, "is_same": found.is_same, **asdict(found)}
-    plain["total"] = _plain_times(found.total)
-    for name in ("phases", "ops"):
-        plain[name] = [_plain_times(each) for each in getattr(found, name)]
-    plain["threads"] = [{**asdict(each), "accounted_ratio": each.accounted_ratio} for each in found.threads]
-    return plain
+    times = {name: [_plain_times(each) for each in getattr(found, name)] for name in ("phases", "ops")}
+    threads = [{**asdict(each), "accounted_ratio": each.accounted_ratio} for each in found.threads]
+    totals = {"total": _plain_times(found.total), **times, "threads": threads}
+    return {"schema": SCHEMA, "is_same": found.is_same, **asdict(found), **totals}
 
 
 def _plain_times(each: TimesAgreement) -> dict[str, Any]:
@@ -70,18 +70,14 @@ def run(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     check_least(options, "threads")
     with taken_device(find_local_profile(options.device), "trace", options):
-        found = _agreement(options)
+        plan = own_plan(options)
+        ebpf = ebpf_of(options, plan)
+        remarks("trace", options).step(f"{Path(plan.gguf_path).stem}, {options.scenario}, both recorders")
+        with work_folder() as folder:
+            callback, outside = traced_by_both(plan, "callback", ebpf, folder)
+        found = recorder_agreement(outside.trace, callback.trace)
     give(agreement_answer(found), options)
     return 0 if found.is_same else 1
-
-
-def _agreement(options: argparse.Namespace) -> RecorderAgreement:
-    plan = own_plan(options)
-    ebpf = ebpf_of(options, plan)
-    remarks("trace", options).step(f"{Path(plan.gguf_path).stem}, {options.scenario}, both recorders")
-    with work_folder() as folder:
-        callback, outside = traced_by_both(plan, "callback", ebpf, folder)
-    return recorder_agreement(outside.trace, callback.trace)
 
 
 def _parser() -> argparse.ArgumentParser:

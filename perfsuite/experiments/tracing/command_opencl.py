@@ -50,9 +50,20 @@ def trace_opencl(options: argparse.Namespace, program: Sequence[str]) -> int:
         environment = layer_environment(layer, folder, inherited=environment_opencl_layers())
         exit_code = run_traced(program, {**taken.environment, **environment})
         summaries, unreadable = _read(folder, options.top)
-    plain = _plain(program, exit_code, summaries, unreadable)
+    plain = {
+        "schema": SCHEMA,
+        "command": list(program),
+        "exit_code": exit_code,
+        "processes": [plain_process(each) for each in summaries],
+        "unreadable": unreadable,
+    }
     give(Answer(parts=lambda: _parts(summaries, plain, options.top), plain=lambda: plain), options)
-    problems = [*unreadable, *_kept(options.output, plain)]
+    problems = [*unreadable]
+    if options.output is not None:
+        try:
+            write_json(Path(options.output) / JSON_NAME, plain, MeasurementError)
+        except MeasurementError as error:  # the program may have done anything to the folder
+            problems.append(str(error))
     for problem in problems:
         print(f"perfsuite: error: {problem}", file=sys.stderr)
     return exit_code or (2 if problems else 0)
@@ -95,28 +106,6 @@ def _read(folder: Path, n_gaps: int) -> tuple[list[OpenClSummary], list[str]]:
             unreadable.append(str(error))
     traces.sort(key=lambda each: (int(each.commands["host_start_ns"][0]) if each.commands.size else 0, each.pid))
     return [summarize(each, n_gaps=n_gaps) for each in traces], unreadable
-
-
-def _plain(
-    program: Sequence[str], exit_code: int, summaries: Sequence[OpenClSummary], unreadable: Sequence[str]
-) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "command": list(program),
-        "exit_code": exit_code,
-        "processes": [plain_process(each) for each in summaries],
-        "unreadable": list(unreadable),
-    }
-
-
-def _kept(output: str | None, plain: Mapping[str, Any]) -> list[str]:
-    """Write the JSON beside the logs where they stay; return why it cannot be written."""
-    if output is not None:
-        try:
-            write_json(Path(output) / JSON_NAME, plain, MeasurementError)
-        except MeasurementError as error:
-            return [str(error)]
-    return []
 
 
 def _parts(summaries: Sequence[OpenClSummary], plain: Mapping[str, Any], n_top: int) -> Iterator[Part]:

@@ -42,9 +42,7 @@ def trace_program(options: argparse.Namespace, program: Sequence[str]) -> int:
     with recording_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
         sys.stdout.flush()
         exit_code = run_traced(
-            program,
-            taken.environment,
-            lambda pid: _followed_once_loaded(pid, request, folder, program, told),
+            program, taken.environment, lambda pid: _followed_once_loaded(pid, request, folder, program, told)
         )
         if not (folder / LOG_NAME).exists():
             raise MeasurementError(

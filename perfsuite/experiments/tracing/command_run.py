@@ -16,6 +16,7 @@ from perfsuite.device.profile import find_local_profile
 from perfsuite.errors import MeasurementError, PerfsuiteError
 from perfsuite.experiments.recorder_traces import traced_by_ebpf, traced_by_engine
 from perfsuite.experiments.tracing.command_lines import recording_folder, tell
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.launch import Observe
 from perfsuite.measure.memory_limit import drop_file_pages, limited_memory, memory_limit_obstacle
@@ -30,11 +31,11 @@ def trace_run(options: argparse.Namespace) -> int:
     profile = find_local_profile(options.device)
     if options.memory_limit is not None:
         _bytes(options.memory_limit)
-    with recording_folder(options.output) as folder, taken_device(profile, "trace", options):
-        return _traced(options, folder)
+    with recording_folder(options.output) as folder, taken_device(profile, "trace", options) as taken:
+        return _traced(options, taken.board, folder)
 
 
-def _traced(options: argparse.Namespace, folder: Path) -> int:
+def _traced(options: argparse.Namespace, board: Board, folder: Path) -> int:
     recorder = options.recorder or ("ebpf" if options.trace else "preload")
     opencl = opencl_backend(options) if recorder == "opencl" else None
     plan = own_plan(options, opencl)
@@ -50,7 +51,7 @@ def _traced(options: argparse.Namespace, folder: Path) -> int:
     elif opencl is not None:
         from perfsuite.experiments.tracing.opencl_trace_run import traced_by_opencl
 
-        trace = traced_by_opencl(plan, opencl, folder, announce=told.remark)
+        trace = traced_by_opencl(plan, opencl, board, folder, announce=told.remark)
     else:
         trace = traced_by_engine(plan, recorder, folder, observe=observe).trace
     tell(options, trace, folder)

@@ -56,10 +56,10 @@ class TraceExperiment(Experiment):
         plan = replace(run_plan(config), n_repetitions=1)
         for recorder in self._recorders(case_ids):
             progress.step(f"trace, recorder {recorder}")
-            traced = undisturbed_trace(plan, recorder, config.profile, folder=config.run_dir / f"trace-{recorder}")
-            self.found[recorder] = trace_findings(
-                traced.trace, config.workload, n_threads=config.n_threads, complaint=traced.complaint
-            )
+            folder = config.run_dir / f"trace-{recorder}"
+            trace, complaint = undisturbed_trace(plan, recorder, config.profile, folder=folder)
+            found = trace_findings(trace, config.workload, n_threads=config.n_threads, complaint=complaint)
+            self.found[recorder] = found
 
     def judge(self, case_id: str, reason: str) -> Judgement:
         """Judge one case by the trace that tells of it."""

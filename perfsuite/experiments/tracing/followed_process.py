@@ -42,10 +42,8 @@ class FollowRequest:
 def followed(pid: int, request: FollowRequest, folder: Path, command: Sequence[str] = ()) -> Iterator[EbpfRecording]:
     """Record a process into a folder until the end of the block; then the log is complete.
 
-    Raises
-    ------
-    MeasurementError
-        The process is another user's or has no llama.cpp, its tensors look otherwise, or there is no helper.
+    Raises `MeasurementError`: the process is another user's or has no llama.cpp, its tensors look otherwise, or there
+    is no helper.
     """
     refuse_other_user(pid)  # before anything of that process is linked or run
     helper = find_helper(request.cache_dir)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from perfsuite.records.outcome import Finding, Outcome
 from perfsuite.units import format_ns
@@ -48,12 +47,14 @@ def measured_growth(positions: Sequence[int], times_ns: Sequence[int]) -> Measur
     blocks = [np.array_split(each, min(_MOST_BLOCKS, lengths.size)) for each in (lengths, medians)]
     x, y = (np.array([np.median(block) for block in each]) for each in blocks)
     slope, intercept, lower, upper = theilslopes(y, x, alpha=CONFIDENCE)
+    off = (intercept + slope * x - y) / np.maximum(y, 1.0)
+    deviation = np.abs([np.median(part) for part in np.array_split(off, min(_BINS, x.size))]).max()
     return MeasuredGrowth(
         slope_ns=float(slope),
         lower_ns=float(lower),
         upper_ns=float(upper),
         intercept_ns=float(intercept),
-        deviation_ratio=_deviation(x, y, float(slope), float(intercept)),
+        deviation_ratio=float(deviation),
     )
 
 
@@ -89,12 +90,3 @@ def judge_growth(
     if found.lower_ns > limit_ns:
         return Finding(outcome=Outcome.SLOW, reason=text)
     return Finding(outcome=Outcome.PASS if found.upper_ns <= limit_ns else Outcome.INCONCLUSIVE, reason=text)
-
-
-_Floats = npt.NDArray[np.float64]
-
-
-def _deviation(x: _Floats, y: _Floats, slope: float, intercept: float) -> float:
-    off = (intercept + slope * x - y) / np.maximum(y, 1.0)
-    bins = [np.median(part) for part in np.array_split(off, min(_BINS, x.size))]
-    return float(np.abs(bins).max())

@@ -99,9 +99,8 @@ def _line(
     middle = {key: sorted(found)[len(found) // 2] for key, found in times.items()}
     fit = fit_line([n_bytes for _, n_bytes in middle], list(middle.values()), is_relative=True)
     if fit is not None and len({n_bytes for _, n_bytes in middle}) > 2:
-        off = [
-            (role, ratio) for (role, _), ratio in zip(middle, fit.deviations_ratio, strict=True) if ratio is not None
-        ]
+        places = zip(middle, fit.deviations_ratio, strict=True)
+        off = [(role, ratio) for (role, _), ratio in places if ratio is not None]
         yield MeasuredLine(type=kind, fit=fit, deviations=tuple(sorted(off, key=lambda each: (-each[1], each[0]))))
 
 
@@ -141,10 +140,8 @@ def judge_reuse(layers: Sequence[LayerReuse], expected: ReuseExpectation, *, n_l
         return Finding(outcome=Outcome.INVALID, reason="no choices of experts were recorded")
     if len(layers) != n_layers or any(each.n_iterations != expected.n_steps for each in layers):
         steps = sorted({each.n_iterations for each in layers})
-        seen = f"{len(layers)} layers with {steps[0]} to {steps[-1]} steps"
-        return Finding(
-            outcome=Outcome.INVALID, reason=f"{seen} were recorded, expected {n_layers} with {expected.n_steps}"
-        )
+        seen = f"{len(layers)} layers with {steps[0]} to {steps[-1]} steps were recorded"
+        return Finding(outcome=Outcome.INVALID, reason=f"{seen}, expected {n_layers} with {expected.n_steps}")
     if broken := next(filter(None, (_broken(each, expected) for each in layers)), None):
         return Finding(outcome=Outcome.IMPOSSIBLE, reason=broken)
     return _distance(layers, expected)
@@ -204,8 +201,12 @@ def judge_balance(
     if found.n_threads != expected.n_threads:
         seen = f"{found.n_threads} threads computed it, expected {expected.n_threads}"
         return Finding(outcome=Outcome.INVALID, reason=seen)
-    text = _text(found, expected)
-    if short := _too_little(found, _least_ns(expected, least_thread_ns)):
+    alone = "; one thread works alone" if found.is_on_one_thread else ""
+    text = (
+        f"busiest of {found.n_threads} threads over their mean {found.balance_ratio:.2f}, "
+        f"expected {expected.balance_ratio:.2f} and {expected.limit_ratio * TOLERANCE_RATIO:.2f} at most{alone}"
+    )
+    if short := _too_little(found, expected, least_thread_ns):
         return Finding(outcome=Outcome.INCONCLUSIVE, reason=f"{text}; {short}")
     if expected.is_on_one_thread and found.balance_ratio < expected.balance_ratio / TOLERANCE_RATIO:
         wrong = f"{text}; the rules give all rows to one thread, so the others' time is waiting"
@@ -215,25 +216,14 @@ def judge_balance(
     return Finding(outcome=Outcome.PASS, reason=text)
 
 
-def _least_ns(expected: BalanceExpectation, least_thread_ns: int) -> int:
+def _too_little(found: RoleBalance, expected: BalanceExpectation, least_thread_ns: int) -> str | None:
     least_ns = LEAST_ALONE_NS if expected.is_on_one_thread else LEAST_SHARED_NS
-    return max(least_ns, LEAST_RUN_RATIO * least_thread_ns)
-
-
-def _too_little(found: RoleBalance, least_ns: int) -> str | None:
+    least_ns = max(least_ns, LEAST_RUN_RATIO * least_thread_ns)
     if found.n_runs < LEAST_RUNS:
         return f"only {format_count(found.n_runs, 'run')} to judge by, expected {LEAST_RUNS} and more"
     if found.busiest_ns < least_ns:
         return f"{format_ns(found.busiest_ns)} a run is too short to judge, expected {format_ns(least_ns)} and more"
     return None
-
-
-def _text(found: RoleBalance, expected: BalanceExpectation) -> str:
-    alone = "; one thread works alone" if found.is_on_one_thread else ""
-    return (
-        f"busiest of {found.n_threads} threads over their mean {found.balance_ratio:.2f}, "
-        f"expected {expected.balance_ratio:.2f} and {expected.limit_ratio * TOLERANCE_RATIO:.2f} at most{alone}"
-    )
 
 
 def judge_trace(
@@ -256,18 +246,25 @@ def judge_trace(
 
 
 def _finding(findings: TraceFindings, what: str, ceilings: Ceilings | None, tolerance_ratio: float | None) -> Finding:
+    workload, n_threads = findings.workload, findings.n_threads
     if what.startswith(f"{BALANCE}/"):
         _, phase, role = what.split("/", 2)
         return _balance(findings, Phase(phase), role)
     if what == ATTENTION_GROWTH:
-        return _growth(findings, ceilings, tolerance_ratio)
+        positions = [attended_positions(workload, n_used, n_threads) for n_used in findings.contexts]
+        slope_ns = None if ceilings is None else growth_expectation(workload).slope_ns(ceilings)
+        return judge_growth(positions, findings.attention_ns, slope_ns, tolerance_ratio)
     if what == DECODE_LINEARITY:
-        expected = linearity_expectation(findings.workload)
+        expected = linearity_expectation(workload)
         slope_ns = None if ceilings is None else expected.slope_ns_per_byte(ceilings)
         return judge_linearity(expected, findings.decode_ns, slope_ns, tolerance_ratio)
-    if what == EXPERT_REUSE:
-        return _reuse(findings)
-    return Finding(outcome=Outcome.INVALID, reason="no such case is known")
+    if what != EXPERT_REUSE:
+        return Finding(outcome=Outcome.INVALID, reason="no such case is known")
+    if (moe := workload.weights.architecture.moe) is None:
+        return Finding(outcome=Outcome.INVALID, reason="the architecture has no experts")
+    n_layers = n_routed_layers(workload)
+    reuse = reuse_expectation(moe, n_layers, findings.n_stretch_steps)
+    return judge_reuse(findings.layers, reuse, n_layers=n_layers)
 
 
 def _balance(findings: TraceFindings, phase: Phase, role: str) -> Finding:
@@ -280,19 +277,3 @@ def _balance(findings: TraceFindings, phase: Phase, role: str) -> Finding:
         has_ends=findings.has_ends,
         least_thread_ns=findings.least_thread_ns,
     )
-
-
-def _growth(findings: TraceFindings, ceilings: Ceilings | None, tolerance_ratio: float | None) -> Finding:
-    workload, n_threads = findings.workload, findings.n_threads
-    positions = [attended_positions(workload, n_used, n_threads) for n_used in findings.contexts]
-    slope_ns = None if ceilings is None else growth_expectation(workload).slope_ns(ceilings)
-    return judge_growth(positions, findings.attention_ns, slope_ns, tolerance_ratio)
-
-
-def _reuse(findings: TraceFindings) -> Finding:
-    moe = findings.workload.weights.architecture.moe
-    if moe is None:
-        return Finding(outcome=Outcome.INVALID, reason="the architecture has no experts")
-    n_layers = n_routed_layers(findings.workload)
-    expected = reuse_expectation(moe, n_layers, findings.n_stretch_steps)
-    return judge_reuse(findings.layers, expected, n_layers=n_layers)

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.recorder_traces import plan_words
 from perfsuite.experiments.traced_run import traced_run
-from perfsuite.measure.launch import run_worker
+from perfsuite.measure.board.protocol import Board
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.engine_trace import EngineTrace
@@ -21,28 +21,20 @@ from perfsuite.trace.recording import TRACE_NAME
 
 
 def traced_by_opencl(
-    plan: LlamaPlan, backend: OpenClBackend, folder: Path, *, announce: Callable[[str], None]
+    plan: LlamaPlan, backend: OpenClBackend, board: Board, folder: Path, *, announce: Callable[[str], None]
 ) -> EngineTrace:
     """Run a plan under the OpenCL layer, with the operator of each kernel, and keep the trace.
 
     A second process lists the graphs, for what asks the engine about them would disturb the first.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, the kernels cannot be told apart, or the trace cannot be written.
+    Raises `MeasurementError`: a worker failed, the kernels cannot be told apart, or the trace cannot be written.
     """
-    mapping = learnt_mapping(plan, backend, cache_dir=Path(plan.cache_dir), announce=announce)
+    mapping = learnt_mapping(plan, backend, board, cache_dir=Path(plan.cache_dir), announce=announce)
     announce("listing the graphs")
-    listed = run_worker(replace(plan, recorder="splits"), extra_environment=backend.environment(None))
+    listed = board.run(replace(plan, recorder="splits"), extra_environment=backend.environment(None))
     announce("tracing")
-    run = traced_run(plan, backend).run
-    trace = opencl_trace(
-        run.record,
-        align(run.trace),
-        mapping,
-        shapes=EngineRecord.from_plain(listed["engine"]),
-        command=plan_words(plan),
-    )
+    run = traced_run(plan, backend, board).run
+    shapes = EngineRecord.from_plain(listed["engine"])
+    trace = opencl_trace(run.record, align(run.trace), mapping, shapes=shapes, command=plan_words(plan))
     write_trace(folder / TRACE_NAME, trace)
     return trace

@@ -8,7 +8,7 @@ That takes an eBPF trace with ENDS: without them, waiting for other threads is t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -118,46 +118,36 @@ def recorder_agreement(ebpf: EngineTrace, callback: EngineTrace) -> RecorderAgre
     return _Comparison(ebpf, callback).agreement()
 
 
-@dataclass(slots=True)
-class _Found:
-    n_evaluations: int = 0
-    n_ebpf: int = 0
-    n_callback: int = 0
-    n_different: int = 0
-    first_difference: str | None = None
-    total: TimesAgreement = field(default_factory=lambda: TimesAgreement(name=""))
-    phases: dict[str, TimesAgreement] = field(default_factory=dict)
-    ops: dict[str, TimesAgreement] = field(default_factory=dict)
-    threads: dict[int, ThreadAccount] = field(default_factory=dict)
-
-
 class _Comparison:
     def __init__(self, ebpf: EngineTrace, callback: EngineTrace) -> None:
         self._ebpf, self._callback = ebpf, callback
         self._graphs = ebpf.of(EventKind.GRAPH)
         self._ours = _by_evaluation(ebpf.of(EventKind.OPERATOR))
         self._theirs = _by_evaluation(callback.of(EventKind.OPERATOR))
-        self._found = _Found()
+        self._n_ebpf = self._n_callback = 0
+        self._differences: list[str] = []
+        self._total = TimesAgreement(name="")
+        self._phases: dict[str, TimesAgreement] = {}
+        self._ops: dict[str, TimesAgreement] = {}
+        self._threads: dict[int, ThreadAccount] = {}
 
     def agreement(self) -> RecorderAgreement:
-        evaluations = self._theirs
-        matched = {number: self._graph_around(own) for number, own in evaluations.items()}
+        around = {number: self._graph_around(own) for number, own in self._theirs.items()}
+        matched = {number: graph for number, graph in around.items() if graph is not None}
         for number, graph in matched.items():
-            if graph is not None:
-                self._compare(number, graph)
-        found = self._found
+            self._compare(number, graph)
         return RecorderAgreement(
-            n_evaluations=found.n_evaluations,
-            n_callback_only=sum(graph is None for graph in matched.values()),
-            n_ebpf_only=int(self._graphs.size) - found.n_evaluations,
-            n_ebpf=found.n_ebpf,
-            n_callback=found.n_callback,
-            n_different=found.n_different,
-            first_difference=found.first_difference,
-            total=found.total,
-            phases=tuple(found.phases.values()),
-            ops=tuple(sums for _, sums in sorted(found.ops.items())),
-            threads=tuple(account for _, account in sorted(found.threads.items())),
+            n_evaluations=len(matched),
+            n_callback_only=len(around) - len(matched),
+            n_ebpf_only=int(self._graphs.size) - len(matched),
+            n_ebpf=self._n_ebpf,
+            n_callback=self._n_callback,
+            n_different=len(self._differences),
+            first_difference=next(iter(self._differences), None),
+            total=self._total,
+            phases=tuple(self._phases.values()),
+            ops=tuple(sums for _, sums in sorted(self._ops.items())),
+            threads=tuple(account for _, account in sorted(self._threads.items())),
         )
 
     def _graph_around(self, operators: Events) -> np.void | None:
@@ -170,41 +160,32 @@ class _Comparison:
         return graph
 
     def _compare(self, number: int, graph: np.void) -> None:
-        found = self._found
         all_threads = self._ours.get(int(graph["evaluation"]), self._graphs[:0])
         ours = all_threads[all_threads["thread"] == graph["thread"]]
         theirs = self._theirs[number]
         theirs = theirs[theirs["thread"] == 0]
-        found.n_evaluations += 1
-        found.n_ebpf += int(ours.size)
-        found.n_callback += int(theirs.size)
+        self._n_ebpf += int(ours.size)
+        self._n_callback += int(theirs.size)
+        n_nodes = len(self._ebpf.graphs[int(graph["graph"])]) if graph["graph"] != NOTHING else 0
         for thread in np.unique(all_threads["thread"]).tolist():
             own = all_threads[all_threads["thread"] == thread]
-            found.threads.setdefault(thread, ThreadAccount(thread=thread)).add(own, graph, self._n_nodes(graph))
-        difference = _difference(_nodes(self._ebpf, ours), _nodes(self._callback, theirs))
-        if difference is not None:
-            found.n_different += 1
-            found.first_difference = found.first_difference or f"evaluation {number}: {difference}"
-            return
-        self._add_times(ours, theirs)
-
-    def _n_nodes(self, graph: np.void) -> int:
-        number = int(graph["graph"])
-        return len(self._ebpf.graphs[number]) if number != NOTHING else 0
+            self._threads.setdefault(thread, ThreadAccount(thread=thread)).add(own, graph, n_nodes)
+        if difference := _difference(_nodes(self._ebpf, ours), _nodes(self._callback, theirs)):
+            self._differences.append(f"evaluation {number}: {difference}")
+        elif not (ours["end_ns"] == NOTHING).any():
+            self._add_times(ours, theirs)
 
     def _add_times(self, ours: Events, theirs: Events) -> None:
-        """Add the times of operators that are the same on both sides, where all ends are known."""
-        if (ours["end_ns"] == NOTHING).any():
-            return
+        """Add the times of operators that are the same on both sides."""
         ebpf_ns, callback_ns = durations_ns(ours), durations_ns(theirs)
         sums = int(ebpf_ns.sum()), int(callback_ns.sum())
-        self._found.total.add(ours.size, *sums)
         phase = self._phase_at(int(theirs["end_ns"][-1]))
-        self._found.phases.setdefault(phase, TimesAgreement(name=phase)).add(ours.size, *sums)
+        for agreement in (self._total, self._phases.setdefault(phase, TimesAgreement(name=phase))):
+            agreement.add(ours.size, *sums)
         nodes = _nodes(self._callback, theirs)
         for node, one, other in zip(nodes, ebpf_ns.tolist(), callback_ns.tolist(), strict=True):
             op = node.op if node else "?"
-            self._found.ops.setdefault(op, TimesAgreement(name=op)).add(1, one, other)
+            self._ops.setdefault(op, TimesAgreement(name=op)).add(1, one, other)
 
     def _phase_at(self, ns: int) -> str:
         phases = self._callback.of(EventKind.PHASE)

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from perfsuite.device.profile import Profile
 from perfsuite.experiments.recorder_traces import traced_by_engine
-from perfsuite.measure.contention import Contention
 from perfsuite.measure.plan import LlamaPlan
-from perfsuite.measure.schedule import waiting_complaint
+from perfsuite.measure.schedule import Rule, tried
 from perfsuite.records.engine_trace import EngineTrace
 from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recording import TRACE_NAME
 
-#: How often a process is run at most.
-N_TRIES = 3
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndisturbedTrace:
-    """One traced process."""
-
-    trace: EngineTrace
-    #: What competed with it, where every try had competition.
-    complaint: str | None
-
-
-def undisturbed_trace(plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> UndisturbedTrace:
+def undisturbed_trace(
+    plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path
+) -> tuple[EngineTrace, str | None]:
     """Run a plan under one of the engine's own recorders, and keep its trace in a folder.
 
-    Raises
-    ------
-    MeasurementError
-        A worker failed, or the trace cannot be written.
+    Returned are the trace and, where every try had competition, what competed with the last one.
+
+    Raises `MeasurementError`: a worker failed, or the trace cannot be written.
     """
-    for _ in range(N_TRIES):
-        traced = traced_by_engine(plan, recorder)
-        complaint = waiting_complaint(Contention.from_plain(traced.payload["contention"]), profile)
-        if complaint is None:
-            break
+    take = partial(traced_by_engine, plan, recorder)
+    traced, complaint = tried(take, attrgetter("payload"), Rule(profile=profile))
     folder.mkdir(parents=True, exist_ok=True)
     write_trace(folder / TRACE_NAME, traced.trace, overwrites=True)
-    return UndisturbedTrace(trace=traced.trace, complaint=complaint)
+    return traced.trace, complaint

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -76,20 +77,23 @@ def test_a_calibration_is_stored_for_this_device_engine_and_threads(
     assert str(tmp_path / "cache") in capsys.readouterr().err
 
 
-def test_the_defaults_are_those_of_a_run(runs: list[CalibrationRun]) -> None:
-    """Without options it is the host, the usual types and rounds, and the threads that a run has by default."""
-    assert main(["calibrate"]) == 0
+@pytest.mark.parametrize(
+    ("options", "types", "n_rounds", "n_threads"),
+    [
+        ([], STANDARD_TYPES, N_ROUNDS, None),
+        (["--type=Q5_K", "--type=bf16", "--rounds=1", "--threads=1"], ("q5_k", "bf16"), 1, 1),
+    ],
+    ids=["the usual", "asked for"],
+)
+def test_options_reach_the_measurement(
+    runs: list[CalibrationRun], options: list[str], types: tuple[str, ...], n_rounds: int, n_threads: int | None
+) -> None:
+    """Types are given in any case; without options it is the host, and the threads that a run has by default."""
+    assert main(["calibrate", *options]) == 0
     (run,) = runs
-    assert (run.profile.name, run.n_threads, run.plan.n_rounds) == ("host", default_threads(), N_ROUNDS)
-    assert run.plan.shapes == standard_shapes(STANDARD_TYPES)
-    assert not run.plan.is_quick
-
-
-def test_options_reach_the_measurement(runs: list[CalibrationRun]) -> None:
-    """Types are given in any case, rounds and threads as numbers."""
-    assert main(["calibrate", "--type", "Q5_K", "--type", "bf16", "--rounds", "1", "--threads", "1"]) == 0
-    (run,) = runs
-    assert (run.plan.shapes, run.plan.n_rounds, run.n_threads) == (standard_shapes(("q5_k", "bf16")), 1, 1)
+    assert (run.profile.name, run.plan.is_quick) == ("host", False)
+    assert (run.plan.shapes, run.plan.n_rounds) == (standard_shapes(types), n_rounds)
+    assert run.n_threads == (n_threads or default_threads())
 
 
 @pytest.mark.usefixtures("runs")
@@ -152,10 +156,7 @@ def test_a_disturbed_calibration_stores_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Streams, tmp_path: Path
 ) -> None:
     """Where the machine was shared the reason is the last line, the exit code 2, and no file is left."""
-
-    def disturbed(run: CalibrationRun, progress: Callable[[str], None]) -> Calibration:
-        raise MeasurementError("operators: disturbed in each of 3 tries")
-
+    disturbed = Mock(side_effect=MeasurementError("operators: disturbed in each of 3 tries"))
     monkeypatch.setattr("perfsuite.experiments.calibration.command.calibrate", disturbed)
     assert main(["calibrate"]) == 2
     out, err = capsys.readouterr()

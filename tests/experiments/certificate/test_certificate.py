@@ -95,12 +95,8 @@ def test_trials_under_load_count_for_themselves() -> None:
 
 def test_a_trial_that_competition_spoilt_is_no_trial() -> None:
     """What was INVALID as a whole is counted apart, and makes no rate look better."""
-    spoilt = trial(prefill=Outcome.INVALID, decode=Outcome.INVALID)
-    answers = {
-        case_id: CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
-        for case_id in spoilt.answers
-    }
-    found = certificate([trial(), replace(spoilt, answers=answers)])
+    invalid = CaseAnswer(outcome=Outcome.INVALID, change_ratio=None, smallest_effect_ratio=None)
+    found = certificate([trial(), replace(trial(), answers=dict.fromkeys(trial().answers, invalid))])
     assert (found.n_invalid, found.suite_false_alarms.n, found.false_alarms.n) == (1, 1, 3)
 
 

@@ -8,20 +8,11 @@ import random
 import pytest
 
 from perfsuite.errors import PerfsuiteError
+from perfsuite.experiments.experts import view
 from perfsuite.experiments.experts.answer import plain_experts
-from perfsuite.experiments.experts.view import (
-    ExpertReport,
-    cache_table,
-    expert_chart,
-    expert_lines,
-    fault_table,
-    layer_table,
-)
+from perfsuite.experiments.experts.view import ExpertReport, expert_chart
 from perfsuite.report.plots.picture import picture_bytes
 from perfsuite.testing.engine_traces import engine_trace
-from perfsuite.trace.experts.cache import cache_hits, hits_by_size
-from perfsuite.trace.experts.faults import fault_relation
-from perfsuite.trace.experts.reuse import expert_reuse
 from tests.synthetic_statistics import expert_product, experts_of, step_events
 
 
@@ -31,26 +22,19 @@ def report(n_steps: int = 60) -> ExpertReport:
     chosen = [(step, layer, [chance.sample(range(8), 2)]) for step in range(n_steps) for layer in (0, 1)]
     events = [each for step in range(n_steps) for each in step_events(step, lambda at, *_: 1_000 + at, 1)]
     trace = engine_trace(events, graphs=((expert_product(0),),), experts=experts_of(chosen), n_experts=8)
-    layers = expert_reuse(trace.experts, trace.n_experts)
-    return ExpertReport(
-        name="run",
-        layers=layers,
-        sizes=hits_by_size(layers),
-        asked=cache_hits(layers, 3) if layers else None,
-        faults=fault_relation(trace),
-    )
+    return view.expert_report(trace, name="run", n_cached=3)
 
 
 def test_lines_and_tables_tell_the_same() -> None:
     """The layers, the cache that was asked for, and sizes that double."""
     found = report()
-    lines = list(expert_lines(found))
+    lines = list(view.expert_lines(found))
     assert lines[0] == "2 layers of 8 experts, 60 steps"
     assert lines[1].startswith("a cache of 3 experts a layer hits ")
     assert lines[2].startswith("reuse distance and time: rank correlation ")
-    assert list(cache_table(found.sizes).columns[0].cells) == ["1", "2", "4", "8"]
-    assert layer_table(found.layers).row_count == 2
-    assert fault_table(found.faults).row_count == len(found.faults.bins)
+    assert list(view.cache_table(found.sizes).columns[0].cells) == ["1", "2", "4", "8"]
+    assert view.layer_table(found.layers).row_count == 2
+    assert view.fault_table(found.faults).row_count == len(found.faults.bins)
 
 
 def test_hits_are_drawn_over_the_size() -> None:

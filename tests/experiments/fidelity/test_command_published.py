@@ -59,16 +59,18 @@ def test_the_interval_is_that_of_the_extreme_latencies() -> None:
 
 def test_latencies_that_may_be_equal_may_be_exact() -> None:
     """Where both are printed alike the error is 0 at least, and no accuracy is above 100."""
-    found = checked(30_000, 30_000, 100.0, 0.0)
-    assert found.accuracy is not None
-    assert found.accuracy.most == 100.0
-    assert found.accuracy.least == pytest.approx(100 * (1 - 0.1 / 29.95))
+    score = checked(30_000, 30_000, 100.0, 0.0).accuracy
+    assert score is not None
+    assert score.most == 100.0
+    assert score.least == pytest.approx(100 * (1 - 0.1 / 29.95))
 
 
 def test_a_step_too_far_is_outside() -> None:
     """One step of the printed accuracy beyond the interval is told, on either side."""
-    for accuracy, is_within in ((98.85, True), (98.84, False), (98.86, False)):
-        assert checked(81_189_900, 82_132_900, accuracy, 11.481).is_within is is_within
+    found = {
+        accuracy: checked(81_189_900, 82_132_900, accuracy, 11.481).is_within for accuracy in (98.84, 98.85, 98.86)
+    }
+    assert found == {98.84: False, 98.85: True, 98.86: False}
 
 
 def test_digits_that_were_cut_are_told_from_a_wrong_row() -> None:
@@ -91,10 +93,7 @@ def test_ten_rows_are_outside() -> None:
     cut = {name for name, each in found.items() if each.accuracy is not None and each.accuracy.is_cut}
     assert {name.rpartition("/")[2] for name in cut} == {"prefill", "end_to_end"}
     assert len(cut) == 8
-    assert set(found) - cut == {
-        "decode/dequantize_NT_matmul14_divide2_tir_tanh2_multiply8",
-        "softmax/chunk_lse",
-    }
+    assert set(found) - cut == {"decode/dequantize_NT_matmul14_divide2_tir_tanh2_multiply8", "softmax/chunk_lse"}
     assert len(check_rows(published_fidelity())) - len(found) == 34 + 16
 
 

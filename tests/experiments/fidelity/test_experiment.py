@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
@@ -38,16 +37,11 @@ class Recorder:
         announce("a step")
         if self.error:
             raise self.error
-        names = [*(PHASES if FidelityKind.PHASES in request.kinds else ())]
-        names += [*(request.case_ids if FidelityKind.KERNELS in request.kinds else ())]
-        rows = [self.changed.get(name, row(name, 10**6, 10**6)) for name in names]
-        return FidelityRun(
-            device="host",
-            platform=None,
-            conditions={},
-            rows=tuple(each for each in rows if each is not None),
-            problems=self.problems,
-        )
+        names = {FidelityKind.PHASES: PHASES, FidelityKind.KERNELS: request.case_ids}
+        asked = (name for kind, found in names.items() if kind in request.kinds for name in found)
+        found = (self.changed.get(name, row(name, 10**6, 10**6)) for name in asked)
+        rows = tuple(each for each in found if each is not None)
+        return FidelityRun(device="host", platform=None, conditions={}, rows=rows, problems=self.problems)
 
 
 @pytest.fixture
@@ -60,8 +54,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch, fake_device: FakeDevice) -> Record
 
 def outcomes(runs: HostRuns) -> dict[str, str]:
     """Return the outcomes of the run's file."""
-    plain: dict[str, Any] = runs.plain()
-    return {case["id"]: case["outcome"] for case in plain["cases"]}
+    return {case["id"]: case["outcome"] for case in runs.plain()["cases"]}
 
 
 def collected(result: pytest.RunResult) -> list[str]:
@@ -85,12 +78,11 @@ def test_cases_are_listed_and_nothing_is_run(runs: HostRuns) -> None:
 
 
 @pytest.mark.usefixtures("recorder")
-def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns) -> None:
+@pytest.mark.parametrize(("scenario", "absent"), [("p0-g3", {"prefill", "embedding"}), ("p8-g0", {"decode"})])
+def test_a_phase_that_the_scenario_lacks_is_no_case(runs: HostRuns, scenario: str, absent: set[str]) -> None:
     """Without a prompt there is no prefill and no gather of it, without generation no decode."""
-    without = {"p0-g3": {"prefill", "embedding"}, "p8-g0": {"decode"}}
-    for scenario, absent in without.items():
-        result = runs("--perf-fidelity", f"--scenario={scenario}", "--collect-only", "-q", "-k", "phase")
-        assert {each.rpartition("/")[2] for each in collected(result)} == set(PHASES) - absent
+    result = runs("--perf-fidelity", f"--scenario={scenario}", "--collect-only", "-q", "-k", "phase")
+    assert {each.rpartition("/")[2] for each in collected(result)} == set(PHASES) - absent
 
 
 def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) -> None:
@@ -101,8 +93,8 @@ def test_they_are_left_out_unless_asked_for(runs: HostRuns, recorder: Recorder) 
 
 
 def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
-    """They pass without a baseline, nothing else is measured, and the rows are stored beside the run's file."""
-    result = runs("--perf-fidelity", "-k", "test_fidelity")
+    """They pass, nothing else is measured, the rows lie beside the run's file, and accuracy is no baseline."""
+    result = runs("--perf-fidelity", "--baseline=record", "-k", "test_fidelity")
     result.assert_outcomes(passed=len(PHASES) + len(LONG_KERNELS) + 1, deselected=_n_deselected(result))
     assert set(outcomes(runs).values()) == {"pass"}
     (request,) = recorder.requests
@@ -110,26 +102,21 @@ def test_accurate_timings_pass(runs: HostRuns, recorder: Recorder) -> None:
     assert request.case_ids == LONG_KERNELS
     stored = json.loads((runs.pytester.path / "run" / "fidelity.json").read_text())
     assert [each["name"] for each in stored["phases"]] == [*PHASES]
+    assert not (runs.pytester.path / "baselines").exists()
 
 
-def test_a_wrong_timing_fails(runs: HostRuns, recorder: Recorder) -> None:
-    """A phase that its ground truth contradicts is IMPOSSIBLE, with both times."""
-    recorder.changed = {"decode": row("decode", 1_050_000, 10**6)}
-    result = runs("--perf-fidelity", "-k", "fidelity and phase")
-    result.assert_outcomes(passed=len(PHASES) - 1, failed=1, deselected=_n_deselected(result))
-    assert outcomes(runs)["fidelity/phase/decode"] == "impossible"
-    result.stdout.fnmatch_lines(["*measured wrongly, expected accurate to 99.9 %: 1.05 ms against 1.00 ms*"])
-
-
-def test_what_is_not_measured_is_invalid(runs: HostRuns, recorder: Recorder) -> None:
-    """It is no pass, and tells why; with --perf-strict it fails."""
-    recorder.changed = {"copy": None}
+def test_what_is_wrong_or_not_measured_is_told(runs: HostRuns, recorder: Recorder) -> None:
+    """What its ground truth contradicts is IMPOSSIBLE, with both times; what is missing INVALID, and why."""
+    recorder.changed = {"decode": row("decode", 1_050_000, 10**6), "copy": None}
     recorder.problems = ("phases: disturbed in each of 3 tries",)
-    runs("--perf-fidelity", "-k", "fidelity and phase")
-    assert outcomes(runs)["fidelity/phase/copy"] == "invalid"
-    result = runs("--perf-fidelity", "--perf-strict", "-k", "fidelity and phase")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*invalid: fidelity/phase/copy: phases: disturbed in each of 3 tries*"])
+    result = runs("--perf-fidelity", "-k", "fidelity and phase")
+    result.assert_outcomes(passed=len(PHASES) - 2, failed=1, deselected=_n_deselected(result))
+    found = outcomes(runs)
+    assert (found["fidelity/phase/decode"], found["fidelity/phase/copy"]) == ("impossible", "invalid")
+    result.stdout.fnmatch_lines(["*measured wrongly, expected accurate to 99.9 %: 1.05 ms against 1.00 ms*"])
+    strict = runs("--perf-fidelity", "--perf-strict", "-k", "fidelity and copy")
+    assert strict.ret == pytest.ExitCode.TESTS_FAILED
+    strict.stdout.fnmatch_lines(["*invalid: fidelity/phase/copy: phases: disturbed in each of 3 tries*"])
 
 
 def test_an_error_leaves_every_case_invalid(runs: HostRuns, recorder: Recorder) -> None:
@@ -150,30 +137,13 @@ def test_an_error_leaves_every_case_invalid(runs: HostRuns, recorder: Recorder) 
     ],
 )
 def test_only_what_is_selected_is_measured(
-    runs: HostRuns,
-    recorder: Recorder,
-    chosen: str,
-    kinds: set[FidelityKind],
-    case_ids: tuple[str, ...],
+    runs: HostRuns, recorder: Recorder, chosen: str, kinds: object, case_ids: tuple[str, ...]
 ) -> None:
-    """Phases need no kernels, a kernel no others, and the mean all of them."""
-    runs("--perf-fidelity", "-k", chosen)
+    """Phases need no kernels, a kernel no others, and the mean all of them; a slowdown on purpose is passed on."""
+    runs("--perf-fidelity", "--perf-inject=decode=0.05", "-k", chosen)
     (request,) = recorder.requests
     assert (request.kinds, request.case_ids) == (kinds, case_ids)
-
-
-def test_an_injected_slowdown_is_measured(runs: HostRuns, recorder: Recorder) -> None:
-    """What slows a phase down on purpose is passed on, so that the case can be seen to fail."""
-    runs("--perf-fidelity", "--perf-inject=decode=0.05", "-k", "fidelity and phase")
-    (request,) = recorder.requests
     assert (request.inject_phases, request.inject_ratio) == (("decode",), 0.05)
-
-
-@pytest.mark.usefixtures("recorder")
-def test_nothing_is_recorded_as_a_baseline(runs: HostRuns) -> None:
-    """Accuracy is no latency: with --baseline=record no session is written."""
-    runs("--perf-fidelity", "--baseline=record", "-k", "test_fidelity")
-    assert not (runs.pytester.path / "baselines").exists()
 
 
 @pytest.mark.usefixtures("recorder")

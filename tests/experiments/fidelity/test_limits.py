@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from perfsuite.experiments.fidelity.limits import (
@@ -60,24 +62,18 @@ def test_a_case_is_judged_by_its_limit(case_id: str, outcome: Outcome, reason: s
 
 def test_both_latencies_are_told() -> None:
     """What was measured, and what was to be expected, stand in the judgement; neither where they are unknown."""
-    judgement = judge_fidelity(RUN, "fidelity/phase/prefill")
-    assert (judgement.measured_ns, judgement.expected_ns, judgement.change_ratio) == (1_100_000, 10**6, None)
-    unknown = judge_fidelity(RUN, "fidelity/phase/copy")
+    told, unknown = (judge_fidelity(RUN, f"fidelity/phase/{phase}") for phase in ("prefill", "copy"))
+    assert (told.measured_ns, told.expected_ns, told.change_ratio) == (1_100_000, 10**6, None)
     assert unknown.measured_ns is unknown.expected_ns is None
 
 
-def test_without_a_run_there_is_a_reason() -> None:
-    """A run that failed as a whole leaves every case INVALID."""
-    for case_id in ("fidelity/phase/decode", "fidelity/kernel/mean", "fidelity/kernel/engine"):
-        judgement = judge_fidelity(None, case_id, reason="the tracer does not build")
-        assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "the tracer does not build")
-
-
-def test_no_kernels_are_no_mean() -> None:
-    """A run in which no kernel was measured has no statement about them."""
-    phases = FidelityRun(device="host", platform=None, conditions={}, rows=RUN.rows[:1])
-    judgement = judge_fidelity(phases, "fidelity/kernel/mean")
-    assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "it was not measured")
+@pytest.mark.parametrize("case_id", ["fidelity/phase/decode", "fidelity/kernel/mean", "fidelity/kernel/engine"])
+def test_what_was_not_run_has_a_reason(case_id: str) -> None:
+    """A run that failed as a whole leaves every case INVALID, and one without kernels those about them."""
+    judgement = judge_fidelity(None, case_id, reason="the tracer does not build")
+    assert (judgement.outcome, judgement.reason) == (Outcome.INVALID, "the tracer does not build")
+    other = judge_fidelity(replace(RUN, rows=RUN.rows[1:2], problems=()), case_id)
+    assert (other.outcome, other.reason) == (Outcome.INVALID, "it was not measured")
 
 
 ADD, ENGINE = "kernel/add/count8/f32", "kernel/engine/decode/kernel_mul/8x1"
@@ -180,9 +176,4 @@ def test_a_run_states_every_row_with_a_limit() -> None:
         ("fidelity/kernel/mean", True),
     ]
     assert statements(()) == ()
-
-
-def test_without_rows_there_is_no_mean() -> None:
-    """Neither a mean nor a worst, rather than zero."""
-    assert mean_accuracy_percent([]) is None
-    assert worst_row([row(ADD, None, None)]) is None
+    assert (mean_accuracy_percent([]), worst_row([row(ADD, None, None)])) == (None, None)

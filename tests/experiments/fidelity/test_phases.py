@@ -40,20 +40,15 @@ def test_every_phase_has_a_row(stored_record: EngineRecord) -> None:
     assert {row.kind for row in rows} == {FidelityKind.PHASES}
 
 
-def test_a_tracer_with_the_same_times_gives_no_error(stored_record: EngineRecord) -> None:
-    """Where both agree, accuracy is 100 % whatever the offset between the clocks."""
-    rows = by_name(phase_rows([compared(stored_record, shift_ns=10**15)]))
-    for name in ("prefill", "decode", "copy", "softmax", "sampling"):
-        assert (rows[name].error_ns, rows[name].accuracy_percent) == (0, 100.0)
-
-
 def test_the_error_is_that_of_the_occurrences(stored_record: EngineRecord) -> None:
-    """Every span 30 ns longer at both ends is an error of 60 ns, told with its sign."""
+    """Whatever lies between the clocks there is none; every span 30 ns longer at both ends is one of 60 ns."""
+    told = ("prefill", "decode", "copy", "softmax", "sampling")
+    rows = by_name(phase_rows([compared(stored_record, shift_ns=10**15)]))
+    assert {(rows[name].error_ns, rows[name].accuracy_percent) for name in told} == {(0, 100.0)}
     rows = by_name(phase_rows([compared(stored_record, inset_ns=30)]))
-    assert {rows[name].error_ns for name in ("prefill", "decode", "copy", "softmax", "sampling")} == {60}
+    assert {rows[name].error_ns for name in told} == {60}
     durations = [span.duration_ns for span in stored_record.spans if span.phase is Phase.DECODE]
-    assert rows["decode"].measured_ns == median(durations)
-    assert rows["decode"].ground_truth_ns == median(durations) - 60
+    assert (rows["decode"].measured_ns, rows["decode"].ground_truth_ns) == (median(durations), median(durations) - 60)
 
 
 def test_the_embedding_is_the_gather_of_the_prefill(stored_record: EngineRecord) -> None:
@@ -66,9 +61,8 @@ def test_the_embedding_is_the_gather_of_the_prefill(stored_record: EngineRecord)
 def test_rows_of_another_tracer_say_so(stored_record: EngineRecord) -> None:
     """Beside the interposed tracer's rows, those of kernel probes have names of their own."""
     run = compared(stored_record)
-    probed = replace(run, trace=replace(run.trace, tracer="uprobes"))
-    names = [row.name for row in phase_rows([probed])]
-    assert names == [f"{phase.value}/uprobes" for phase in COMPARED]
+    rows = phase_rows([replace(run, trace=replace(run.trace, tracer="uprobes"))])
+    assert [row.name for row in rows] == [f"{phase.value}/uprobes" for phase in COMPARED]
 
 
 def test_other_spans_than_calls_are_refused(stored_record: EngineRecord) -> None:
@@ -119,15 +113,11 @@ def test_operators_alone_are_held_against_the_graph(stored_record: EngineRecord)
         assert row.kind is FidelityKind.OPERATORS
 
 
-def test_without_recorded_operators_there_are_no_rows_of_them(stored_record: EngineRecord) -> None:
-    """On a backend that reports none, sums and the embedding are left out."""
+def test_what_was_not_recorded_has_no_row(stored_record: EngineRecord) -> None:
+    """On a backend that reports no operators sums and the embedding are left out; an unseen graph has no row."""
     bare = compared(replace(stored_record, graphs=(), events=b""))
     assert operator_rows([bare]) == ()
     assert "embedding" not in by_name(phase_rows([bare]))
-
-
-def test_a_graph_that_is_not_seen_has_no_row(stored_record: EngineRecord) -> None:
-    """A tracer that cannot see the graph leaves the row of the phase."""
     run = compared(stored_record)
     calls = tuple(each for each in run.trace.calls if each.function is not TracedFunction.GRAPH)
     rows = operator_rows([replace(run, trace=replace(run.trace, calls=calls))])

@@ -15,8 +15,7 @@ from perfsuite.experiments.fidelity.published import published_fidelity
 
 def plain() -> dict[str, Any]:
     """Return the file as it is."""
-    path = published_dir() / "fidelity" / "lm-meter.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((published_dir() / "fidelity" / "lm-meter.json").read_bytes())
     return found
 
 
@@ -25,13 +24,10 @@ def test_both_tables_are_held() -> None:
     rows = published_fidelity().rows
     phases = [row for row in rows if row.table == "phases"]
     assert len(phases) == 7 * len({row.subject for row in phases}) == 28
-    by_device = {row.device: [each for each in rows if each.device == row.device] for row in rows if row.device}
-    assert {device: len(found) for device, found in by_device.items()} == {
-        "Google Pixel 8 Pro": 16,
-        "Google Pixel 7": 16,
-    }
-    assert [row.name for row in by_device["Google Pixel 7"]] == [row.name for row in by_device["Google Pixel 8 Pro"]]
-    assert {row.measured_ns is None for row in by_device["Google Pixel 7"]} == {True}
+    seven, eight = ([row for row in rows if row.device == f"Google Pixel {name}"] for name in ("7", "8 Pro"))
+    assert len(rows) == len(phases) + 2 * 16
+    assert [row.name for row in seven] == [row.name for row in eight]
+    assert {row.measured_ns is None for row in seven} == {True}
 
 
 def test_latencies_are_in_the_steps_that_are_told() -> None:
@@ -61,12 +57,9 @@ def test_the_phases_are_those_of_the_file_of_rates() -> None:
         ({"rows": [{**plain()["rows"][0], "ground_truth_ns": None}]}, "rows[0]: embedding has one of measured_ns and"),
         (
             {"rows": [{**plain()["rows"][0], "measured_ns": 0}]},
-            "rows[0].measured_ns is 0, expected a whole number of 1 or more",
+            "rows[0].measured_ns is 0, expected a whole number of 1",
         ),
-        (
-            {"rows": [{**plain()["rows"][0], "accuracy_percent": "99"}]},
-            "rows[0].accuracy_percent is '99', expected a finite number",
-        ),
+        ({"rows": [{**plain()["rows"][0], "accuracy_percent": "99"}]}, "rows[0].accuracy_percent is '99', expected a"),
     ],
 )
 def test_a_broken_file_is_one_line(change: dict[str, Any], message: str, tmp_path: Path) -> None:

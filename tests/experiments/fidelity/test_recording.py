@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,14 +19,7 @@ from perfsuite.experiments.fidelity.scored_run import FidelityKind, FidelityRun
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_platform import OpenClDevice
-from perfsuite.measure.plan import (
-    DevicesPlan,
-    DuplicationPlan,
-    EngineDuplicationPlan,
-    LlamaPlan,
-    Plan,
-    UprobePlan,
-)
+from perfsuite.measure.plan import DevicesPlan, DuplicationPlan, EngineDuplicationPlan, LlamaPlan, Plan, UprobePlan
 from perfsuite.measure.schedule import Rule, others_complaint, waiting_complaint
 from perfsuite.records.events import EngineRecord
 from perfsuite.workload.scenario import find_scenario
@@ -66,6 +60,11 @@ class Workers:
     environments: list[dict[str, str]] = field(default_factory=list)
     complaints: list[Any] = field(default_factory=list)
 
+    @property
+    def types(self) -> list[type]:
+        """What kinds of plans there were."""
+        return [type(plan) for plan in self.plans]
+
     def run(
         self, plan: Plan, rule: Rule | None = None, *, extra_environment: Mapping[str, str], **_: Any
     ) -> dict[str, Any]:
@@ -89,14 +88,15 @@ class Workers:
 def workers(stored_record: EngineRecord, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workers:
     """Replace the workers, the tracer and its file."""
     found = Workers(record=stored_record)
-    recording = "perfsuite.experiments.fidelity.recording"
-    monkeypatch.setattr(f"{recording}.run_undisturbed", lambda _, *asked, **settings: found.run(*asked, **settings))
-    monkeypatch.setattr(f"{recording}.run_worker", found.run)
-    monkeypatch.setattr(f"{recording}.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
-    monkeypatch.setattr(f"{recording}.tracer_environment", lambda *_: TRACER)
-    # The stored record is of one repetition, and what a plan asks for is what must come.
-    monkeypatch.setattr(f"{recording}.N_REPETITIONS", 1)
-    monkeypatch.setattr(f"{recording}.read_trace", lambda _: with_warm_up(stored_record))
+    replaced = {
+        "run_undisturbed": lambda board, *asked, **settings: board.run(*asked, **settings),
+        "materialize": lambda weights, cache_dir: tmp_path / "weights.gguf",
+        "tracer_environment": lambda *_: TRACER,
+        "N_REPETITIONS": 1,  # that of the stored record: what a plan asks for is what must come
+        "read_trace": lambda _: with_warm_up(stored_record),
+    }
+    for name, replacement in replaced.items():
+        monkeypatch.setattr(f"perfsuite.experiments.fidelity.recording.{name}", replacement)
     return found
 
 
@@ -107,11 +107,12 @@ def with_warm_up(record: EngineRecord) -> Any:
     return replace(trace, calls=(*once.calls, *trace.calls))
 
 
-def request(folder: Path, *kinds: FidelityKind, **changed: Any) -> FidelityRequest:
+def request(board: Any, folder: Path, *kinds: FidelityKind, **changed: Any) -> FidelityRequest:
     """Ask for kinds, on the device that the stored record is of."""
     weights = resolve(STORED_MODEL, cache_dir=folder)
     asked = FidelityRequest(
         profile=find_profile("host"),
+        board=board,
         engine=find_engine(),
         workload=llama_workload(weights, find_scenario("siso"), flash_attn=True),
         cache_dir=folder,
@@ -137,13 +138,8 @@ def names(run: FidelityRun, kind: FidelityKind) -> list[str]:
 
 def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
     """Processes of the interposed tracer come first, then those with probes, then the kernels."""
-    run = recorded(request(tmp_path))
-    assert [type(plan) for plan in workers.plans] == [
-        *[LlamaPlan] * 2,
-        *[UprobePlan] * 2,
-        DevicesPlan,
-        DuplicationPlan,
-    ]
+    run = recorded(request(workers, tmp_path))
+    assert workers.types == [*[LlamaPlan] * 2, *[UprobePlan] * 2, DevicesPlan, DuplicationPlan]
     phases = ["end_to_end", "prefill", "decode", "embedding", "copy", "softmax", "sampling"]
     assert names(run, FidelityKind.PHASES)[:7] == phases
     assert names(run, FidelityKind.OPERATORS) == ["prefill", "prefill/graph", "decode", "decode/graph"]
@@ -151,47 +147,42 @@ def test_every_kind_is_measured(workers: Workers, tmp_path: Path) -> None:
     assert (run.device, run.platform, run.problems) == ("host", "A device (A platform 1.2)", ())
     assert run.conditions["uprobes"] == "used"
     assert {"governor", "clocks"} <= set(run.conditions)
-
-
-def test_probes_are_for_long_phases(workers: Workers, tmp_path: Path) -> None:
-    """A trap takes microseconds, so that the short phases have rows of the interposed tracer alone."""
-    run = recorded(request(tmp_path, FidelityKind.PHASES))
-    probed = [row for row in run.rows if row.ground_truth == "uprobes"]
+    probed = [row for row in run.rows if row.ground_truth == "uprobes"]  # a trap takes microseconds
     assert {"end_to_end/uprobes", "prefill/uprobes", "decode/uprobes"} <= {row.name for row in probed}
     assert all((row.ground_truth_ns or 0) >= 100_000 for row in probed)
 
 
-def test_only_what_is_asked_for_is_run(workers: Workers, tmp_path: Path) -> None:
-    """Operators need the tracer and no probes, kernels need neither."""
-    run = recorded(request(tmp_path, FidelityKind.OPERATORS))
-    assert [type(plan) for plan in workers.plans] == [LlamaPlan] * 2
-    assert {row.kind for row in run.rows} == {FidelityKind.OPERATORS}
-    workers.plans.clear()
-    recorded(request(tmp_path, FidelityKind.KERNELS))
-    assert [type(plan) for plan in workers.plans] == [DevicesPlan, DuplicationPlan]
-    workers.plans.clear()
-    recorded(request(tmp_path, FidelityKind.PHASES, with_uprobes=False))
-    assert [type(plan) for plan in workers.plans] == [LlamaPlan] * 2
+@pytest.mark.parametrize(
+    ("kind", "changed", "types"),
+    [
+        (FidelityKind.OPERATORS, {}, [LlamaPlan] * 2),
+        (FidelityKind.KERNELS, {}, [DevicesPlan, DuplicationPlan]),
+        (FidelityKind.PHASES, {"with_uprobes": False}, [LlamaPlan] * 2),
+        (FidelityKind.KERNELS, {"opencl": BACKEND, "with_engine_kernels": False, "case_ids": ()}, []),
+    ],
+    ids=["operators", "kernels", "without probes", "without kernels"],
+)
+def test_only_what_is_asked_for_is_run(
+    kind: FidelityKind, changed: dict[str, Any], types: list[type], workers: Workers, tmp_path: Path
+) -> None:
+    """Operators need the tracer and no probes, kernels need neither, and phases not the engine's kernels."""
+    run = recorded(request(workers, tmp_path, kind, **changed))
+    assert workers.types == types
+    assert {row.kind for row in run.rows} <= {kind}
 
 
 def test_the_tracer_is_preloaded_where_it_is_asked_for(workers: Workers, tmp_path: Path) -> None:
-    """Processes with probes run without it, and what runs are fresh processes with layouts of their own."""
-    recorded(request(tmp_path, FidelityKind.PHASES))
+    """Processes with probes run without it; all are fresh, with layouts of their own, and slowed down where asked."""
+    recorded(request(workers, tmp_path, FidelityKind.PHASES, inject_phases=("decode",), inject_ratio=0.05))
     assert workers.environments == [TRACER] * 2 + [{}] * 2
-    assert len({plan.layout_seed for plan in workers.plans if isinstance(plan, LlamaPlan)}) == 2
-
-
-def test_an_injected_slowdown_is_passed_on(workers: Workers, tmp_path: Path) -> None:
-    """It is in the suite's spans and not in the tracer's, by which a case can fail."""
-    recorded(request(tmp_path, FidelityKind.OPERATORS, inject_phases=("decode",), inject_ratio=0.05))
-    plan = workers.plans[0]
-    assert isinstance(plan, LlamaPlan)
-    assert (plan.inject_phases, plan.inject_phase_ratio) == (("decode",), 0.05)
+    plans = [plan for plan in workers.plans if isinstance(plan, LlamaPlan)]
+    assert len({plan.layout_seed for plan in plans}) == 2
+    assert {(plan.inject_phases, plan.inject_phase_ratio) for plan in plans} == {(("decode",), 0.05)}
 
 
 def test_the_engines_kernels_run_under_the_layer(workers: Workers, tmp_path: Path) -> None:
     """On the OpenCL backend they follow the suite's own, with the layer's log in a folder of its own."""
-    run = recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
+    run = recorded(request(workers, tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
     plan, environment = workers.plans[-1], workers.environments[-1]
     assert isinstance(plan, EngineDuplicationPlan)
     assert (plan.layer_library, plan.phases) == ("/layer.so", ("prefill", "decode"))
@@ -202,30 +193,20 @@ def test_the_engines_kernels_run_under_the_layer(workers: Workers, tmp_path: Pat
     assert names(run, FidelityKind.KERNELS)[-1] == "kernel/engine/decode/k/8"
 
 
-def test_kernels_are_disturbed_by_others_alone(workers: Workers, tmp_path: Path) -> None:
-    """An OpenCL runtime's own threads wait for each other, which is no disturbance."""
-    recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
-    assert workers.complaints == [None, others_complaint, others_complaint]
-
-
-def test_the_engine_is_disturbed_by_waiting_on_a_processor_alone(workers: Workers, tmp_path: Path) -> None:
-    """Its own threads are as many as processors, but not those of an OpenCL runtime beneath it."""
-    recorded(request(tmp_path, FidelityKind.PHASES))
-    recorded(request(tmp_path, FidelityKind.PHASES, opencl=BACKEND))
-    assert workers.complaints == [waiting_complaint] * 4 + [others_complaint] * 4
-
-
-def test_the_engines_kernels_can_be_left_out(workers: Workers, tmp_path: Path) -> None:
-    """Phases alone need the backend, and not its kernels."""
-    recorded(request(tmp_path, FidelityKind.KERNELS, opencl=BACKEND, with_engine_kernels=False, case_ids=()))
-    assert workers.plans == []
+def test_an_opencl_runtime_is_disturbed_by_others_alone(workers: Workers, tmp_path: Path) -> None:
+    """Its own threads wait for each other; the engine's on a processor are as many as there are processors."""
+    recorded(request(workers, tmp_path, FidelityKind.KERNELS, opencl=BACKEND))
+    recorded(request(workers, tmp_path, FidelityKind.PHASES))
+    recorded(request(workers, tmp_path, FidelityKind.PHASES, opencl=BACKEND))
+    kernels, phases = [None, *[others_complaint] * 2], [*[waiting_complaint] * 4, *[others_complaint] * 4]
+    assert workers.complaints == kernels + phases
 
 
 def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) -> None:
     """The other parts are measured all the same, and the reason is told with the part's name."""
     disturbed = MeasurementError("llama: disturbed in each of 3 tries")
     workers.errors = {LlamaPlan: disturbed, DuplicationPlan: MeasurementError("no memory")}
-    run = recorded(request(tmp_path, opencl=BACKEND))
+    run = recorded(request(workers, tmp_path, opencl=BACKEND))
     assert run.problems == ("phases: llama: disturbed in each of 3 tries", "kernels: no memory")
     assert names(run, FidelityKind.KERNELS) == ["kernel/engine/decode/k/8"]
     assert names(run, FidelityKind.OPERATORS) == []
@@ -234,7 +215,7 @@ def test_what_cannot_be_measured_is_a_problem(workers: Workers, tmp_path: Path) 
 def test_probes_that_are_not_allowed_are_a_condition(workers: Workers, tmp_path: Path) -> None:
     """They are used where the kernel allows them, and elsewhere the run is whole without them."""
     workers.errors = {UprobePlan: MeasurementError("uprobes: it takes root or CAP_PERFMON")}
-    run = recorded(request(tmp_path, FidelityKind.PHASES))
+    run = recorded(request(workers, tmp_path, FidelityKind.PHASES))
     assert run.problems == ()
     assert run.conditions["uprobes"] == "not used: uprobes: it takes root or CAP_PERFMON"
     assert {row.ground_truth for row in run.rows} == {"interposed"}
@@ -244,11 +225,8 @@ def test_a_tracer_that_does_not_build_is_a_problem(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No process is run for nothing."""
-
-    def failing(*_: object) -> dict[str, str]:
-        raise NativeBuildError("phase_tracer.c: does not build")
-
+    failing = Mock(side_effect=NativeBuildError("phase_tracer.c: does not build"))
     monkeypatch.setattr("perfsuite.experiments.fidelity.recording.tracer_environment", failing)
-    run = recorded(request(tmp_path, FidelityKind.OPERATORS))
+    run = recorded(request(workers, tmp_path, FidelityKind.OPERATORS))
     assert run.problems == ("phases: phase_tracer.c: does not build",)
     assert workers.plans == []

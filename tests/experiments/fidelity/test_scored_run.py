@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,49 +41,43 @@ def test_fewer_duplicates_than_wanted_are_noted() -> None:
     assert row.is_measured
 
 
-def test_a_duplication_that_failed_is_a_row_with_its_reason() -> None:
-    """Nothing is measured, and nothing is left out."""
-    row = kernel_row(duplication(rounds=(), n_duplicates=0, n_wanted=0, problem="an image cannot be copied"))
-    assert (row.measured_ns, row.ground_truth_ns, row.interval_ns) == (None, None, None)
-    assert (row.problem, row.is_measured, row.note) == ("an image cannot be copied", False, "")
-
-
-def test_no_rounds_are_a_problem_of_their_own() -> None:
-    """Without a reason from elsewhere the row still has one."""
-    assert kernel_row(duplication(rounds=())).problem == "no round was measured"
-
-
-def test_a_ground_truth_below_zero_is_none() -> None:
-    """A base run that took as long as the duplicated one says nothing."""
-    rounds = tuple(replace(each, base_ns=each.duplicated_ns + 5000) for each in duplication().rounds)
-    row = kernel_row(duplication(rounds=rounds))
-    assert row.problem == "the ground truth is -5 ns: the base run took as long as the duplicated one"
-    assert row.accuracy_percent is None
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"rounds": (), "n_duplicates": 0, "n_wanted": 0, "problem": "no copy of an image"}, "no copy of an image"),
+        ({"rounds": ()}, "no round was measured"),
+        (
+            {"rounds": tuple(replace(each, base_ns=each.duplicated_ns + 5000) for each in duplication().rounds)},
+            "the ground truth is -5 ns: the base run took as long as the duplicated one",
+        ),
+    ],
+    ids=["failed", "no rounds", "below zero"],
+)
+def test_what_cannot_be_scored_is_a_row_with_its_reason(changed: dict[str, Any], problem: str) -> None:
+    """A duplication that failed, one without rounds, and a ground truth below 0 have no score but a reason."""
+    row = kernel_row(duplication(**changed))
+    assert (row.problem, row.is_measured, row.accuracy_percent, row.note) == (problem, False, None, "")
 
 
 LATENCIES_NS = st.integers(min_value=1, max_value=10**12)
 
 
 def test_a_printed_row_is_met() -> None:
-    """The first prefill kernel of lm-Meter's table, of 82.1329 ms, has 98.85 % and 11.481 µs/ms."""
+    """The first prefill kernel of lm-Meter's table, of 82.1329 ms, has 98.85 % and 11.481 µs/ms; an exact one none."""
     assert accuracy_percent(81_189_900, 82_132_900) == pytest.approx(98.85, abs=0.005)
     assert scaled_error_us_per_ms(81_189_900, 82_132_900) == pytest.approx(11.481, abs=0.0005)
+    assert scaled_error_us_per_ms(7, 7) == 0.0
 
 
-def test_the_ground_truth_is_what_an_error_is_relative_to() -> None:
-    """150 against 100 is half of the ground truth away; 100 against 150 is a third."""
-    assert accuracy_percent(150, 100) == pytest.approx(50.0)
-    assert accuracy_percent(100, 150) == pytest.approx(100 * 2 / 3)
-
-
-def test_an_exact_latency_is_without_error() -> None:
-    """A latency that is its ground truth has 100 % and 0 µs/ms."""
-    assert (accuracy_percent(7, 7), scaled_error_us_per_ms(7, 7)) == (100.0, 0.0)
-
-
-def test_an_accuracy_can_be_negative() -> None:
-    """Three times the ground truth is -100 %: nothing is cut off."""
-    assert accuracy_percent(300, 100) == pytest.approx(-100.0)
+@pytest.mark.parametrize(
+    ("measured_ns", "truth_ns", "expected_percent"),
+    [(150, 100, 50), (100, 150, 200 / 3), (7, 7, 100), (300, 100, -100)],
+)
+def test_the_ground_truth_is_what_an_error_is_relative_to(
+    measured_ns: int, truth_ns: int, expected_percent: float
+) -> None:
+    """150 against 100 is half of the ground truth away, 100 against 150 a third; nothing is cut off below 0."""
+    assert accuracy_percent(measured_ns, truth_ns) == pytest.approx(expected_percent)
 
 
 @given(measured_ns=LATENCIES_NS, ground_truth_ns=LATENCIES_NS)
@@ -92,18 +87,18 @@ def test_both_scores_tell_the_same(measured_ns: int, ground_truth_ns: int) -> No
     assert accuracy_percent(measured_ns, ground_truth_ns) == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
-@pytest.mark.parametrize("ground_truth_ns", [0, -1, math.nan, math.inf])
-def test_a_ground_truth_above_0_is_needed(ground_truth_ns: float) -> None:
-    """A ground truth that is nothing, or no number, is refused by its name."""
-    with pytest.raises(PerfsuiteError, match="ground_truth_ns is"):
-        accuracy_percent(1, ground_truth_ns)
-
-
-@pytest.mark.parametrize("measured_ns", [-1, math.nan, math.inf])
-def test_a_negative_latency_is_refused(measured_ns: float) -> None:
-    """A latency below 0, or that is no number, is refused by its name."""
-    with pytest.raises(PerfsuiteError, match="measured_ns is"):
-        scaled_error_us_per_ms(measured_ns, 1)
+@pytest.mark.parametrize(
+    ("measured_ns", "truth_ns", "name"),
+    [
+        *((1, truth, "ground_truth_ns") for truth in (0, -1, math.nan, math.inf)),
+        *((measured, 1, "measured_ns") for measured in (-1, math.nan, math.inf)),
+    ],
+)
+def test_what_is_no_latency_is_refused(measured_ns: float, truth_ns: float, name: str) -> None:
+    """A ground truth that is nothing, a latency below 0, and no numbers are refused by name, in both scores."""
+    for score in (accuracy_percent, scaled_error_us_per_ms):
+        with pytest.raises(PerfsuiteError, match=f"{name} is"):
+            score(measured_ns, truth_ns)
 
 
 RUN = FidelityRun(

@@ -115,33 +115,22 @@ def test_programs_read_json(capsys: Streams) -> None:
     assert main(["held-out", "--json", "--workload", "smollm2-135m-q8_0:64"]) == 0
     plain = json.loads(capsys.readouterr().out)
     first, second = plain["rows"]
-    assert first == {
-        "weights": "smollm2-135m-q8_0",
-        "n_prompt": 64,
-        "latency": "ttft",
-        "expected_ns": 1.1e6,
-        "lower_ns": 0.9e6,
-        "upper_ns": 1.3e6,
-        "measured_ns": 1e6,
-        "error_ratio": pytest.approx(0.1),
-        "is_inside": True,
-    }
+    times = {"expected_ns": 1.1e6, "lower_ns": 0.9e6, "upper_ns": 1.3e6, "measured_ns": 1e6}
+    scores = {"error_ratio": pytest.approx(0.1), "is_inside": True}
+    assert first == {"weights": "smollm2-135m-q8_0", "n_prompt": 64, "latency": "ttft", **times, **scores}
     assert (second["latency"], second["error_ratio"], second["is_inside"]) == ("tpot", pytest.approx(-0.5), False)
     assert [each["latency"] for each in plain["summaries"]] == ["ttft", "tpot"]
     assert plain["summaries"][1]["mean_absolute_error_ratio"] == pytest.approx(0.5)
 
 
-def test_without_a_calibration_it_says_what_to_run(asked: Asked, refused: Refused) -> None:
-    """Nothing is measured where there is nothing to compare with."""
-    message = refused(["held-out", "--threads", "7"])
-    assert "no calibration with 7 threads is stored; run 'perfsuite calibrate'" in message
-    assert asked.workloads == []
-
-
-def test_a_calibration_of_other_threads_is_none(asked: Asked, refused: Refused, tmp_path: Path) -> None:
-    """What was measured with three threads says nothing about five."""
+def test_without_a_calibration_of_the_threads_it_says_what_to_run(
+    asked: Asked, refused: Refused, tmp_path: Path
+) -> None:
+    """Nothing is measured where there is nothing to compare with: what three threads took says nothing about five."""
     store(tmp_path, n_threads=3)
-    assert "no calibration with 5 threads is stored" in refused(["held-out", "--threads", "5"])
+    message = refused(["held-out", "--threads", "5"])
+    assert "no calibration with 5 threads is stored; run 'perfsuite calibrate'" in message
+    assert asked.workloads == []
     assert main(["held-out", "--threads", "3"]) == 0
     assert asked.options[0]["n_threads"] == 3
 

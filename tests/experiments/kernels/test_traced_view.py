@@ -12,15 +12,17 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.expectation.cases import REST_ROLE, LlamaWorkload, llama_workload, operator_cases
 from perfsuite.experiments.kernels import traced_view as module
-from perfsuite.experiments.kernels.traced_view import N_TRIES, TracedView, traced_view
+from perfsuite.experiments.kernels.traced_view import TracedView, traced_view
 from perfsuite.experiments.learnt_mapping import learnt_mapping
 from perfsuite.experiments.traced_run import TracedRun, traced_run
 from perfsuite.experiments.tracing.opencl_trace_run import traced_by_opencl
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend
 from perfsuite.measure.opencl_setup import set_up_opencl
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import N_TRIES
 from perfsuite.records.engine_trace import EventKind
 from perfsuite.records.events import Phase
 from perfsuite.trace.opencl.device_clock import align
@@ -45,11 +47,11 @@ MAPPING = learn_mapping(recorded(STEPS, group_ends=(ENDS, ENDS)), FULL_SPEED)
 def test_a_disturbed_process_is_run_again(n_disturbed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first process without competition counts; where every try had some, the last counts and says so."""
     left = [CONTENDED] * n_disturbed + [QUIET]
-    backend, plan = opencl_backend(tmp_path), opencl_plan(tmp_path)
+    backend, plan, board = opencl_backend(tmp_path), opencl_plan(tmp_path), LocalBoard(cache_dir=tmp_path)
     learnt: list[tuple[object, ...]] = []
 
     def run(*arguments: object) -> TracedRun:
-        assert arguments == (plan, backend)
+        assert arguments == (plan, backend, board)
         return TracedRun(payload={"contention": left.pop(0)}, run=FULL_SPEED)
 
     def learn(*arguments: object, cache_dir: Path, announce: Any) -> KernelMapping:
@@ -58,10 +60,10 @@ def test_a_disturbed_process_is_run_again(n_disturbed: int, tmp_path: Path, monk
 
     monkeypatch.setattr(module, "traced_run", run)
     monkeypatch.setattr(module, "learnt_mapping", learn)
-    found = traced_view(plan, backend, HOST, cache_dir=tmp_path / "cache", announce=print)
+    found = traced_view(plan, backend, HOST, board, cache_dir=tmp_path / "cache", announce=print)
     assert len(left) == max(0, 1 + n_disturbed - N_TRIES)
     assert (found.complaint is None) == (n_disturbed < N_TRIES)
-    assert learnt == [(plan, backend, tmp_path / "cache")]
+    assert learnt == [(plan, backend, board, tmp_path / "cache")]
     assert (found.engine_version, found.view.problems) == ("llama 1, ggml 1", ())
 
 
@@ -141,7 +143,8 @@ def test_the_real_engine_is_viewed(
     mapping, traced, _ = seen
     monkeypatch.setattr(module, "learnt_mapping", lambda *_, **__: mapping)
     monkeypatch.setattr(module, "traced_run", lambda *_: traced)
-    found: TracedView = traced_view(plan, backend, HOST, cache_dir=tmp_path, announce=print)
+    board = LocalBoard(cache_dir=tmp_path)
+    found: TracedView = traced_view(plan, backend, HOST, board, cache_dir=tmp_path, announce=print)
     assert found.view.problems == ()
     assert [view.n_occurrences for view in found.view.phases] == [1, 4]
     for view in found.view.phases:
@@ -158,7 +161,7 @@ def test_the_real_engine_is_viewed(
 def test_the_real_engine_is_traced(plan: LlamaPlan, backend: OpenClBackend, tmp_path: Path) -> None:
     """The trace that is kept has every step's operators with their names, and kernels that say which they compute."""
     announced: list[str] = []
-    trace = traced_by_opencl(plan, backend, tmp_path, announce=announced.append)
+    trace = traced_by_opencl(plan, backend, LocalBoard(cache_dir=tmp_path), tmp_path, announce=announced.append)
     assert read_recording(tmp_path).events.tolist() == trace.events.tolist()
     kernels, operators = trace.of(EventKind.KERNEL), trace.of(EventKind.OPERATOR)
     within = kernels[kernels["iteration"] >= 0]

@@ -6,24 +6,18 @@ from perfsuite.experiments.offload.chart import offload_chart, offload_finding
 from tests.synthetic_offload import offload_point, offload_sweep
 
 
-def test_speed_is_drawn_against_layers() -> None:
-    """Medians in the order of the layers, down to the slowest process, a panel for each phase."""
+def test_a_sweep_is_drawn_by_phase() -> None:
+    """Medians in the order of the layers down to the slowest process; a split more for each, two operators fewer."""
     chart = offload_chart(offload_sweep(), name="a workload", device="a device")
-    prefill, decode = chart.panels[:2]
+    prefill, decode, splits, operators = chart.panels
     assert (prefill.title, decode.title) == ("prefill", "decode")
     (line,) = prefill.lines
     assert (line.x, line.y, line.low_y) == ((0.0, 1.0, 3.0), (100.0, 200.0, 300.0), (90.0, 190.0, 290.0))
     assert decode.lines[0].y == (11.0, 20.0, 6.0)
-    assert "a workload on a device" in chart.note
-
-
-def test_splits_and_what_the_processor_computes_are_drawn_by_phase() -> None:
-    """One split more for each layer, and two operators fewer."""
-    chart = offload_chart(offload_sweep(), name="a workload", device="a device")
-    splits, operators = chart.panels[2:]
     assert [line.label for line in splits.lines] == ["prefill", "decode"]
     assert all(line.y == (1.0, 2.0, 4.0) for line in splits.lines)
     assert all(line.y == (7.0, 5.0, 1.0) for line in operators.lines)
+    assert "a workload on a device" in chart.note
 
 
 def test_a_phase_that_was_not_run_has_no_panel() -> None:

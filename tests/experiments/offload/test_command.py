@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile import Profile
 from perfsuite.device.threads import default_threads
 from perfsuite.errors import PerfsuiteError
 from perfsuite.experiments.offload.command import gpu_layers
@@ -41,14 +40,7 @@ class Device:
         return opencl_backend(self.folder, self.kind)
 
     def measure(
-        self,
-        plan: LlamaPlan,
-        _: OpenClBackend,
-        __: Profile,
-        *,
-        layers: Sequence[int],
-        n_rounds: int,
-        announce: Callable[[str], None],
+        self, plan: LlamaPlan, *_: object, layers: Sequence[int], n_rounds: int, announce: Callable[[str], None]
     ) -> OffloadSweep:
         """Return the sweep."""
         self.asked.append((plan, tuple(layers), n_rounds))
@@ -67,11 +59,6 @@ def device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Device:
     return found
 
 
-def lines_of(out: str) -> list[list[str]]:
-    """Return the words of each line."""
-    return [line.split() for line in out.splitlines()]
-
-
 def test_the_workload_is_swept(device: Device, capsys: Streams) -> None:
     """Layers, scenario, threads and rounds are those asked for, and what goes on is told on standard error."""
     arguments = ["--gpu-layers", "0,2,all", "--scenario", "p100-g7", "--threads", "3", "--rounds", "5"]
@@ -85,11 +72,11 @@ def test_the_workload_is_swept(device: Device, capsys: Streams) -> None:
     assert out.startswith("smollm2-135m-l2-q8_0/p100-g7 on ")
 
 
-@pytest.mark.parametrize(("kind", "arguments", "expected"), [("cpu", [], False), ("gpu", [], True)])
-def test_defaults_are_those_of_the_device(device: Device, kind: str, arguments: list[str], expected: bool) -> None:
+@pytest.mark.parametrize(("kind", "expected"), [("cpu", False), ("gpu", True)])
+def test_defaults_are_those_of_the_device(device: Device, kind: str, expected: bool) -> None:
     """None and all layers, three rounds, and flash attention where the device is no processor."""
     device.kind = kind
-    assert main([*SMALL, *arguments]) == 0
+    assert main(SMALL) == 0
     ((plan, layers, n_rounds),) = device.asked
     assert (plan.flash_attn, plan.n_threads, layers, n_rounds) == (expected, default_threads(), (0, 3), 3)
 
@@ -98,14 +85,14 @@ def test_people_see_speeds_splits_and_refusals(device: Device, capsys: Streams) 
     """Each number of layers has its speed and its splits; what the device refuses is named with all layers on it."""
     assert main(SMALL) == 0
     out = capsys.readouterr().out
-    rows = lines_of(out)
-    assert ["0", "100/s", "(90", "to", "120)", "11/s", "(10", "to", "12)", "3"] in rows
-    assert ["3", "300/s", "(290", "to", "310)", "6/s", "(5", "to", "7)", "3,", "2", "left", "out"] in rows
+    rows = [" ".join(line.split()) for line in out.splitlines()]
+    assert "0 100/s (90 to 120) 11/s (10 to 12) 3" in rows
+    assert "3 300/s (290 to 310) 6/s (5 to 7) 3, 2 left out" in rows
     assert "Left out are processes that had competition" in out
-    assert rows.count(["1", "2", "CPU,", "OpenCL", "CPU", "5,", "OpenCL", "2"]) == 2
-    assert rows.count(["3", "4", "CPU,", "OpenCL", "x3", "CPU", "1,", "OpenCL", "6"]) == 2
+    assert rows.count("1 2 CPU, OpenCL CPU 5, OpenCL 2") == 2
+    assert rows.count("3 4 CPU, OpenCL x3 CPU 1, OpenCL 6") == 2
     assert "refused by the device, with 3 layers on it" in out
-    assert ["decode", "GET_ROWS", "embd", "q8_0", "64", "1", "GPUOpenCL"] in rows
+    assert "decode GET_ROWS embd q8_0 64 1 GPUOpenCL" in rows
     assert out.endswith("decode is fastest with 1 layer on the device (20 tokens/s)\n")
 
 
@@ -138,26 +125,13 @@ def test_json_has_all_that_was_seen(device: Device, capsys: Streams) -> None:
     assert (plain["engine"], plain["flash_attn"]) == ("llama 1, ggml 1", False)
     point = plain["points"][1]
     assert (point["n_gpu_layers"], point["n_disturbed"]) == (3, 2)
-    assert point["speeds"][1] == {
-        "phase": "decode",
-        "median_tokens_per_s": 6.0,
-        "least_tokens_per_s": 5.0,
-        "most_tokens_per_s": 7.0,
-        "samples_tokens_per_s": [6.0, 7.0, 5.0],
-    }
+    speed = {f"{name}_tokens_per_s": value for name, value in (("median", 6.0), ("least", 5.0), ("most", 7.0))}
+    assert point["speeds"][1] == {"phase": "decode", **speed, "samples_tokens_per_s": [6.0, 7.0, 5.0]}
     placed = point["placements"][1]
     assert placed["splits"] == ["CPU", "OpenCL", "OpenCL", "OpenCL"]
     assert placed["backends"][1] == {"backend": "OpenCL", "n_splits": 3, "n_operators": 6}
-    assert placed["on_processor"] == [
-        {
-            "role": "embd",
-            "op": "GET_ROWS",
-            "source_type": "q8_0",
-            "ne": [64, 1, 1, 1],
-            "n_nodes": 1,
-            "refused_by": ["GPUOpenCL"],
-        }
-    ]
+    kept = {"role": "embd", "op": "GET_ROWS", "source_type": "q8_0", "ne": [64, 1, 1, 1], "n_nodes": 1}
+    assert placed["on_processor"] == [{**kept, "refused_by": ["GPUOpenCL"]}]
 
 
 def test_a_picture_is_drawn(device: Device, capsys: Streams, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.experiments.offload.splits import OffloadSweep
 from perfsuite.experiments.offload.sweep import measure_offload
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.llama_plan import llama_plan
 from perfsuite.measure.opencl_backend import OpenClBackend
@@ -41,7 +42,7 @@ class Processes:
     disturbed: list[bool] = field(default_factory=list)
     n_dropped: int = 0
 
-    def run(self, plan: LlamaPlan, *, extra_environment: Mapping[str, str]) -> dict[str, Any]:
+    def run(self, plan: LlamaPlan, *, extra_environment: Mapping[str, str], **_: object) -> dict[str, Any]:
         """Return the record of a process that takes longer with each layer, or its splits."""
         assert extra_environment["GGML_OPENCL_PLATFORM"] == "A platform"
         self.plans.append(plan)
@@ -63,7 +64,7 @@ class Processes:
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
     """Replace the processes."""
     found = Processes()
-    monkeypatch.setattr("perfsuite.experiments.offload.sweep.run_worker", found.run)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", found.run)
     return found
 
 
@@ -73,6 +74,7 @@ def swept(folder: Path, *, n_rounds: int = 2, layers: tuple[int, ...] = (0, 3, 1
         opencl_plan(folder),
         opencl_backend(folder),
         HOST,
+        LocalBoard(cache_dir=folder),
         layers=layers,
         n_rounds=n_rounds,
         order=random.Random(1),
@@ -82,11 +84,7 @@ def swept(folder: Path, *, n_rounds: int = 2, layers: tuple[int, ...] = (0, 3, 1
 def test_each_number_of_layers_is_seen_once_and_timed_in_turns(processes: Processes, tmp_path: Path) -> None:
     """First all splits, then rounds through all numbers, each process with buffers of its own."""
     sweep = swept(tmp_path)
-    assert [(each.recorder, each.n_gpu_layers) for each in processes.plans[:3]] == [
-        ("splits", 0),
-        ("splits", 3),
-        ("splits", 1),
-    ]
+    assert [(each.recorder, each.n_gpu_layers) for each in processes.plans[:3]] == [("splits", n) for n in (0, 3, 1)]
     timed = processes.plans[3:]
     assert {each.recorder for each in timed} == {"none"}
     assert [sorted(each.n_gpu_layers for each in timed[at : at + 3]) for at in (0, 3)] == [[0, 1, 3]] * 2
@@ -164,7 +162,8 @@ def test_the_real_engine_moves_layer_by_layer(backend: OpenClBackend, tmp_path_f
         opencl=backend,
     )
     tolerant = replace(HOST, max_others_ratio=1.0)
-    sweep = measure_offload(plan, backend, tolerant, layers=(0, 1, 3), n_rounds=1)
+    board = LocalBoard(cache_dir=folder)
+    sweep = measure_offload(plan, backend, tolerant, board, layers=(0, 1, 3), n_rounds=1)
     decodes = [point.placements[1] for point in sweep.points]
     assert [each.splits for each in decodes] == [("CPU",), *[("CPU", "OpenCL")] * 2]
     totals = [sum(share.n_operators for share in each.shares) for each in decodes]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from perfsuite.cli import main
-from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.ebpf_cost import EbpfCost
 from perfsuite.experiments.overhead.measurement import Overhead
@@ -30,12 +29,12 @@ def plans(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[OverheadPlan]
     """Replace workers by pairs in which the recorder costs a tenth; return the plans that they were given."""
     given: list[OverheadPlan] = []
 
-    def answer(plan: OverheadPlan) -> dict[str, Any]:
+    def answer(plan: OverheadPlan, **_: object) -> dict[str, Any]:
         given.append(plan)
         quiet = {"wall_ns": 1, "running_ns": 3, "waiting_ns": 1, "steal_ratio": None, "others_ratio": None}
         return {"plain_ns": [1000] * plan.n_pairs, "recorded_ns": [1100] * plan.n_pairs, "contention": quiet}
 
-    monkeypatch.setattr("perfsuite.experiments.overhead.command.run_worker", answer)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", answer)
     monkeypatch.setattr(
         "perfsuite.experiments.overhead.command.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf"
     )
@@ -60,8 +59,7 @@ def test_overhead_is_told_as_a_table(plans: list[OverheadPlan], capsys: Streams)
     """Without --json there is a row of percentages for each phase of the recorder that was asked for."""
     assert main(["overhead", "--recorder", "callback"]) == 0
     out = capsys.readouterr().out
-    assert out.count("+10.00 %") == 2 * out.count("callback") == 4
-    assert out.count("+10.00 to +10.00 %") == 2
+    assert (out.count("callback"), out.count("+10.00 %"), out.count("+10.00 to +10.00 %")) == (2, 4, 2)
     assert [plan.n_pairs for plan in plans] == [250] * 4 + [100] * 4
 
 
@@ -83,24 +81,13 @@ class Pairs:
         self.platforms.append(platform)
         return opencl_backend(self.folder, self.kind)
 
-    def compare(
-        self,
-        comparison: Comparison,
-        plan: LlamaPlan,
-        _: Profile,
-        *,
-        opencl: OpenClBackend | None,
-        folder: Path,
-        n_pairs: int,
-        announce: Callable[[int], None],
-    ) -> Overhead:
+    def compare(self, comparison: Comparison, plan: LlamaPlan, *_: object, n_pairs: int, **asked: Any) -> Overhead:
         """Return a cost of 2 % of a decode and 1 % of a prefill."""
-        assert folder.is_dir()
-        announce(n_pairs)
-        self.compared.append((comparison, plan, opencl, n_pairs))
-        decode, prefill = ([round(1000 * ratio)] * n_pairs for ratio in (1.02, 1.01))
-        plain = [1000] * n_pairs
-        ratios = {Phase.PREFILL: paired_ratio(plain, prefill), Phase.DECODE: paired_ratio(plain, decode)}
+        assert asked["folder"].is_dir()
+        asked["announce"](n_pairs)
+        self.compared.append((comparison, plan, asked["opencl"], n_pairs))
+        new_ns = {Phase.PREFILL: 1010, Phase.DECODE: 1020}
+        ratios = {phase: paired_ratio([1000] * n_pairs, [ns] * n_pairs) for phase, ns in new_ns.items()}
         return Overhead(ratios=ratios, n_discarded=0)
 
 
@@ -162,12 +149,8 @@ def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[Overhea
     """Recorders are told in the order in which they were asked for, however they are compared."""
     assert main(["overhead", *asked("live", "callback"), "--pairs", "20"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
-    assert [line.split()[:3] for line in lines] == [
-        ["live", "prefill", "+1.00"],
-        ["live", "decode", "+2.00"],
-        ["callback", "decode", "+10.00"],
-        ["callback", "prefill", "+10.00"],
-    ]
+    told = ["live prefill +1.00", "live decode +2.00", "callback decode +10.00", "callback prefill +10.00"]
+    assert [" ".join(line.split()[:3]) for line in lines] == told
     assert (len(pairs.compared), len(plans)) == (1, 8)
 
 
@@ -175,10 +158,7 @@ def test_both_ways_of_comparing_make_one_table(pairs: Pairs, plans: list[Overhea
     ("arguments", "message"),
     [
         (asked("opencl"), "--recorder=opencl: on the backend cpu there are callback, preload, cb_eval, ebpf-token, "),
-        (
-            ["--backend", "opencl", *asked("opencl", "callback")],
-            "--recorder=callback: on the backend opencl there are ",
-        ),
+        (["--backend", "opencl", *asked("callback")], "--recorder=callback: on the backend opencl there are "),
         (asked("tape"), "--recorder=tape: on the backend cpu"),
         ([*asked("live"), "--pairs", "4"], "--pairs=4: expected 5 or more"),
         ([*asked("live", "callback"), "--pairs", "19"], "--pairs=19: expected 20 or more"),
@@ -210,7 +190,7 @@ def test_an_ebpf_recorder_has_the_cost_of_a_hit(
     """It is measured in turns of one process; hits, the cost of one, and the probes' load have columns of their own."""
     asked: list[tuple[str, int, int]] = []
 
-    def measure(name: str, plan: LlamaPlan, helper: Path, *, folder: Path, n_pairs: int) -> EbpfCost:
+    def measure(name: str, plan: LlamaPlan, helper: Path, _: object, *, folder: Path, n_pairs: int) -> EbpfCost:
         assert folder.is_dir()
         assert helper == tmp_path / "perfsuite-bpf"
         asked.append((name, plan.n_gen, n_pairs))
@@ -239,10 +219,7 @@ def test_without_a_helper_it_is_one_line(
     plans: list[OverheadPlan], monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     """What is missing is told, and how root installs it."""
-
-    def find(cache_dir: Path) -> Path:
-        raise MeasurementError("no helper: it is not there; root installs it: sudo perfsuite trace install-helper")
-
+    find = Mock(side_effect=MeasurementError("no helper; root installs it: sudo perfsuite trace install-helper"))
     monkeypatch.setattr("perfsuite.measure.ebpf_helper.find_helper", find)
     assert "sudo perfsuite trace install-helper" in refused(["overhead", "--recorder", "ebpf-token"])
     assert plans == []

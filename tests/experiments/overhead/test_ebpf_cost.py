@@ -11,6 +11,7 @@ import pytest
 from perfsuite.experiments.overhead.ebpf_cost import measure_ebpf_cost
 from perfsuite.experiments.overhead.ebpf_recorders import EBPF_LEVELS, EBPF_RECORDERS, ebpf_plan
 from perfsuite.experiments.recorder_traces import RecorderTrace
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import EbpfOverheadPlan, LlamaPlan
 from perfsuite.records.engine_trace import EventKind, ProbeCost
@@ -47,7 +48,7 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
     """Two threads hit side by side: 100 hits a step are 50 of each, and 4 steps took 0.4 ms longer."""
     asked: list[EbpfOverheadPlan] = []
 
-    def worker(given: EbpfOverheadPlan) -> dict[str, Any]:
+    def worker(given: EbpfOverheadPlan, **_: object) -> dict[str, Any]:
         asked.append(given)
         pairs = ([10_000_000] * given.n_pairs, [10_400_000] * given.n_pairs)
         return {"sums_ns": {"prefill": pairs, "decode": pairs}, "contention": _QUIET}
@@ -64,10 +65,11 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
         trace = engine_trace([event(EventKind.TOKEN, 0, 10)], probe_costs=costs, n_lost=3)
         return RecorderTrace(payload={"engine": record.to_plain()}, trace=trace)
 
-    monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.run_worker", worker)
+    monkeypatch.setattr("perfsuite.measure.launch.run_worker", worker)
     monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.traced_by_ebpf", traced)
     monkeypatch.setattr("perfsuite.experiments.overhead.ebpf_cost.USABLE_PROCESSORS", frozenset({0, 1}))
-    cost = measure_ebpf_cost("ebpf-operator", plan, tmp_path / "helper", folder=tmp_path, n_pairs=20)
+    board = LocalBoard(cache_dir=tmp_path)
+    cost = measure_ebpf_cost("ebpf-operator", plan, tmp_path / "helper", board, folder=tmp_path, n_pairs=20)
     assert asked[0].llama.ebpf is not None
     assert (asked[0].llama.ebpf.levels, asked[0].llama.n_repetitions) == (int(EBPF_LEVELS["ebpf-operator"]), 1)
     assert cost.ratios[Phase.DECODE].median_ratio == pytest.approx(1.04)
@@ -81,7 +83,7 @@ def test_a_hit_is_the_added_time_over_one_threads_hits(
 @pytest.mark.parametrize("name", ["ebpf-token", "ebpf-structure+perf"])
 def test_real_turns_are_compared(plan: LlamaPlan, requires_ebpf: Path, tmp_path: Path, name: str) -> None:
     """One process runs with probes and without by turns; what they cost is told for both phases."""
-    cost = measure_ebpf_cost(name, plan, requires_ebpf, folder=tmp_path, n_pairs=6)
+    cost = measure_ebpf_cost(name, plan, requires_ebpf, LocalBoard(cache_dir=tmp_path), folder=tmp_path, n_pairs=6)
     assert set(cost.ratios) == {Phase.PREFILL, Phase.DECODE}
     assert all(ratio.n_pairs == 6 for ratio in cost.ratios.values())
     assert cost.n_lost == 0

@@ -13,12 +13,15 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.live_cost import LiveCostRun, measure_live_cost
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.live import Delivery
 from perfsuite.measure.live_server import open_server
 from perfsuite.measure.plan import LlamaPlan, TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase
 from perfsuite.records.live import LiveEnd, LiveToken, to_line
 from tests.synthetic_plans import CONTENDED, PLAN, QUIET
+
+HERE = LocalBoard(cache_dir=Path("nowhere"))
 
 
 class Workers:
@@ -60,8 +63,9 @@ def workers(stored_payload: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def measured(**settings: Any) -> LiveCostRun:
-    """Measure the cost over five pairs."""
-    return measure_live_cost(PLAN, profile=find_profile("host"), n_pairs=5, order=random.Random(1), **settings)
+    """Measure the cost over five pairs, of a plan whose own socket counts for neither side."""
+    plan, order = replace(PLAN, live_socket="/x/y"), random.Random(1)
+    return measure_live_cost(plan, profile=find_profile("host"), board=HERE, n_pairs=5, order=order, **settings)
 
 
 def test_one_side_of_each_pair_has_a_subscriber(workers: Workers, stored_record: EngineRecord) -> None:
@@ -69,6 +73,7 @@ def test_one_side_of_each_pair_has_a_subscriber(workers: Workers, stored_record:
     seen: list[Delivery] = []
     found = measured(consume=seen.append)
     assert [plan.live_socket is None for plan in workers.plans] == [True, False] * 5
+    assert "/x/y" not in [plan.live_socket for plan in workers.plans]
     assert found.n_tokens == 5
     assert len(seen) == 10
     ratios = found.overhead.ratios
@@ -76,14 +81,6 @@ def test_one_side_of_each_pair_has_a_subscriber(workers: Workers, stored_record:
     assert all(ratio.median_ratio == 1 and ratio.n_pairs == 5 for ratio in ratios.values())
     assert found.overhead.n_discarded == 0
     assert any(span.phase is Phase.DECODE for span in stored_record.spans)
-
-
-def test_the_plan_may_name_a_socket_of_its_own(workers: Workers) -> None:
-    """What the plan says about a socket counts for neither side."""
-    measure_live_cost(
-        replace(PLAN, live_socket="/x/y"), profile=find_profile("host"), n_pairs=5, order=random.Random(1)
-    )
-    assert "/x/y" not in [plan.live_socket for plan in workers.plans]
 
 
 def test_a_subscriber_that_received_nothing_measures_nothing(workers: Workers) -> None:

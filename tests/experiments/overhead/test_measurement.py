@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ import pytest
 from perfsuite.device.profile import find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import Side, measure_overhead, overhead_ratios
+from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.plan import TurnsPlan
 from perfsuite.records.events import EngineRecord, Phase, Span
 from tests.synthetic_plans import PLAN, QUIET
+
+BOARD = LocalBoard(cache_dir=Path("nowhere"))
 
 
 def record(**phases: list[list[int]]) -> EngineRecord:
@@ -41,7 +45,7 @@ def test_each_side_has_its_own_plan_and_environment(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", run)
     plain, recorded = Side(plan=PLAN, environment={"A": "1"}), Side(plan=PLAN, environment={"B": "2"})
-    found = measure_overhead(plain, recorded, find_profile("host"), n_pairs=6, order=random.Random(1))
+    found = measure_overhead(plain, recorded, find_profile("host"), BOARD, n_pairs=6, order=random.Random(1))
     assert found.ratios[Phase.PREFILL].median_ratio == pytest.approx(1.02)
     assert seen == [("callback", "callback", pair % 2 ^ 1, ({"A": "1"}, {"B": "2"})) for pair in range(6)]
 
@@ -51,7 +55,7 @@ def test_too_few_pairs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     payload = {"engine": record(prefill=[[100]]).to_plain(), "contention": QUIET}
     monkeypatch.setattr("perfsuite.measure.turns.run_in_turns", lambda *_, **__: (payload, payload))
     with pytest.raises(MeasurementError, match="4 of 4 pairs had no competition, expected 5"):
-        measure_overhead(Side(plan=PLAN), Side(plan=PLAN), find_profile("host"), n_pairs=4)
+        measure_overhead(Side(plan=PLAN), Side(plan=PLAN), find_profile("host"), BOARD, n_pairs=4)
 
 
 def test_a_decode_counts_whole() -> None:

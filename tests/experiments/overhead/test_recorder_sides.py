@@ -14,27 +14,28 @@ from perfsuite.device.profile import Profile, find_profile
 from perfsuite.errors import MeasurementError
 from perfsuite.experiments.overhead.measurement import Overhead, Side
 from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENCL_COMPARISONS, compare_recorders
+from perfsuite.measure.board.local_board import LocalBoard
+from perfsuite.measure.board.protocol import Board
 from tests.synthetic_opencl_backend import opencl_backend, opencl_plan
 
 MODE, LOG = "PERFSUITE_OPENCL_LAYER_MODE", "PERFSUITE_OPENCL_LOG"
-HOST = find_profile("host")
+HOST, BOARD = find_profile("host"), LocalBoard(cache_dir=Path("nowhere"))
 OVERHEAD = Overhead(ratios={}, n_discarded=0)
 
 
 @dataclass
 class Measured:
-    """Takes the sides that are compared."""
+    """Takes the sides that are compared, and the sockets that were subscribed to, meanwhile or ever."""
 
     sides: list[tuple[Side, Side]] = field(default_factory=list)
     asked: dict[str, Any] = field(default_factory=dict)
-    #: Sockets that are subscribed to now, and all that ever were.
     open_sockets: list[Path] = field(default_factory=list)
     sockets: list[Path] = field(default_factory=list)
     error: Exception | None = None
 
-    def measure(self, plain: Side, recorded: Side, profile: Profile, **asked: Any) -> Overhead:
+    def measure(self, plain: Side, recorded: Side, *where: Profile | Board, **asked: Any) -> Overhead:
         """Return what pairs would give."""
-        assert profile is HOST
+        assert where == (HOST, BOARD)
         self.sides.append((plain, recorded))
         self.asked = asked
         assert len(self.open_sockets) == (recorded.plan.live_socket is not None)
@@ -47,8 +48,8 @@ class Measured:
         """Stand in for a subscriber."""
         assert limit_s > 0
         take("a record")
-        self.open_sockets.append(socket)
         self.sockets.append(socket)
+        self.open_sockets.append(socket)
         try:
             yield
         finally:
@@ -58,9 +59,9 @@ class Measured:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
     """Replace pairs and subscribers."""
-    found = Measured()
-    monkeypatch.setattr("perfsuite.experiments.overhead.recorder_sides.measure_overhead", found.measure)
-    monkeypatch.setattr("perfsuite.experiments.overhead.recorder_sides.kept_subscribed", found.subscribed)
+    found, module = Measured(), "perfsuite.experiments.overhead.recorder_sides"
+    monkeypatch.setattr(f"{module}.measure_overhead", found.measure)
+    monkeypatch.setattr(f"{module}.kept_subscribed", found.subscribed)
     return found
 
 
@@ -80,7 +81,7 @@ def test_sides_on_opencl_differ_in_the_layer(
     backend, plan = opencl_backend(tmp_path), opencl_plan(tmp_path)
     logs = tmp_path / "logs"
     comparison = OPENCL_COMPARISONS[name]
-    assert compare_recorders(comparison, plan, HOST, opencl=backend, folder=logs, n_pairs=7) is OVERHEAD
+    assert compare_recorders(comparison, plan, HOST, BOARD, opencl=backend, folder=logs, n_pairs=7) is OVERHEAD
     [(plain, recorded)] = measured.sides
     assert tuple(side.environment.get(MODE) for side in (plain, recorded)) == modes
     assert [side.environment.get(LOG) for side in (plain, recorded)] == [str(logs) if mode else None for mode in modes]
@@ -98,7 +99,7 @@ def test_sides_on_the_processor_differ_in_the_subscriber(
 ) -> None:
     """The plain side has no recorder and no socket, whatever the plan brings, and neither has a layer."""
     plan = replace(opencl_plan(tmp_path), recorder="preload", live_socket="/old", n_gpu_layers=0)
-    compare_recorders(CPU_COMPARISONS[name], plan, HOST, opencl=None, folder=tmp_path, n_pairs=5)
+    compare_recorders(CPU_COMPARISONS[name], plan, HOST, BOARD, opencl=None, folder=tmp_path, n_pairs=5)
     [(plain, recorded)] = measured.sides
     assert (plain.environment, recorded.environment) == ({}, {})
     assert plain.plan == replace(plan, recorder="none", live_socket=None)
@@ -110,13 +111,14 @@ def test_a_subscriber_goes_when_a_pair_fails(measured: Measured, tmp_path: Path)
     """What fails is told as it is, and nobody stays subscribed."""
     measured.error = MeasurementError("no pairs")
     with pytest.raises(MeasurementError, match="no pairs"):
-        compare_recorders(CPU_COMPARISONS["live"], opencl_plan(tmp_path), HOST, opencl=None, folder=tmp_path, n_pairs=5)
+        compare_recorders(
+            CPU_COMPARISONS["live"], opencl_plan(tmp_path), HOST, BOARD, opencl=None, folder=tmp_path, n_pairs=5
+        )
     assert (len(measured.sockets), measured.open_sockets) == (1, [])
 
 
 def test_each_comparison_says_what_it_is() -> None:
     """Names are of one backend each, and every one has words of its own."""
-    assert set(CPU_COMPARISONS) & set(OPENCL_COMPARISONS) == set()
+    assert not set(CPU_COMPARISONS) & set(OPENCL_COMPARISONS)
     meanings = [each.meaning for each in (*CPU_COMPARISONS.values(), *OPENCL_COMPARISONS.values())]
     assert len(set(meanings)) == len(meanings)
-    assert all(each.plain is not each.recorded for each in OPENCL_COMPARISONS.values())

@@ -21,33 +21,27 @@ from perfsuite.experiments.study.scores import read_scores
 from perfsuite.experiments.study.token_latency import TokenLatency
 from tests.command_streams import Refused, Streams, write_phase_run
 
-MADE_UP_SUITE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study" / "made-up-suite.toml"
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study"
+SUITE, PLAN = EXAMPLES / "made-up-suite.toml", EXAMPLES / "plan.toml"
 
 
 def study() -> Study:
     """Return the example whose numbers are all made up."""
-    plan = read_plan(MADE_UP_SUITE)
+    plan = read_plan(SUITE)
     return join(plan, read_scores(plan), known_latencies(plan, None))
 
 
-def test_each_task_has_a_panel_for_either_token() -> None:
-    """Two tasks beside each other by input and by output tokens."""
-    chart = study_chart(study())
+def test_a_study_is_drawn() -> None:
+    """A panel for either token of each task; all runs are points, originals apart, and the knee is ringed."""
+    found = study()
+    chart = study_chart(found)
     assert [panel.title for panel in chart.panels] == [
         f"{task}, {kind} tokens" for task in ("arc_easy", "arc_challenge") for kind in ("input", "output")
     ]
-    assert chart.n_columns == 2
-    assert chart.panels[1].x_axis.caption == "time of an output token (s)"
-
-
-def test_all_runs_are_points_and_the_knee_is_ringed() -> None:
-    """Originals and quantised ones are told apart, the frontier goes through its members."""
-    found = study()
-    panel = study_chart(found).panels[1]
-    assert [(group.label, group.kind, len(group.x)) for group in panel.groups] == [
-        ("Pythia", "original", 4),
-        ("Pythia", "quantised", 4),
-    ]
+    panel = chart.panels[1]
+    assert (chart.n_columns, panel.x_axis.caption) == (2, "time of an output token (s)")
+    groups = [(group.label, group.kind, len(group.x)) for group in panel.groups]
+    assert groups == [("Pythia", "original", 4), ("Pythia", "quantised", 4)]
     frontier = found.frontier("arc_easy", TokenKind.OUTPUT)
     (line,) = panel.lines
     assert line.x == tuple(each.latency_s for each in frontier.members)
@@ -56,42 +50,31 @@ def test_all_runs_are_points_and_the_knee_is_ringed() -> None:
     assert (panel.ringed.x, panel.ringed.y) == ((frontier.knee.latency_s,), (frontier.knee.accuracy,))
 
 
-STUDY_PLAN = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study" / "plan.toml"
 NAME = "smollm2-135m q8_0"
 WORKLOAD = "smollm2-135m-q8_0/p100-g4"
 
 
 def with_first(**changes: Any) -> StudyPlan:
     """Return the example with its first run changed, and no other."""
-    plan = read_plan(STUDY_PLAN)
+    plan = read_plan(PLAN)
     run: StudyRun = replace(plan.runs[0], **changes)
     return replace(plan, runs=(run,))
 
 
-def test_what_must_be_measured_is_not_known() -> None:
-    """A plan without latencies has none."""
-    assert known_latencies(read_plan(STUDY_PLAN), None) == {}
-
-
 def test_a_given_latency_is_one_sample() -> None:
-    """Its source says that it was given."""
+    """Its source says that it was given; what must be measured is not known."""
     found = known_latencies(with_first(latency=GivenLatency(prefill_s_per_token=0.5, decode_s_per_token=2.0)), None)
-    assert (found[NAME].prefill_samples_s, found[NAME].decode_samples_s) == ((0.5,), (2.0,))
-    assert found[NAME].source == "given"
+    assert found == {NAME: TokenLatency(prefill_samples_s=(0.5,), decode_samples_s=(2.0,), source="given")}
+    assert known_latencies(read_plan(PLAN), None) == {}
 
 
 def test_a_stored_run_is_divided_by_its_prompt(tmp_path: Path) -> None:
-    """The gather of the embeddings belongs to the prefill; a decode sample is one token already."""
+    """A gather of embeddings belongs to the prefill; a decode sample is one token already."""
     path = write_phase_run(
         tmp_path, WORKLOAD, prefill=[9 * 10**9, 19 * 10**9], embedding=[10**9, 10**9], decode=[5 * 10**8]
     )
     found = known_latencies(with_first(run_file=path), None)[NAME]
-    assert (found.prefill_samples_s, found.decode_samples_s) == ((0.1, 0.2), (0.5,))
-    assert found.source == str(path)
-
-
-def test_a_stored_run_may_lack_the_embedding(tmp_path: Path) -> None:
-    """The prefill then counts as it is."""
+    assert found == TokenLatency(prefill_samples_s=(0.1, 0.2), decode_samples_s=(0.5,), source=str(path))
     path = write_phase_run(tmp_path, WORKLOAD, prefill=[10**10], decode=[10**9])
     assert known_latencies(with_first(run_file=path), None)[NAME].prefill_samples_s == (0.1,)
 
@@ -116,37 +99,29 @@ def test_a_runs_own_latency_goes_before_an_earlier_study(tmp_path: Path) -> None
     assert known_latencies(own, earlier)[NAME].prefill_samples_s == (0.5,)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"latencies": 3}', '{"latencies": {"a": {}}}'])
+def _latency(samples: str, source: str = '"m"') -> str:
+    return (
+        f'{{"latencies": {{"a": {{"source": {source}, "prefill_samples_s": [{samples}], "decode_samples_s": [1]}}}}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "{}", '{"latencies": 3}', '{"latencies": {"a": {}}}', "[" * 100_000),
+        *(_latency(samples) for samples in ("1" + "0" * 400, '"x"', "NaN", "1e999")),
+        _latency("1", source='"\\ud800"'),
+    ],
+    ids=range(11),
+)
 def test_another_file_is_no_study(content: str, tmp_path: Path) -> None:
-    """It is told by its name."""
+    """It is told by its name: other JSON, what is nested too deeply, no numbers, and half a surrogate pair."""
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(PerfsuiteError, match=r"x\.json: is no study"):
-        known_latencies(with_first(), path)
-
-
-@pytest.mark.parametrize("number", ["1" + "0" * 400, '"x"', "NaN", "1e999"])
-def test_an_earlier_study_with_no_latency_is_refused(number: str, tmp_path: Path) -> None:
-    """Numbers that no float holds, texts, NaN and infinities."""
-    path = tmp_path / "x.json"
-    path.write_text(
-        f'{{"latencies": {{"a": {{"source": "m", "prefill_samples_s": [{number}], "decode_samples_s": [1]}}}}}}'
-    )
     with pytest.raises(PerfsuiteError, match=r"x\.json: is no study|latency from m: samples are"):
         known_latencies(with_first(), path)
 
 
-@pytest.mark.parametrize("content", ['{"latencies": {"a": {"source": "\\ud800"}}}', "[" * 100_000])
-def test_an_earlier_study_that_cannot_be_written_again_is_refused(content: str, tmp_path: Path) -> None:
-    """Half a surrogate pair, and what is nested too deeply."""
-    path = tmp_path / "x.json"
-    path.write_text(content.replace('{"source"', '{"prefill_samples_s": [1], "decode_samples_s": [1], "source"'))
-    with pytest.raises(PerfsuiteError, match=r"x\.json: is no study"):
-        known_latencies(with_first(), path)
-
-
-EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples" / "study"
-SUITE, PLAN = EXAMPLES / "made-up-suite.toml", EXAMPLES / "plan.toml"
 RUNS = ("smollm2-135m q8_0", "smollm2-135m q4_0")
 
 
@@ -209,14 +184,6 @@ def test_a_dry_run_tells_what_would_be_measured(tmp_path: Path, capsys: Streams)
     assert "3 workloads to be measured" in capsys.readouterr().out
 
 
-def test_latencies_of_an_earlier_study_are_not_measured_again(tmp_path: Path, capsys: Streams) -> None:
-    """The median of its samples counts."""
-    earlier = study_file(tmp_path / "x.json", *RUNS)
-    assert main(["study", str(PLAN), "--from", str(earlier), "--json"]) == 0
-    plain = json.loads(capsys.readouterr().out)
-    assert {each["prefill_s_per_token"] for each in plain["points"]} == {2e-3}
-
-
 def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the runs without a latency; the engine that measured them is told."""
     asked: list[str] = []
@@ -231,6 +198,7 @@ def test_what_is_missing_is_measured(tmp_path: Path, capsys: Streams, monkeypatc
     assert main(["study", str(PLAN), "--from", str(earlier), "--json"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert asked == [RUNS[1]] * 3
+    assert plain["latencies"][RUNS[0]]["prefill_s_per_token"] == 2e-3  # the median of what is known
     assert (plain["engine"], plain["quantizations"][0]["m_decode"]) == ("llama.cpp b9", 2.0)
 
 

@@ -61,17 +61,12 @@ def test_a_metric_is_found_in_files_of_either_release(plain: Any, metric: str, f
 
 
 def test_a_standard_error_may_be_missing(tmp_path: Path) -> None:
-    """N/A is not known."""
+    """N/A is not known, nor is the NaN that the harness writes where it cannot compute one."""
     score = read_harness_score([written(tmp_path, NEW)], "gsm8k", "exact_match,strict-match")
     assert (score.accuracy, score.stderr) == (0.1, None)
-
-
-def test_a_standard_error_of_nan_is_not_known(tmp_path: Path) -> None:
-    """The harness writes NaN where it cannot compute one."""
     path = written(tmp_path, {"results": {"piqa": {"acc,none": 1, "acc_stderr,none": math.nan}}})
-    assert read_harness_score([path], "piqa", "acc") == HarnessScore(
-        task="piqa", metric="acc,none", accuracy=1.0, stderr=None
-    )
+    unknown = HarnessScore(task="piqa", metric="acc,none", accuracy=1.0, stderr=None)
+    assert read_harness_score([path], "piqa", "acc") == unknown
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), math.inf, -0.1])
@@ -83,25 +78,19 @@ def test_what_is_no_share_is_refused(name: str, value: float, tmp_path: Path) ->
         read_harness_score([path], "piqa", "acc")
 
 
-def test_an_accuracy_of_nan_is_refused(tmp_path: Path) -> None:
-    """Without an accuracy there is nothing to compare."""
-    path = written(tmp_path, {"results": {"piqa": {"acc,none": math.nan}}})
-    with pytest.raises(PerfsuiteError, match="acc,none is nan, expected a share"):
-        read_harness_score([path], "piqa", "acc")
-
-
-def test_a_bare_name_must_be_a_number_too(tmp_path: Path) -> None:
-    """A text under the name without its filter is no metric."""
-    path = written(tmp_path, {"results": {"piqa": {"acc": "high"}}})
-    with pytest.raises(PerfsuiteError, match="metric 'acc,none' is not there; metrics are none"):
-        read_harness_score([path], "piqa", "acc,none")
-
-
-def test_a_name_that_cannot_be_printed_is_no_metric(tmp_path: Path) -> None:
-    """Half a surrogate pair cannot be written again."""
-    path = written(tmp_path, {"results": {"piqa": {"acc,\ud800": 0.5}}})
-    with pytest.raises(PerfsuiteError, match="metric 'acc' is not there; metrics are none"):
-        read_harness_score([path], "piqa", "acc")
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        ({"acc,none": math.nan}, "acc,none is nan, expected a share"),
+        ({"acc": "high"}, "metric 'acc,none' is not there; metrics are none"),
+        ({"acc,\ud800": 0.5}, "metric 'acc,none' is not there; metrics are none"),
+    ],
+    ids=["nan", "a text", "half a surrogate pair"],
+)
+def test_what_is_no_metric_is_refused(metrics: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """An accuracy is a number, and the name of its metric can be written again."""
+    with pytest.raises(PerfsuiteError, match=message):
+        read_harness_score([written(tmp_path, {"results": {"piqa": metrics}})], "piqa", "acc,none")
 
 
 def test_tasks_may_lie_in_several_files(tmp_path: Path) -> None:

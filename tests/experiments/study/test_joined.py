@@ -32,12 +32,8 @@ def names(found: Frontier) -> list[str]:
 
 
 def test_what_is_slower_and_no_better_is_left_out() -> None:
-    """The frontier goes from the fastest to the most accurate."""
+    """The frontier goes from the fastest to the most accurate; equals do not dominate each other."""
     assert names(frontier((4, 0.9), (1, 0.2), (2, 0.6), (3, 0.5), (5, 0.9), (1, 0.1))) == ["1", "2", "0"]
-
-
-def test_equals_stay_together() -> None:
-    """Two of one latency and one accuracy do not dominate each other."""
     assert names(frontier((1, 0.5), (1, 0.5), (2, 0.5))) == ["0", "1"]
 
 
@@ -58,11 +54,14 @@ def test_everything_else_is_dominated_by_a_member(pairs: list[tuple[float, float
         assert not better or inside & set(map(str, better))
 
 
-def test_the_knee_is_furthest_above_the_chord() -> None:
-    """Scaled to (0, 0), (0.25, 0.8), (0.5, 0.9), (1, 1) the heights are 0, 0.55, 0.4 and 0."""
-    found = frontier((1.0, 0.1), (2.0, 0.5), (3.0, 0.55), (5.0, 0.6))
-    assert found.knee is not None
-    assert found.knee.name == "1"
+@pytest.mark.parametrize(
+    "pairs", [[(1.0, 0.1), (2.0, 0.5), (3.0, 0.55), (5.0, 0.6)], [(1.0, 0.0), (2.0, 0.75), (3.0, 1.0), (5.0, 1.0)]]
+)
+def test_the_knee_is_furthest_above_the_chord(pairs: list[tuple[float, float]]) -> None:
+    """Heights of 0, 0.55, 0.4 and 0 have one; of 0.5 and 0.5 the faster counts."""
+    knee = frontier(*pairs).knee
+    assert knee is not None
+    assert knee.name == "1"
 
 
 @given(pairs=PAIRS, scale_s=st.sampled_from([0.5, 4.0]), scale=st.sampled_from([0.25, 8.0]))
@@ -86,13 +85,6 @@ def test_the_knee_depends_on_no_unit(pairs: list[tuple[float, float]], scale_s: 
 def test_nothing_above_the_chord_is_no_knee(pairs: list[tuple[float, float]]) -> None:
     """Neither one nor two points have one, nor a line, nor a bend the other way."""
     assert frontier(*pairs).knee is None
-
-
-def test_of_two_equal_knees_the_faster_counts() -> None:
-    """Heights of 0.5 and 0.5: the first is taken."""
-    knee = frontier((1.0, 0.0), (2.0, 0.75), (3.0, 1.0), (5.0, 1.0)).knee
-    assert knee is not None
-    assert knee.name == "1"
 
 
 def test_nothing_and_no_time_are_refused() -> None:

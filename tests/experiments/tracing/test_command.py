@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,11 +12,14 @@ from perfsuite.errors import MeasurementError
 from perfsuite.measure.ebpf_install import InstalledHelper
 from tests.command_streams import Refused, Streams
 
+#: Where the words behind ``trace`` are understood.
+_WORDS = "perfsuite.experiments.tracing.command_"
 
-def test_where_it_was_put_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
+
+def test_where_the_helper_was_put_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
     """What else root should know comes first."""
     installed = InstalledHelper(path=Path("/helpers/perfsuite-bpf"), sources=Path("/src"), notes=("look at /src",))
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_install_helper.install_helper", lambda: installed)
+    monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", lambda: installed)
     assert main(["trace", "install-helper"]) == 0
     out = capsys.readouterr().out
     assert out == "note: look at /src\ninstalled /helpers/perfsuite-bpf, with CAP_BPF and CAP_PERFMON\n"
@@ -23,33 +27,29 @@ def test_where_it_was_put_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Strea
 
 def test_without_root_it_is_one_line(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
     """The command to run is in it."""
-
-    def install() -> InstalledHelper:
-        raise MeasurementError("installing perfsuite-bpf takes root; run sudo perfsuite trace install-helper")
-
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_install_helper.install_helper", install)
-    assert "run sudo perfsuite trace install-helper" in refused(["trace", "install-helper"])
+    told = "installing perfsuite-bpf takes root; run sudo perfsuite trace install-helper"
+    monkeypatch.setattr(f"{_WORDS}install_helper.install_helper", Mock(side_effect=MeasurementError(told)))
+    assert told in refused(["trace", "install-helper"])
 
 
-def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """One thing, and an exit code that a script can use."""
-    monkeypatch.setattr(
-        "perfsuite.experiments.tracing.command_check.ebpf_obstacle", lambda cache_dir: "no BTF: it is not there"
-    )
-    assert main(["trace", "check"]) == 1
-    assert capsys.readouterr().out == "eBPF cannot be used: no BTF: it is not there\n"
-
-
-def test_which_helper_is_used_is_told(monkeypatch: pytest.MonkeyPatch, capsys: Streams) -> None:
-    """The installed one, or root's own; and the names that --counters takes."""
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_check.ebpf_obstacle", lambda cache_dir: None)
-    monkeypatch.setattr(
-        "perfsuite.experiments.tracing.command_check.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf")
-    )
-    assert main(["trace", "check"]) == 0
+@pytest.mark.parametrize(
+    ("obstacle", "exit_code", "told"),
+    [
+        ("no BTF: it is not there", 1, ["eBPF cannot be used: no BTF: it is not there\n"]),
+        (None, 0, ["eBPF can be used, by /helpers/perfsuite-bpf\n", "page-faults-major "]),
+    ],
+    ids=["missing", "usable"],
+)
+def test_what_is_missing_or_used_is_told(
+    obstacle: str | None, exit_code: int, told: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Streams
+) -> None:
+    """One thing, with an exit code that a script can use; or the helper, and the names that --counters takes."""
+    monkeypatch.setattr(f"{_WORDS}check.ebpf_obstacle", lambda cache_dir: obstacle)
+    monkeypatch.setattr(f"{_WORDS}check.find_helper", lambda cache_dir: Path("/helpers/perfsuite-bpf"))
+    assert main(["trace", "check"]) == exit_code
     out = capsys.readouterr().out
-    assert out.startswith("eBPF can be used, by /helpers/perfsuite-bpf\n")
-    assert "page-faults-major " in out
+    assert out.startswith(told[0])
+    assert all(each in out for each in told)
 
 
 _OWN = ("--model", "smollm2-135m-q8_0")
@@ -93,13 +93,5 @@ def test_help_names_every_way(capsys: Streams) -> None:
     with pytest.raises(SystemExit):
         main(["trace", "--help"])
     told = " ".join(capsys.readouterr().out.split())
-    for way in (
-        "-- COMMAND",
-        "--pid N",
-        "--model NAME",
-        "--opencl",
-        "view graph|timeline|statistics",
-        "install-helper",
-    ):
-        assert way in told
-    assert "after the program's own output" in told
+    ways = ("-- COMMAND", "--pid N", "--model NAME", "--opencl", "view graph|timeline|statistics", "install-helper")
+    assert [way for way in (*ways, "after the program's own output") if way not in told] == []

@@ -128,32 +128,19 @@ def test_layers_of_the_users_own_stay(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (tmp_path / "layers").read_text() == "theirs.so:layer.so"
 
 
-@pytest.mark.parametrize(
-    ("logs", "expected"),
-    [
-        (
-            0,
-            "left no log: it used no OpenCL, its loader knows no OPENCL_LAYERS, it took away the variables or the "
-            "folder that the log needs, or it is still running",
-        ),
-        (1, "enqueued no OpenCL command that was recorded"),
-    ],
+_NO_LOG = (
+    "left no log: it used no OpenCL, its loader knows no OPENCL_LAYERS, it took away the variables or the folder that "
+    "the log needs, or it is still running"
 )
+
+
+@pytest.mark.parametrize(("logs", "expected"), [(0, _NO_LOG), (1, "enqueued no OpenCL command that was recorded")])
 def test_a_program_without_opencl_is_one_line(stored: Path, capsys: Streams, logs: int, expected: str) -> None:
     """Where nothing was enqueued, with or without a log, one line says so and the exit code is the program's."""
     if logs:
         put(stored, 0)
     assert main(["trace", "--opencl", "--", "program", "x", "y"]) == 2
     assert capsys.readouterr().out == f"perfsuite: program {expected}\n"
-
-
-def test_logs_that_cannot_be_read_are_not_said_to_be_missing(stored: Path, capsys: Streams) -> None:
-    """Where every log is damaged, the errors are all that is told."""
-    (stored / "opencl-9.log").write_bytes(b"")
-    assert main(["trace", "--opencl", "--", "program"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "opencl-9.log: 0 bytes; expected a log" in err
 
 
 @pytest.mark.parametrize(
@@ -172,7 +159,12 @@ def test_no_idle_time_is_told_over_holes(
 
 
 def test_a_log_that_cannot_be_read_is_told_beside_the_others(stored: Path, capsys: Streams) -> None:
-    """A damaged log is one line on standard error; the rest is told, and the exit code is not 0."""
+    """A damaged log is one line on standard error; others, if any, are told, and the exit code is not 0."""
+    (stored / "opencl-9.log").write_bytes(b"")
+    assert main(["trace", "--opencl", "--", "program"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "opencl-9.log: 0 bytes; expected a log" in err
     put(stored, 3)
     (stored / "opencl-9.log").write_bytes(log_header()[:-1] + b"\xff" + b"\x09" * 64)
     assert main(["trace", "--opencl", "--", "program"]) == 2
@@ -201,19 +193,15 @@ def test_what_cannot_be_traced_is_one_line(arguments: list[str], message: str, r
 
 
 @pytest.mark.usefixtures("stored")
-def test_logs_of_two_runs_are_not_mixed(tmp_path: Path, refused: Refused) -> None:
-    """A folder that holds logs is refused."""
-    put(tmp_path, 1)
-    assert "holds the logs of another run" in refused(["trace", "--opencl", "--output", str(tmp_path), "--", "ls"])
-
-
-@pytest.mark.usefixtures("stored")
-def test_a_json_that_is_there_is_not_replaced(tmp_path: Path, refused: Refused) -> None:
-    """A folder that holds a trace.json is refused, and the file stays as it was."""
-    kept = tmp_path / "trace.json"
-    kept.write_text("mine")
-    assert "holds a trace.json already" in refused(["trace", "--opencl", "--output", str(tmp_path), "--", "ls"])
-    assert kept.read_text() == "mine"
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("opencl-4711.log", "holds the logs of another run"), ("trace.json", "holds a trace.json already")],
+)
+def test_what_is_there_is_not_mixed_or_replaced(tmp_path: Path, refused: Refused, name: str, message: str) -> None:
+    """A folder that holds logs or a trace.json is refused, and the file stays as it was."""
+    (tmp_path / name).write_text("mine")
+    assert message in refused(["trace", "--opencl", "--output", str(tmp_path), "--", "ls"])
+    assert (tmp_path / name).read_text() == "mine"
 
 
 @pytest.mark.usefixtures("stored")

@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,21 +76,18 @@ class Recorders:
     ebpf: list[tuple[LlamaPlan, EbpfPlan]] = field(default_factory=list)
     observed: list[Observe | None] = field(default_factory=list)
 
-    def by_engine(
-        self, plan: LlamaPlan, recorder: str, folder: Path, *, observe: Observe | None = None
-    ) -> RecorderTrace:
+    def by_engine(self, plan: LlamaPlan, recorder: str, folder: Path, *, observe: Observe | None) -> RecorderTrace:
         """Answer for one of the engine's recorders."""
-        assert folder.is_dir()
         self.engine.append((plan, recorder))
-        self.observed.append(observe)
-        return RecorderTrace(payload={}, trace=small_trace())
+        return self._answer(folder, observe)
 
-    def by_ebpf(
-        self, plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Observe | None = None
-    ) -> RecorderTrace:
+    def by_ebpf(self, plan: LlamaPlan, ebpf: EbpfPlan, folder: Path, *, observe: Observe | None) -> RecorderTrace:
         """Answer for the eBPF recorder, which leaves a counter out."""
-        assert folder.is_dir()
         self.ebpf.append((plan, ebpf))
+        return self._answer(folder, observe)
+
+    def _answer(self, folder: Path, observe: Observe | None) -> RecorderTrace:
+        assert folder.is_dir()
         self.observed.append(observe)
         return RecorderTrace(payload={"ebpf_notes": ["counter cycles: this machine has none"]}, trace=small_trace())
 
@@ -97,15 +95,13 @@ class Recorders:
 @pytest.fixture
 def recorders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorders:
     """Replace the recorders, the helper and the making of models."""
-    found = Recorders()
+    found, command = Recorders(), "perfsuite.experiments.tracing.command_run"
     (tmp_path / "weights.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_run.traced_by_engine", found.by_engine)
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_run.traced_by_ebpf", found.by_ebpf)
-    monkeypatch.setattr(
-        "perfsuite.experiments.tracing.command_run.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf"
-    )
+    monkeypatch.setattr(f"{command}.traced_by_engine", found.by_engine)
+    monkeypatch.setattr(f"{command}.traced_by_ebpf", found.by_ebpf)
+    monkeypatch.setattr(f"{command}.find_helper", lambda cache_dir: tmp_path / "perfsuite-bpf")
     monkeypatch.setattr("perfsuite.cli.opencl_run.materialize", lambda weights, cache_dir: tmp_path / "weights.gguf")
-    monkeypatch.setattr("perfsuite.experiments.tracing.command_run.memory_limit_obstacle", lambda: None)
+    monkeypatch.setattr(f"{command}.memory_limit_obstacle", lambda: None)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return found
@@ -129,9 +125,8 @@ def test_levels_ask_for_ebpf(recorders: Recorders, capsys: Streams) -> None:
     """What it leaves out is told on standard error."""
     assert _trace("--trace", "counters,threads", "--counters", "cycles", "--trace-floor", "5", "--buffer", "perf") == 0
     ((_, ebpf),) = recorders.ebpf
-    levels = TraceLevel(ebpf.levels)
-    assert levels & TraceLevel.COUNTERS
-    assert levels & TraceLevel.THREADS
+    wanted = TraceLevel.COUNTERS | TraceLevel.THREADS
+    assert TraceLevel(ebpf.levels) & wanted == wanted
     assert (ebpf.counters, ebpf.floor_tokens_per_s, ebpf.buffer) == (("cycles",), 5.0, "perf")
     assert "trace: counter cycles: this machine has none" in capsys.readouterr().err
 
@@ -169,33 +164,24 @@ def test_the_memory_of_the_worker_is_limited(
     assert "trace: 7 pages of files were read again" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("n_killed", "told"), [(0, "no such symbol"), (1, "--memory-limit=64M: the kernel stopped the run")]
+)
 def test_a_run_that_memory_did_not_suffice_is_told_as_such(
-    recorders: Recorders, monkeypatch: pytest.MonkeyPatch
+    recorders: Recorders, monkeypatch: pytest.MonkeyPatch, n_killed: int, told: str
 ) -> None:
     """The kernel's kill is told with the limit, another failure as what it is."""
 
-    class _Group:
-        n_killed = 0
-        n_refaults = 7
-
     @contextmanager
-    def limited(pid: int, limit_bytes: int) -> Iterator[_Group]:
-        yield _Group()
+    def limited(pid: int, limit_bytes: int) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(n_killed=n_killed, n_refaults=7)
 
     monkeypatch.setattr("perfsuite.experiments.tracing.command_run.limited_memory", limited)
     assert _trace("--memory-limit", "64M") == 0
     observe = recorders.observed[0]
     assert observe is not None
-    with pytest.raises(MeasurementError, match="no such symbol"):
-        _fail(observe(1), "no such symbol")
-    _Group.n_killed = 1
-    with pytest.raises(MeasurementError, match="--memory-limit=64M: the kernel stopped the run"):
-        _fail(observe(1), "killed by SIGKILL")
-
-
-def _fail(context: AbstractContextManager[object], text: str) -> None:
-    with context:
-        raise MeasurementError(text)
+    with pytest.raises(MeasurementError, match=told), observe(1):
+        raise MeasurementError("no such symbol")
 
 
 @pytest.mark.parametrize(

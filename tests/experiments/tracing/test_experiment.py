@@ -10,7 +10,6 @@ import pytest
 
 from perfsuite.device.profile import Profile
 from perfsuite.errors import MeasurementError
-from perfsuite.experiments.tracing.undisturbed_trace import UndisturbedTrace
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.engine_trace import TraceRecorder
 from perfsuite.records.events import EngineRecord
@@ -30,14 +29,14 @@ class Recorder:
     error: Exception | None = None
     recorders: list[str] = field(default_factory=list)
 
-    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> UndisturbedTrace:
+    def trace(self, plan: LlamaPlan, recorder: str, profile: Profile, *, folder: Path) -> Any:
         """Return the trace."""
         assert (plan.n_repetitions, profile.name) == (1, "host")
         assert folder.name == f"trace-{recorder}"
         self.recorders.append(recorder)
         if self.error:
             raise self.error
-        return UndisturbedTrace(trace=recorded_trace(self.record, TraceRecorder.CALLBACK), complaint=self.complaint)
+        return recorded_trace(self.record, TraceRecorder.CALLBACK), self.complaint
 
 
 @pytest.fixture
@@ -89,22 +88,14 @@ def test_experts_have_a_process_of_their_own(runs: HostRuns, recorder: Recorder)
     assert case["id"].endswith("/expert_reuse")
 
 
-def test_a_disturbed_run_decides_nothing(runs: HostRuns, recorder: Recorder) -> None:
-    """Its complaint is the reason of each case."""
-    recorder.complaint = "threads waited 9 % of the time"
-    runs("--perf-trace", "-k", "test_trace")
-    assert {(each["outcome"], each["reason"]) for each in cases(runs).values()} == {
-        ("invalid", "threads waited 9 % of the time")
-    }
-
-
-def test_a_run_that_fails_is_told(runs: HostRuns, recorder: Recorder) -> None:
-    """Every case has the reason, and the run fails."""
-    recorder.error = MeasurementError("the worker for 'llama' was killed")
-    result = runs("--perf-trace", "-k", "attention_growth")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    (case,) = cases(runs).values()
-    assert (case["outcome"], case["reason"]) == ("invalid", "the worker for 'llama' was killed")
+@pytest.mark.parametrize("is_error", [False, True], ids=["disturbed", "failed"])
+def test_a_run_that_tells_nothing_decides_nothing(runs: HostRuns, recorder: Recorder, is_error: bool) -> None:
+    """Its complaint is the reason of each case; a run that fails fails as a whole besides."""
+    reason = "threads waited 9 % of the time"
+    recorder.complaint, recorder.error = (None, MeasurementError(reason)) if is_error else (reason, None)
+    result = runs("--perf-trace", "-k", "test_trace")
+    assert {(each["outcome"], each["reason"]) for each in cases(runs).values()} == {("invalid", reason)}
+    assert is_error is (result.ret == pytest.ExitCode.TESTS_FAILED)
 
 
 @pytest.mark.parametrize("argument", ["--backend=opencl", "--against-args=threads=1", "--prompts=x"])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.experiments.tracing.findings import trace_findings
@@ -33,14 +36,13 @@ def test_contexts_and_attention_go_together() -> None:
 
 
 def test_a_prefill_s_operators_are_not_decode_s() -> None:
-    """Medians of decode leave prefills out."""
-    events = [
-        *step_events(0, lambda *_: 90_000, 2, n_tokens=5),
-        *step_events(1, lambda *_: 1_000, 2),
-    ]
+    """Medians of decode leave prefills out; no events at all give no findings and no error."""
+    events = [*step_events(0, lambda *_: 90_000, 2, n_tokens=5), *step_events(1, lambda *_: 1_000, 2)]
     found = trace_findings(engine_trace(events, graphs=(GRAPH,)), workload(), n_threads=2)
     assert found.decode_ns["Qcur", 0] == 1_000
     assert found.contexts == (6,)
+    empty = trace_findings(engine_trace(graphs=()), workload(), n_threads=2)
+    assert (empty.contexts, empty.attention_ns, empty.layers, empty.has_ends) == ((), (), (), False)
 
 
 def test_the_experts_are_those_of_the_longest_stretch() -> None:
@@ -54,17 +56,15 @@ def test_the_experts_are_those_of_the_longest_stretch() -> None:
     assert found.layers[0].batches() == ((3, 5), (0, 5), (1, 5))
 
 
-def test_lost_events_and_a_cut_are_complaints() -> None:
+@pytest.mark.parametrize(
+    ("holes", "complaint", "told"),
+    [
+        ({"n_lost": 3}, None, "3 events of the trace were lost"),
+        ({"cut": "at byte 7"}, None, "the trace breaks off: at byte 7"),
+        ({"n_lost": 3}, "throttled", "throttled"),
+    ],
+)
+def test_lost_events_and_a_cut_are_complaints(holes: dict[str, Any], complaint: str | None, told: str) -> None:
     """A trace with holes is not judged; what the caller complains of comes first."""
-    lost = trace_findings(engine_trace(graphs=(GRAPH,), n_lost=3), workload(), n_threads=2)
-    cut = trace_findings(engine_trace(graphs=(GRAPH,), cut="at byte 7"), workload(), n_threads=2)
-    told = trace_findings(engine_trace(graphs=(GRAPH,), n_lost=3), workload(), n_threads=2, complaint="throttled")
-    assert lost.complaint == "3 events of the trace were lost"
-    assert cut.complaint == "the trace breaks off: at byte 7"
-    assert told.complaint == "throttled"
-
-
-def test_an_empty_trace_says_nothing() -> None:
-    """No events give no findings and no error."""
-    found = trace_findings(engine_trace(graphs=()), workload(), n_threads=2)
-    assert (found.contexts, found.attention_ns, found.layers, found.has_ends) == ((), (), (), False)
+    trace = engine_trace(graphs=(GRAPH,), **holes)
+    assert trace_findings(trace, workload(), n_threads=2, complaint=complaint).complaint == told

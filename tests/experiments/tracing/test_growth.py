@@ -19,46 +19,32 @@ def judged(law: Callable[[int], float], expected_ns: float | None = 100.0, n: in
     return judge_growth(positions, times, expected_ns, 3.0)
 
 
-def test_a_position_that_costs_what_it_should_passes() -> None:
-    """At 150 ns a position where 100 are expected and 300 pass."""
-    finding = judged(lambda n: 5_000 + 150 * n)
-    assert finding.outcome is Outcome.PASS
-    assert "expected 100 ns and 300 ns at most" in finding.reason
-
-
-def test_a_position_that_costs_too_much_is_slow() -> None:
-    """At 400 ns a position the whole interval is beyond the limit."""
-    assert judged(lambda n: 5_000 + 400 * n).outcome is Outcome.SLOW
-
-
-def test_near_the_limit_nothing_is_decided() -> None:
-    """Bounds that hold the limit decide nothing."""
-    assert judged(lambda n: 500_000 + 300 * n).outcome is Outcome.INCONCLUSIVE
-
-
-def test_a_bend_is_no_line() -> None:
-    """Growth with the square of the context is found though its slope would pass."""
-    finding = judged(lambda n: 0.4 * n * n, n=800)
-    assert finding.outcome is Outcome.SLOW
-    assert "off the line" in finding.reason
-
-
-def test_a_jump_is_no_line() -> None:
-    """A context from which on all takes twice as long is found."""
-    assert judged(lambda n: 100 * n * (2 if n > 260 else 1)).outcome is Outcome.SLOW
-
-
-def test_a_level_series_passes() -> None:
-    """Attention that hardly grows is within any limit."""
-    assert judged(lambda n: 50_000.0).outcome is Outcome.PASS
+@pytest.mark.parametrize(
+    ("law", "n", "outcome", "told"),
+    [
+        (lambda n: 5_000 + 150 * n, 200, Outcome.PASS, "expected 100 ns and 300 ns at most"),
+        (lambda n: 5_000 + 400 * n, 200, Outcome.SLOW, "expected 100 ns and 300 ns at most"),
+        (lambda n: 500_000 + 300 * n, 200, Outcome.INCONCLUSIVE, "300 ns at most"),
+        (lambda n: 0.4 * n * n, 800, Outcome.SLOW, "off the line"),
+        (lambda n: 100 * n * (2 if n > 260 else 1), 200, Outcome.SLOW, "off the line"),
+        (lambda n: 50_000.0, 200, Outcome.PASS, "a position"),
+    ],
+    ids=["as it should", "too much", "bounds around the limit", "a bend", "a jump", "level"],
+)
+def test_growth_is_judged_by_its_slope_and_its_line(
+    law: Callable[[int], float], n: int, outcome: Outcome, told: str
+) -> None:
+    """A position may cost three times what is expected, and all of them must lie on a line."""
+    finding = judged(law, n=n)
+    assert finding.outcome is outcome
+    assert told in finding.reason
 
 
 def test_without_a_forecast_growth_is_told_and_not_judged() -> None:
     """No ceilings, or no tolerance, leave the slope undecided."""
     assert judged(lambda n: 150.0 * n, None).outcome is Outcome.INCONCLUSIVE
-    assert judge_growth(list(range(40)), [100 * each + 100 for each in range(40)], 100.0, None).outcome is (
-        Outcome.INCONCLUSIVE
-    )
+    times = [100 * each + 100 for each in range(40)]
+    assert judge_growth(range(40), times, 100.0, None).outcome is Outcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(

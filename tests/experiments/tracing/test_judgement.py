@@ -48,47 +48,36 @@ def drawn(n_steps: int, n_experts: int = 60, seed: int = 1) -> Batches:
     return [chance.sample(range(n_experts), 4) for _ in range(n_steps)]
 
 
-def test_a_router_without_preference_passes() -> None:
-    """Its distance is within the bounds, and that it prefers none is told."""
-    finding = reuse_judged([drawn(60, seed=layer) for layer in range(4)])
-    assert finding.outcome is Outcome.PASS
-    assert "it prefers none" in finding.reason
+TURNS: Batches = [[(4 * step + each) % 60 for each in range(4)] for step in range(60)]
 
 
-def test_a_preference_is_told_and_no_fault() -> None:
-    """A router of 12 favourites reuses them sooner."""
-    finding = reuse_judged([drawn(60, n_experts=12, seed=layer) for layer in range(4)])
-    assert finding.outcome is Outcome.PASS
-    assert "a cache of experts hits more often" in finding.reason
+@pytest.mark.parametrize(
+    ("layers", "outcome", "told"),
+    [
+        ([drawn(60, seed=layer) for layer in range(4)], Outcome.PASS, "it prefers none"),
+        ([drawn(60, n_experts=12, seed=layer) for layer in range(4)], Outcome.PASS, "a cache of experts hits more"),
+        ([TURNS] * 4, Outcome.INCONCLUSIVE, "more evenly than chance"),
+        ([drawn(6)], Outcome.INCONCLUSIVE, "6 steps of 1 layers are too few"),
+    ],
+    ids=["no preference", "favourites", "turns", "a short run"],
+)
+def test_what_a_router_prefers_is_told_and_no_fault(layers: list[Batches], outcome: Outcome, told: str) -> None:
+    """Favourites are reused sooner; one that goes round all experts reuses them later than chance, undecided."""
+    finding = reuse_judged(layers)
+    assert finding.outcome is outcome
+    assert told in finding.reason
 
 
-def test_a_router_that_takes_turns_is_left_undecided() -> None:
-    """One that goes round all experts reuses none sooner than after 15 steps, later than chance."""
-    turns = [[(4 * step + each) % 60 for each in range(4)] for step in range(60)]
-    finding = reuse_judged([turns] * 4)
-    assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "more evenly than chance" in finding.reason
-
-
-def test_a_token_with_one_expert_twice_is_impossible() -> None:
-    """No router chooses one expert twice for a token: the ids were read wrongly."""
+def test_what_no_router_can_do_is_impossible_and_what_is_missing_invalid() -> None:
+    """One expert twice for a token was read wrongly; a layer or a step that is not there is not judged, nor is none."""
     batches = drawn(60)
     batches[7] = [5, 5, 6, 7]
     finding = reuse_judged([batches])
     assert finding.outcome is Outcome.IMPOSSIBLE
     assert "3 different experts, expected 4" in finding.reason
-
-
-def test_missing_choices_are_invalid() -> None:
-    """A layer or a step that is not there is not judged, and neither is nothing."""
-    assert reuse_judged([drawn(60)], n_layers=2).outcome is Outcome.INVALID
-    assert reuse_judged([drawn(60)], n_steps=61).outcome is Outcome.INVALID
+    for missing in (reuse_judged([drawn(60)], n_layers=2), reuse_judged([drawn(60)], n_steps=61)):
+        assert missing.outcome is Outcome.INVALID
     assert judge_reuse((), reuse_expectation(MOE, 2, 60), n_layers=2).outcome is Outcome.INVALID
-
-
-def test_a_short_run_is_undecided() -> None:
-    """In six steps hardly an expert is seen twice."""
-    assert reuse_judged([drawn(6)]).outcome is Outcome.INCONCLUSIVE
 
 
 SHARED = BalanceExpectation(n_threads=4, balance_ratio=1.0, piece_ratio=0.25)
@@ -106,24 +95,21 @@ def balance_judged(role: RoleBalance | None, expected: BalanceExpectation = SHAR
     return judge_balance(role, expected, **{"has_ends": True, "least_thread_ns": 100, **fields})
 
 
+#: What one thread computes alone, while the others wait inside the operator.
+MEETING = BalanceExpectation(n_threads=4, balance_ratio=4.0)
+
+
 @pytest.mark.parametrize(
-    ("ratio", "outcome"), [(1.0, Outcome.PASS), (1.5, Outcome.PASS), (1.6, Outcome.SLOW), (4.0, Outcome.SLOW)]
+    ("expected", "ratio", "outcome"),
+    [
+        *((SHARED, 1.0, Outcome.PASS), (SHARED, 1.5, Outcome.PASS), (SHARED, 1.6, Outcome.SLOW)),
+        *((SHARED, 4.0, Outcome.SLOW), (ALONE, 3.9, Outcome.PASS), (ALONE, 3.3, Outcome.PASS)),
+        *((ALONE, 1.0, Outcome.IMPOSSIBLE), (MEETING, 1.0, Outcome.PASS)),
+    ],
 )
-def test_a_shared_role_must_be_shared(ratio: float, outcome: Outcome) -> None:
-    """Beyond the last piece and the tolerance it is less even than the rules have it."""
-    assert balance_judged(found(ratio)).outcome is outcome
-
-
-@pytest.mark.parametrize(("ratio", "outcome"), [(3.9, Outcome.PASS), (3.3, Outcome.PASS), (1.0, Outcome.IMPOSSIBLE)])
-def test_a_lone_role_cannot_be_shared(ratio: float, outcome: Outcome) -> None:
-    """Where the rules give all rows to one thread and all seem busy, waiting was taken for work."""
-    assert balance_judged(found(ratio), ALONE).outcome is outcome
-
-
-def test_a_meeting_on_the_way_hides_who_works() -> None:
-    """In a product that one thread computes alone the others wait inside, so nothing is impossible."""
-    expected = BalanceExpectation(n_threads=4, balance_ratio=4.0)
-    assert balance_judged(found(1.0), expected).outcome is Outcome.PASS
+def test_a_role_is_shared_as_the_rules_have_it(expected: BalanceExpectation, ratio: float, outcome: Outcome) -> None:
+    """Less even than the last piece and the tolerance is SLOW; busy threads without rows were waiting."""
+    assert balance_judged(found(ratio), expected).outcome is outcome
 
 
 @pytest.mark.parametrize(

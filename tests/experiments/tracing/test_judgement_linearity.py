@@ -36,14 +36,14 @@ def times(slower: Mapping[str, float] | None = None) -> dict[tuple[str, int | No
     }
 
 
-def judged(slower: Mapping[str, float] | None = None, expected_ns: float | None = 0.05) -> Finding:
+def linearity_judged(slower: Mapping[str, float] | None = None, expected_ns: float | None = 0.05) -> Finding:
     """Judge products; four times the expected slope passes."""
     return judge_linearity(expectation(), times(slower), expected_ns, 4.0)
 
 
 def test_products_on_a_line_pass() -> None:
     """10 GB/s where 20 are expected and 5 pass; a disturbed layer does not count."""
-    finding = judged()
+    finding = linearity_judged()
     assert finding.outcome is Outcome.PASS
     assert "10.0 GB/s, R² 1.000" in finding.reason
 
@@ -55,28 +55,24 @@ def test_the_line_has_the_law_s_slope_and_constant() -> None:
     assert (line.fit.slope, line.fit.intercept) == (pytest.approx(0.1), pytest.approx(1_000.0))
 
 
-def test_a_role_above_the_line_is_named() -> None:
-    """A product that takes three times what its size explains is slow."""
-    finding = judged({"ffn_out": 3.0})
-    assert finding.outcome is Outcome.SLOW
-    assert "above the line by too much: ffn_out" in finding.reason
-
-
-def test_a_slow_memory_is_slow() -> None:
-    """A byte that costs more than the limit is slow though all is linear."""
-    assert judged(expected_ns=0.01).outcome is Outcome.SLOW
-
-
-def test_no_line_at_all_is_slow() -> None:
-    """Where size explains little the line does not hold."""
-    finding = judged({"result_output": 0.02, "Kcur": 1.2})
-    assert finding.outcome is Outcome.SLOW
-
-
-def test_without_a_forecast_a_line_decides_nothing() -> None:
-    """That there is a line is not that it is the right one; that there is none shows without any ceiling."""
-    assert judged(expected_ns=None).outcome is Outcome.INCONCLUSIVE
-    assert judged({"ffn_out": 3.0}, expected_ns=None).outcome is Outcome.SLOW
+@pytest.mark.parametrize(
+    ("slower", "expected_ns", "outcome", "told"),
+    [
+        ({"ffn_out": 3.0}, 0.05, Outcome.SLOW, "above the line by too much: ffn_out"),
+        ({}, 0.01, Outcome.SLOW, "100.0 GB/s"),
+        ({"result_output": 0.02, "Kcur": 1.2}, 0.05, Outcome.SLOW, ""),
+        ({}, None, Outcome.INCONCLUSIVE, "nothing is known of what a byte should cost"),
+        ({"ffn_out": 3.0}, None, Outcome.SLOW, "ffn_out"),
+    ],
+    ids=["a role above it", "slow memory", "no line", "no forecast", "no line and no forecast"],
+)
+def test_what_is_off_the_line_or_slow_is_told(
+    slower: Mapping[str, float], expected_ns: float | None, outcome: Outcome, told: str
+) -> None:
+    """A role that its size does not explain is named; that there is a line is not that it is the right one."""
+    finding = linearity_judged(slower, expected_ns)
+    assert finding.outcome is outcome
+    assert told in finding.reason
 
 
 def test_too_few_products_are_invalid() -> None:

@@ -76,8 +76,9 @@ def test_a_missing_operator_is_found_and_not_accounted_for() -> None:
 def test_the_last_operator_may_be_missing() -> None:
     """Sequences of which one is the beginning of the other differ by their length."""
     operators = EBPF.of(EventKind.OPERATOR)
-    lost = operators[(operators["evaluation"] == 2) & (operators["node"] == 3)]
-    found = recorder_agreement(without(EBPF, lost), callback_of(EBPF))
+    found = recorder_agreement(
+        without(EBPF, operators[(operators["evaluation"] == 2) & (operators["node"] == 3)]), callback_of(EBPF)
+    )
     assert found.first_difference == "evaluation 2: 3 operators of the eBPF recorder, 4 of the callback recorder"
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from perfsuite.device.profile import find_profile
 from perfsuite.experiments.recorder_traces import RecorderTrace
-from perfsuite.experiments.tracing.undisturbed_trace import N_TRIES, undisturbed_trace
+from perfsuite.experiments.tracing.undisturbed_trace import undisturbed_trace
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.schedule import N_TRIES
 from perfsuite.testing.engine_traces import small_trace
 from perfsuite.trace.recording import read_recording
-
-_PLAN = LlamaPlan(
-    gguf_path="m.gguf", library_dir="/l", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=8, n_gen=4
-)
+from tests.synthetic_plans import PLAN, QUIET
 
 
 @dataclass
@@ -30,22 +27,16 @@ class Runs:
     def run(self, plan: LlamaPlan, recorder: str) -> RecorderTrace:
         """Return a trace of as many tokens as there were runs."""
         self.recorders.append(recorder)
-        waiting_ns = 50 if len(self.recorders) <= self.n_disturbed else 0
-        contention: dict[str, Any] = {
-            "wall_ns": 100,
-            "running_ns": 100,
-            "waiting_ns": waiting_ns,
-            "steal_ratio": None,
-            "others_ratio": None,
-        }
+        waiting_ns = 10**9 if len(self.recorders) <= self.n_disturbed else 0
+        contention = {**QUIET, "waiting_ns": waiting_ns, "others_ratio": None}
         return RecorderTrace(payload={"contention": contention}, trace=small_trace(len(self.recorders)))
 
 
 def _trace(monkeypatch: pytest.MonkeyPatch, runs: Runs, folder: Path) -> str | None:
     monkeypatch.setattr("perfsuite.experiments.tracing.undisturbed_trace.traced_by_engine", runs.run)
-    found = undisturbed_trace(_PLAN, "preload", find_profile("host"), folder=folder)
-    assert read_recording(folder).events.tolist() == found.trace.events.tolist()
-    return found.complaint
+    trace, complaint = undisturbed_trace(PLAN, "preload", find_profile("host"), folder=folder)
+    assert read_recording(folder).events.tolist() == trace.events.tolist()
+    return complaint
 
 
 def test_a_disturbed_process_is_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
