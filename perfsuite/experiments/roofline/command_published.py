@@ -17,12 +17,7 @@ from perfsuite.expectation.roofline.contradiction import (
     hold,
     suspect_pairs,
 )
-from perfsuite.expectation.roofline.published import (
-    PublishedDevice,
-    PublishedRate,
-    published_devices,
-    published_rates,
-)
+from perfsuite.expectation.roofline.published import PublishedDevice, PublishedRate, published_devices, published_rates
 from perfsuite.expectation.roofline.roof import Roof
 
 _UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}

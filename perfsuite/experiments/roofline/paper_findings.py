@@ -176,18 +176,10 @@ _FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
         is_highest=False,
     ),
     partial(
-        _extreme_rate,
-        name="mla-rate",
-        claim="of decode, MLA attains the most FLOP/s",
-        wanted="mla",
-        is_highest=True,
+        _extreme_rate, name="mla-rate", claim="of decode, MLA attains the most FLOP/s", wanted="mla", is_highest=True
     ),
     partial(
-        _extreme_rate,
-        name="gqa-rate",
-        claim="of decode, GQA attains the fewest FLOP/s",
-        wanted="gqa",
-        is_highest=False,
+        _extreme_rate, name="gqa-rate", claim="of decode, GQA attains the fewest FLOP/s", wanted="gqa", is_highest=False
     ),
     _fewer_bits_further_right,
 )

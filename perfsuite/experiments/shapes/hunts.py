@@ -144,10 +144,7 @@ class ShapeHunts(Experiment):
             return broken_off
         where = self.config.baseline_dir / self.config.profile.name / "shapes"
         kept = "that shape" if len(found) == 1 else f"these {len(found)} shapes"
-        return (
-            f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on",
-            *broken_off,
-        )
+        return (f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on", *broken_off)
 
     def _begin(self, case_id: str) -> Hunt:
         from perfsuite.experiments.shapes.hunt import Hunt  # brings Hypothesis, as the strategies do

@@ -172,9 +172,5 @@ def _with_steps(setting: SweepSetting, sweep: ShapeSweep) -> ShapeSweep:
     if setting.step is not None and setting.step > 1:
         tile_steps = compare_steps(jumps, sizes, setting.step, local_noise_ratios(times_ns))
     return replace(
-        sweep,
-        noise_ratio=noise_ratio(times_ns),
-        jumps=jumps,
-        period=period_of(jumps, sizes),
-        tile_steps=tile_steps,
+        sweep, noise_ratio=noise_ratio(times_ns), jumps=jumps, period=period_of(jumps, sizes), tile_steps=tile_steps
     )

@@ -95,10 +95,7 @@ def _line(
     """Return the line through the values that there are, in another unit."""
     known = [(float(size), value / unit) for size, value in values if value is not None]
     return Line(
-        label=label,
-        x=tuple(size for size, _ in known),
-        y=tuple(value for _, value in known),
-        is_reference=is_reference,
+        label=label, x=tuple(size for size, _ in known), y=tuple(value for _, value in known), is_reference=is_reference
     )
 
 

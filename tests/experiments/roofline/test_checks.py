@@ -55,8 +55,7 @@ def arithmetic(best_per_s: float, **changes: object) -> IndependentRate:
 
 
 @pytest.mark.parametrize(
-    ("best_per_s", "holds"),
-    [(10e9, True), (20e9, True), (22.2e9, True), (22.3e9, False), (60e9, False)],
+    ("best_per_s", "holds"), [(10e9, True), (20e9, True), (22.2e9, True), (22.3e9, False), (60e9, False)]
 )
 def test_a_bandwidth_below_another_program_is_told(best_per_s: float, holds: bool) -> None:
     """A ceiling may stay a tenth below what another program reads, and no further."""
@@ -350,12 +349,7 @@ def test_memory_that_nothing_was_predicted_of_is_told(monkeypatch: pytest.Monkey
 
 def test_all_checks_are_those_that_the_run_can_tell() -> None:
     """Points first, then series, memory and bounds; what nothing is demanded of is left out."""
-    run = roofline_run(
-        row(),
-        replace(depth_rows(200)[0]),
-        memory=(memory_record(),),
-        bounds=(independent_rate(),),
-    )
+    run = roofline_run(row(), replace(depth_rows(200)[0]), memory=(memory_record(),), bounds=(independent_rate(),))
     names = [check.name for check in all_checks(run)]
     base = "roofline/base/own-q8_0/siso/t2/decode"
     assert names == [

@@ -106,10 +106,7 @@ def test_people_read_a_table_and_sentences(capsys: Streams) -> None:
 def test_a_run_is_drawn_by_what_it_has(tmp_path: Path) -> None:
     """The base, bandwidth and the published devices are there always; operators and memory where they were measured."""
     run = roofline_run(
-        row(),
-        prefill_row(),
-        row(kind=RowKind.OPERATOR, role="decode/ffn_up"),
-        memory=(memory_record(),),
+        row(), prefill_row(), row(kind=RowKind.OPERATOR, role="decode/ffn_up"), memory=(memory_record(),)
     )
     drawn = [path.name for path, title in draw_roofline(run, tmp_path / "seen.svg") if title]
     assert drawn == [f"seen-{name}.svg" for name in ("base", "operators", "memory", "bandwidth", "devices")]

@@ -164,10 +164,7 @@ def test_points_above_their_ceiling_are_impossible(runs: HostRuns) -> None:
 
 @pytest.mark.parametrize(("memory_ratio", "n_failed"), [(1.04, 0), (1.2, 4)])
 def test_memory_beyond_the_prediction_fails(
-    runs: HostRuns,
-    memory_ratio: float,
-    n_failed: int,
-    monkeypatch: pytest.MonkeyPatch,
+    runs: HostRuns, memory_ratio: float, n_failed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scenarios' memory is measured in one process each, and is held to what was predicted."""
     monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)

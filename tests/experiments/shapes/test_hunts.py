@@ -283,10 +283,7 @@ def test_a_hunt_that_could_judge_nothing_is_invalid(run: Run, subjects: FakeSubj
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (OpenClError("no OpenCL"), NOTHING_JUDGED_EXIT),
-        (MeasurementError("no worker"), pytest.ExitCode.TESTS_FAILED),
-    ],
+    [(OpenClError("no OpenCL"), NOTHING_JUDGED_EXIT), (MeasurementError("no worker"), pytest.ExitCode.TESTS_FAILED)],
 )
 def test_a_subject_that_cannot_run_is_told(
     run: Run, subjects: FakeSubjects, told: Told, error: Exception, code: int

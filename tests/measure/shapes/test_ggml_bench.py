@@ -319,9 +319,7 @@ def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> N
         ),
         (
             ShapeCase(
-                subject=Subject.TILED,
-                shape=OperationShape.from_id("gemv/n1-k1/f32"),
-                tiling=Tiling(tile=8, vector=1),
+                subject=Subject.TILED, shape=OperationShape.from_id("gemv/n1-k1/f32"), tiling=Tiling(tile=8, vector=1)
             ),
             "subject tiled; expected ggml-cpu",
         ),

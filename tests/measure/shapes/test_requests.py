@@ -81,8 +81,7 @@ def test_what_is_no_request_is_refused(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    ["no JSON", "7", "{}", '{"number": 1, "volume": 11}', '{"number": 1, "deviation": {"error": 1}}'],
+    "line", ["no JSON", "7", "{}", '{"number": 1, "volume": 11}', '{"number": 1, "deviation": {"error": 1}}']
 )
 def test_what_is_no_answer_is_refused(line: str) -> None:
     """A marked line of something else names itself in the refusal."""
