@@ -115,7 +115,6 @@ class ShapeCeilings:
     spread_ratio: float
 
     def __post_init__(self) -> None:
-        """Refuse ceilings that bound nothing."""
         if not self.bandwidths or "fp32" not in self.flops_per_s:
             raise ShapeError("ceilings: expected a bandwidth and the rate of fp32; measure the device's ceilings again")
         if not 0.0 <= self.spread_ratio < 1.0:
@@ -136,7 +135,6 @@ class ShapeCeilings:
         )
 
     def fastest_flops_per_s(self, type: str) -> float:
-        """Return the fastest arithmetic for weights of a stored type."""
         paths = _PATHS.get(type, _QUANTISED_PATHS)
         return max(rate for kind, rate in self.flops_per_s.items() if kind in paths)
 

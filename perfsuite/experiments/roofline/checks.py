@@ -43,7 +43,6 @@ def bound_checks(run: RooflineRun) -> tuple[Statement, ...]:
 
 
 def _ceiling(run: RooflineRun, rate: IndependentRate) -> Ceiling | None:
-    """Return the ceiling of the same work on as many threads; of bandwidths, over the largest working set."""
     alike = [
         each
         for each in run.survey.ceilings

@@ -174,7 +174,6 @@ def _roofline(options: argparse.Namespace) -> int:
 
 
 def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tuple[BenchRun, ...]:
-    """Read llama-bench's file for the numbers of threads that the run has ceilings of, or will have."""
     if options.llama_bench is None:
         return ()
     if stored is not None:
@@ -185,7 +184,6 @@ def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tupl
 
 
 def _measured(options: argparse.Namespace) -> RooflineRun:
-    """Measure, and keep what was measured before anything is made of it."""
     from perfsuite.experiments.roofline.recording import record_roofline
     from perfsuite.experiments.roofline.stored_run import write_roofline
 
@@ -200,7 +198,6 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
 
 def _check_output(path: Path) -> None:
-    """Refuse a file that could not be written when everything is measured."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -42,7 +42,6 @@ def _plain() -> dict[str, Any]:
 
 
 def _parts() -> Iterator[Part]:
-    """Yield a sheet of the devices, a sentence for each that is contradicted, and one for what cannot be held."""
     rates, devices = published_rates(), published_devices()
     held = hold(rates, devices)
     yield _sheet(devices, held)

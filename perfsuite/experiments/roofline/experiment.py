@@ -120,14 +120,12 @@ def unmeasured_statement(run: RooflineRun, name: str) -> Statement:
 
 
 def _has_regime(point: SweepPoint, kind: RowKind) -> bool:
-    """Whether a row of this kind must be in one of the regimes, whatever it measures."""
     scenario, moe = point.workload.scenario, point.workload.weights.architecture.moe
     is_routed = moe is not None and moe.n_dense_layers < point.workload.weights.architecture.n_layers
     return expected_regime(kind, scenario.n_prompt, is_routed=is_routed) is not None
 
 
 def _names(point: SweepPoint) -> Iterator[str]:
-    """Yield the cases and statements for which a workload must be measured."""
     for case_id in _case_ids(point):
         yield case_id
         yield f"{case_id}{_REGIME}"

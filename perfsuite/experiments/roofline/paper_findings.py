@@ -97,7 +97,6 @@ def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
 
 
 def _fewer_bits_further_right(run: RooflineRun) -> Statement:
-    """Fewer bits a weight give a higher intensity."""
     rows = rows_of(run, "precision", RowKind.DECODE)
     claim = "the fewer bits a weight has, the higher the intensity of decode"
     if len(rows) < 2:
@@ -136,7 +135,6 @@ def _spread_text(spread: float) -> str:
 
 
 def _is(row: Row, wanted: str) -> bool:
-    """Whether a row is of a scenario, with ``-long`` or without, or of an attention, with ``-absorbed`` or without."""
     return row.setting.partition("-")[0] == wanted
 
 

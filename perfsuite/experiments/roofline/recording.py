@@ -63,7 +63,6 @@ def record_roofline(request: RooflineRequest, progress: Progress) -> RooflineRun
 
 
 def _surveyed_again(request: RooflineRequest, progress: Progress) -> tuple[Survey, ...]:
-    """Survey after the workloads; where that fails, say so and keep what was measured."""
     try:
         return (survey_device(request.survey, progress),)
     except PerfsuiteError as error:

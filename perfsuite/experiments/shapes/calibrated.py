@@ -50,10 +50,10 @@ def judge_ceiling(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     ratio = answer.bounds.ratio
     seen = f"the fastest sample is {format_ns(floor / ratio)}, {ratio:.2g} of what the ceilings allow"
     limit = f" (floor {format_ns(floor)}, their spread {ceilings.spread_ratio * 100:g} %)"
+    outcome, why = Outcome.PASS, ""
     if answer.is_confirmed:
-        wrongly = f"{seen}{limit}: measured wrongly, or not all computed{answer.history}"
-        return verdict_of(ShapeProperty.CEILING, case, Outcome.IMPOSSIBLE, wrongly, answer.bounds)
-    return verdict_of(ShapeProperty.CEILING, case, Outcome.PASS, f"{seen}{limit}{answer.history}", answer.bounds)
+        outcome, why = Outcome.IMPOSSIBLE, ": measured wrongly, or not all computed"
+    return verdict_of(ShapeProperty.CEILING, case, outcome, f"{seen}{limit}{why}{answer.history}", answer.bounds)
 
 
 def judge_calibrated(basis: Basis, case: ShapeCase) -> ShapeVerdict:

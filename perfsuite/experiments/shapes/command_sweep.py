@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +100,8 @@ def _parts(sweep: ShapeSweep) -> Iterator[Part]:
     where = f" by {sweep.subject} on {sweep.device}" if sweep.device else ""
     yield f"{sweep.title}{where}"
     if sweep.jumps:
-        yield f"\nsteps, found from the times alone{_kept_text(sweep.jumps)}"
+        kept = f"; the {_MOST_JUMPS} highest of {len(sweep.jumps)}" if len(sweep.jumps) > _MOST_JUMPS else ""
+        yield f"\nsteps, found from the times alone{kept}"
         yield _steps(sweep)
     if sweep.n_rounds:
         has_whole = any(point.expected_efficiency_ratio == 1.0 for point in sweep.measured)
@@ -112,10 +113,6 @@ def _parts(sweep: ShapeSweep) -> Iterator[Part]:
     yield from _figures(sweep)
     yield from sweep_remarks(sweep)
     yield sweep_finding(sweep)
-
-
-def _kept_text(jumps: Sequence[Jump]) -> str:
-    return f"; the {_MOST_JUMPS} highest of {len(jumps)}" if len(jumps) > _MOST_JUMPS else ""
 
 
 def _steps(sweep: ShapeSweep) -> Sheet:
@@ -227,7 +224,6 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _checked(options: argparse.Namespace) -> SweepRequest:
-    """Refuse what would end minutes of measuring in an error."""
     check_counts(options, "threads", "rounds")
     find_local_profile(options.device)
     check_picture(options.plot)

@@ -28,7 +28,6 @@ from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_design import ShapeDesign
 from perfsuite.measure.shapes.meter import ShapeMeters
 from perfsuite.units import format_change
-from perfsuite.verdict.signed_rank import PairedChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +37,6 @@ class RatioBounds:
     ratio: float
     lower_ratio: float
     upper_ratio: float
-
-    @classmethod
-    def of_change(cls, change: PairedChange) -> RatioBounds:
-        """Return the estimate and bounds of pairs."""
-        return cls(ratio=change.estimate_ratio, lower_ratio=change.lower_ratio, upper_ratio=change.upper_ratio)
 
     @property
     def told(self) -> str:

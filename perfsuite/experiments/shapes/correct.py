@@ -35,10 +35,6 @@ def judge_correct(basis: Basis, case: ShapeCase) -> ShapeVerdict:
 
 def _verdict(case: ShapeCase, deviation: Deviation, outcome: Outcome, what: str, end: str = "") -> ShapeVerdict:
     seen = f"{what}: error norm {deviation.error_norm:.2g}, tolerance {deviation.tolerance:.2g}{end}"
-    return verdict_of(ShapeProperty.CORRECT, case, outcome, seen, _ratio(deviation))
-
-
-def _ratio(deviation: Deviation) -> RatioBounds | None:
-    """Return error over tolerance; an output that is not finite has none."""
-    ratio = deviation.error_norm / deviation.tolerance
-    return RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio) if math.isfinite(ratio) else None
+    ratio = deviation.error_norm / deviation.tolerance  # none of an output that is not finite
+    bounds = RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio) if math.isfinite(ratio) else None
+    return verdict_of(ShapeProperty.CORRECT, case, outcome, seen, bounds)

@@ -34,7 +34,6 @@ def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = 
 
 
 def _sweep(case: ShapeCase, against: ShapeCase | None) -> tuple[str, int]:
-    """Return the dimension to sweep, and its last size."""
     operation, sizes = case.operation, case.shape
     if against is not None:
         for name in (operation.inner_dimension, operation.growing_dimension, *operation.dimensions):

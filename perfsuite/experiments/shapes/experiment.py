@@ -40,15 +40,12 @@ class KeptShapes(Experiment):
     kind: str = KEPT
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the kept shapes with the property that did not hold."""
         yield from (Case(case_id=case_id, kind=KEPT) for case_id in self.shapes)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the shapes."""
         return len(case_ids)
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        """Judge the shapes; where one cannot be, its own case says why."""
         for case_id in case_ids:
             progress.step(case_id)
             try:
@@ -57,7 +54,6 @@ class KeptShapes(Experiment):
                 self.reasons[case_id] = str(error)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Tell the verdict on one shape."""
         verdict = self.verdicts.get(case_id)
         if verdict is None:
             return told_judgement(case_id, KEPT, Outcome.INVALID, self.reasons.get(case_id, reason))

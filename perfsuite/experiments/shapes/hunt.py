@@ -62,9 +62,7 @@ class Hunt:
     _known: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Remember what is judged already, and costs nothing."""
-        told = (each.case_id for each in self.judge.verdicts if each.property is self.bound)
-        self._known = frozenset(told)
+        self._known = frozenset(each.case_id for each in self.judge.verdicts if each.property is self.bound)
 
     def example(self, data: st.DataObject) -> None:
         """Draw a shape and judge it; `ShapeFailure` where the property does not hold."""
@@ -94,13 +92,11 @@ class Hunt:
 
     @property
     def worst(self) -> ShapeVerdict | None:
-        """The verdict with the largest ratio."""
         told = [each for each in self.judged if each.ratio is not None]
         return max(told, key=lambda each: each.ratio or 0.0, default=None)
 
     @property
     def judged(self) -> tuple[ShapeVerdict, ...]:
-        """The verdicts on shapes that could be judged."""
         return tuple(each for each in self.verdicts.values() if each.outcome is not Outcome.INVALID)
 
     def _is_left_out(self, case: ShapeCase) -> bool:

@@ -51,20 +51,17 @@ class ShapeHunts(Experiment):
 
     @cached_property
     def aims(self) -> dict[str, tuple[Subject, Operation, ShapeProperty]]:
-        """What each hunt is for, by case id."""
         return {
             f"{HUNT}/{subject.value}/{operation.value}/{property.value}": (subject, operation, property)
             for subject in self.request.subjects
             for operation in self.request.operations
-            for property in properties_of(subject)
+            for property in (*_PROPERTIES, *([ShapeProperty.CALIBRATED] if subject is Subject.GGML_CPU else []))
         }
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the hunts."""
         yield from (Case(case_id=case_id, kind=HUNT) for case_id in self.aims)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the subjects that are started."""
         return len(self._subjects(case_ids))
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
@@ -112,14 +109,12 @@ class ShapeHunts(Experiment):
         if case_id in self.ended:
             return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
         outcome = Outcome.INVALID if found is None else found.outcome
-        return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id, hunt), change_ratio)
+        return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id), change_ratio)
 
     def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
-        """Whether a hunt has begun, whatever became of others."""
         return case_id in self.begun
 
     def close(self) -> None:
-        """End the processes that measure."""
         self.judges.close()
 
     def keep(self) -> bool:
@@ -128,20 +123,17 @@ class ShapeHunts(Experiment):
         from perfsuite.experiments.shapes.kept_files import example_of, keep
 
         directory, device = self.config.baseline_dir, self.config.profile.name
-        for subject, verdict in self._found():
-            path = examples_path(directory, device, verdict.case_id)
-            is_new = keep(directory, device, example_of(verdict, self.judges.of(subject).fingerprint))
+        for case_id, verdict in self._failing(have_ended=True).items():
+            path, judge = examples_path(directory, device, verdict.case_id), self.judges.of(self.aims[case_id][0])
+            is_new = keep(directory, device, example_of(verdict, judge.fingerprint))
             self.kept.append(f"{verdict.case_id}: {'kept in' if is_new else 'is told already by'} {path}")
         return True
 
     def notes(self) -> tuple[str, ...]:
-        """Say which shapes were kept, or would be."""
-        broken_off = tuple(self._broken_off())
-        if self.kept:
+        broken_off = tuple(self._broken_off_reason(case_id) for case_id in self._failing(have_ended=False))
+        found = tuple(self._failing(have_ended=True))
+        if self.kept or not found:
             return (*self.kept, *broken_off)
-        found = tuple(self._found())
-        if not found:
-            return broken_off
         where = self.config.baseline_dir / self.config.profile.name / "shapes"
         kept = "that shape" if len(found) == 1 else f"these {len(found)} shapes"
         return (f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on", *broken_off)
@@ -162,7 +154,6 @@ class ShapeHunts(Experiment):
         )
 
     def _accepted(self, subject: Subject) -> Callable[[ShapeVerdict], bool]:
-        """Return what says of a failing verdict whether a reviewer has accepted as much."""
         from perfsuite.experiments.shapes.kept import is_accepted
         from perfsuite.experiments.shapes.kept_files import accepted_ratio_of, read_kept
 
@@ -204,18 +195,13 @@ class ShapeHunts(Experiment):
 
         return sweep_command(verdict, self.config.profile.name, platform=self.config.opencl_platform)
 
-    def _found(self) -> Iterator[tuple[Subject, ShapeVerdict]]:
-        for case_id, hunt in self.begun.items():
-            if hunt.failing is not None and case_id in self.ended:
-                yield self.aims[case_id][0], hunt.failing
+    def _failing(self, *, have_ended: bool) -> dict[str, ShapeVerdict]:
+        """Return by case id what was found; by hunts that were interrupted before it was small, nothing to keep."""
+        found = ((case_id, hunt.failing) for case_id, hunt in self.begun.items())
+        return {each: failing for each, failing in found if failing is not None and (each in self.ended) is have_ended}
 
-    def _broken_off(self) -> Iterator[str]:
-        """Tell what was found by hunts that were interrupted before it was small; it is not kept."""
-        for case_id, hunt in self.begun.items():
-            if hunt.failing is not None and case_id not in self.ended:
-                yield self._broken_off_reason(case_id, hunt)
-
-    def _broken_off_reason(self, case_id: str, hunt: Hunt) -> str:
+    def _broken_off_reason(self, case_id: str) -> str:
+        hunt = self.begun[case_id]
         again = f"hunt again: {self.request.command(self.config.profile.name, case_id)}"
         if hunt.failing is None:
             return f"broken off after {len(hunt.judged)} shapes, none of which fails; {again}"
@@ -223,11 +209,6 @@ class ShapeHunts(Experiment):
 
     def _subjects(self, case_ids: Collection[str]) -> tuple[Subject, ...]:
         return tuple(dict.fromkeys(self.aims[case_id][0] for case_id in case_ids))
-
-
-def properties_of(subject: Subject) -> tuple[ShapeProperty, ...]:
-    """Return the properties that a subject's shapes are judged by."""
-    return (*_PROPERTIES, ShapeProperty.CALIBRATED) if subject is Subject.GGML_CPU else _PROPERTIES
 
 
 def _outcome(hunt: Hunt) -> Outcome:

@@ -10,7 +10,6 @@ class Measurements:
     """Measures with one meter; what was measured before is given again."""
 
     def __init__(self, meter: ShapeMeter) -> None:
-        """Begin with nothing."""
         self._meter = meter
         self._problems: dict[str, str | None] = {}
         self._deviations: dict[str, Deviation] = {}
@@ -19,13 +18,11 @@ class Measurements:
         self._fastest_ns: dict[str, int] = {}
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return why the case cannot be computed, or None where it can."""
         if case.case_id not in self._problems:
             self._problems[case.case_id] = self._meter.problem(case)
         return self._problems[case.case_id]
 
     def deviation(self, case: ShapeCase) -> Deviation:
-        """Return how far the output of the case is from NumPy's."""
         if case.case_id not in self._deviations:
             self._deviations[case.case_id] = self._meter.verify(case)
         return self._deviations[case.case_id]
@@ -40,7 +37,6 @@ class Measurements:
         return known
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        """Return pairs of two cases that took turns."""
         key = (old.case_id, new.case_id)
         if key not in self._pairs or len(self._pairs[key].old_ns) < n_pairs:
             pairs = self._meter.pairs(old, new, n_pairs)

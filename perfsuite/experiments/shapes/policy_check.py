@@ -39,8 +39,6 @@ from perfsuite.experiments.shapes.policy_rounds import (
 from perfsuite.experiments.shapes.policy_vetting import described_subject, faults
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
-CHECK_DESIGN = RoundDesign(n_processes=6)
-
 
 class Holding(str, Enum):
     """Whether a promise holds."""
@@ -77,7 +75,7 @@ def check_table(
     table: PolicyTable,
     meters: SubjectMeters,
     *,
-    design: RoundDesign = CHECK_DESIGN,
+    design: RoundDesign,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> tuple[PromiseCheck, ...]:
@@ -147,10 +145,10 @@ def _checked(
     """Judge a promise; a fault at one of its sizes leaves nothing to measure, for the rest is another range."""
     own = next((text for choice, _ in pairs if (text := reasons[choice])), None)
     other = next((text for _, over in pairs if (text := reasons[over])), None)
+    measured = None
     if own or other:
-        holding = Holding.FAILS if own else Holding.UNDECIDED
-        reason = own or f"nothing to hold it against: {other}"
-        return PromiseCheck(promise=promise, measured=None, holding=holding, reason=reason)
-    measured = gain_of_pairs(log_ns, pairs, n_drawn=promise.drawn.n_drawn)
-    holding, reason = holding_of(promise.promised, measured)
-    return PromiseCheck(promise=promise, measured=measured, holding=holding, reason=reason)
+        holding, reason = (Holding.FAILS, own) if own else (Holding.UNDECIDED, f"nothing to hold it against: {other}")
+    else:
+        measured = gain_of_pairs(log_ns, pairs, n_drawn=promise.drawn.n_drawn)
+        holding, reason = holding_of(promise.promised, measured)
+    return PromiseCheck(promise=promise, measured=measured, holding=holding, reason=reason or "")

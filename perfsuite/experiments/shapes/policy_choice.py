@@ -89,7 +89,6 @@ def _summed(values: Floats) -> Floats:
 
 
 def _fewest_spans(accepted: _Mask) -> list[tuple[int, int, _Mask]]:
-    """Return places of the first and the last size of each span, and which choices hold throughout."""
     n_sizes = accepted.shape[1]
     spans, first, held = [], 0, accepted[:, 0]
     for place in range(1, n_sizes):
@@ -111,7 +110,6 @@ def _chosen(span: tuple[int, int, _Mask], accepted: _Mask, times: Floats, defaul
 
 
 def _with_best_ends(spans: Sequence[Span], times: Floats) -> tuple[Span, ...]:
-    """Move the ends between neighbours, from left to right, to where the two together take least."""
     found = list(spans)
     for place in range(len(found) - 1):
         left, right = found[place], found[place + 1]

@@ -27,7 +27,6 @@ class PolicyQuestion:
     choices: tuple[Choice, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a grid without choices or shapes, and sizes that the operation cannot have."""
         if self.dimension not in self.shape.operation.dimensions:
             known = ", ".join(self.shape.operation.dimensions)
             raise ShapeError(f"{self.shape.operation.value} has no dimension {self.dimension!r}; expected {known}")
@@ -39,23 +38,19 @@ class PolicyQuestion:
             self.shape_at(size)
 
     def shape_at(self, size: int) -> OperationShape:
-        """Return the shape with a size of the deciding dimension."""
         return self.shape.with_sizes(**{self.dimension: size})
 
     def case(self, choice: Choice, size: int) -> ShapeCase:
-        """Return what is measured."""
         tiling = None
         if choice.tile is not None and choice.vector is not None:
             tiling = Tiling(tile=choice.tile, vector=choice.vector)
         return ShapeCase(subject=Subject(choice.subject), shape=self.shape_at(size), tiling=tiling)
 
     def is_of(self, choice: Choice, case: ShapeCase) -> bool:
-        """Tell whether a case is one of a choice."""
         return self.case(choice, case.shape.of(self.dimension)) == case
 
     @property
     def fixed(self) -> tuple[tuple[str, int], ...]:
-        """The other dimensions with their sizes."""
         names = (name for name in self.shape.operation.dimensions if name != self.dimension)
         return tuple((name, self.shape.of(name)) for name in names)
 

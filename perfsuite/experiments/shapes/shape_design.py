@@ -26,7 +26,6 @@ class ShapeDesign:
     n_confirmations: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse designs that could flag nothing, and those that would confirm nothing."""
         if self.n_pairs < 1 or not least_p(self.n_pairs) <= self.alpha < 0.5:
             least = f"{least_p(max(self.n_pairs, 1)):g}"
             raise ValueError(f"alpha is {self.alpha} of {self.n_pairs} pairs, expected at least {least} and below 0.5")

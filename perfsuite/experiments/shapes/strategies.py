@@ -99,7 +99,6 @@ def architecture_sizes(operation: Operation, dimension: str) -> tuple[int, ...]:
 
 
 def _own_sizes(architecture: Architecture, operation: Operation, dimension: str) -> Iterator[int]:
-    """Return what a dimension is in one architecture; nothing where no architecture fixes it."""
     heads, kv_heads = architecture.n_heads, architecture.n_kv_heads
     widths = (architecture.n_embd, architecture.n_ff, heads * architecture.head_dim, kv_heads * architecture.v_head_dim)
     head_sizes = (architecture.head_dim, architecture.v_head_dim)

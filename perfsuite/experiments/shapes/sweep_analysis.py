@@ -73,7 +73,6 @@ def estimate(samples_ns: Sequence[int], part: float = QUARTILE) -> Estimate:
 
 @cache
 def _ranks(n: int, part: float) -> tuple[int, int]:
-    """Return the ranks, from 1 on, of the samples that bound a quantile."""
     shares = [_share(n, below, part) for below in range(n + 1)]
     n_low = bisect_right(list(accumulate(shares)), _MISSED_PART / 2)
     n_high = bisect_right(list(accumulate(reversed(shares))), _MISSED_PART / 2)
@@ -92,12 +91,8 @@ def analysed_sweep(
     """Return what was found of each size, and of all of them.
 
     The efficiency of a size is ``(flops / time) / best``, with the best ``flops / time`` of the sizes that are whole
-    tiles, or of all where none is; what the other dimensions waste is in both.
-
-    Raises
-    ------
-    MeasurementError
-        Not one size was measured.
+    tiles, or of all where none is; what the other dimensions waste is in both. `MeasurementError` where not one size
+    was measured.
     """
     expected = expected_sweep(setting)
     part = choose_part([each.samples_ns for each in swept if each.missing is None])

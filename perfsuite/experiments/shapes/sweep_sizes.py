@@ -50,7 +50,6 @@ class SizeRange:
 
     @classmethod
     def one(cls, size: int) -> SizeRange:
-        """Return a size that is not swept."""
         return cls(sizes=range(size, size + 1), is_range=False)
 
 

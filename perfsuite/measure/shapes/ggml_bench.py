@@ -69,11 +69,9 @@ class GgmlBench:
 
     @property
     def description(self) -> BenchDescription:
-        """The backend, its threads or its device, and the build of the engine."""
         return self._description
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return why ggml or the device cannot compute a case, or None where it can."""
         if case.subject is not _SUBJECTS[self._backend]:
             return f"subject {case.subject.value}; expected {_SUBJECTS[self._backend].value}"
         return self._device.problem(case.shape)
@@ -97,7 +95,6 @@ class GgmlBench:
         return GgmlOperation(case, inputs, operator, n_copies=_copies(case.shape, MOST_COPIES[self._backend]))
 
     def close(self) -> None:
-        """Give the backend back, after its operations."""
         self._device.close()
 
 
@@ -105,12 +102,10 @@ class GgmlOperation:
     """One of ggml's operators with its inputs in place."""
 
     def __init__(self, case: ShapeCase, inputs: ShapeInputs, operator: GgmlOperator, *, n_copies: int) -> None:
-        """Keep what the reference is computed of, when it is asked for."""
         self._case, self._inputs, self._operator, self._n_copies = case, inputs, operator, n_copies
         self._is_warm = False
 
     def verify(self) -> Deviation:
-        """Run once on an output of NaN and compare it with NumPy's."""
         reference = shape_reference(self._inputs)
         with _told(self._case):
             self._operator.clear()
@@ -134,7 +129,6 @@ class GgmlOperation:
             return max(1, round(self._operator.compute_ns(self._n_copies) / self._n_copies))
 
     def close(self) -> None:
-        """Give back its buffers; a second time does nothing."""
         self._operator.close()
 
 
@@ -157,7 +151,6 @@ def _contents(inputs: ShapeInputs) -> Iterator[tuple[OperatorInput, Array]]:
 
 @contextmanager
 def _told(case: ShapeCase) -> Iterator[None]:
-    """Say of which case ggml refused something."""
     try:
         yield
     except EngineError as error:

@@ -55,7 +55,6 @@ class GgmlDevice:
 
     @property
     def name(self) -> str:
-        """What the backend calls the device."""
         named: bytes = self._library.ps_operator_device_name(self._handle)
         return named.decode(errors="replace")
 
@@ -74,7 +73,6 @@ class GgmlDevice:
         return GgmlOperator(self._library, handle)
 
     def close(self) -> None:
-        """Give the backend back; a second time does nothing."""
         if self._handle:
             self._library.ps_operator_device_close(self._handle)
             self._handle = ctypes.c_void_p()
@@ -84,7 +82,6 @@ class GgmlOperator:
     """An operator with its inputs and its output."""
 
     def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
-        """Take an open operator over."""
         self._library, self._handle = library, handle
 
     def set(self, which: OperatorInput, content: Array) -> None:
@@ -94,7 +91,6 @@ class GgmlOperator:
         _checked(self._library.ps_operator_set, self._open(), ctypes.c_int32(which), pointer, n_bytes)
 
     def clear(self) -> None:
-        """Fill the output and the guard behind it with NaN."""
         _checked(self._library.ps_operator_clear, self._open())
 
     def compute_ns(self, n_copies: int) -> int:
@@ -111,7 +107,6 @@ class GgmlOperator:
         return values[:n_outputs] if np.isnan(values[n_outputs:]).all() else None
 
     def close(self) -> None:
-        """Give back its buffers; a second time does nothing."""
         if self._handle:
             self._library.ps_operator_close(self._handle)
             self._handle = ctypes.c_void_p()

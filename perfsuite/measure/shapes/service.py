@@ -60,7 +60,6 @@ class BoundOperations:
         return self._launch_ns[case]
 
     def close(self) -> None:
-        """Give back all buffers."""
         while self._kept:
             self._drop_oldest()
 
@@ -127,12 +126,10 @@ class ShapeService:
     """Answers requests with a bench."""
 
     def __init__(self, bench: ShapeBench, *, seed: int, mark: ProgressMark) -> None:
-        """Bind nothing yet."""
         self._bench, self._mark = bench, mark
         self._operations = BoundOperations(bench, seed=seed)
 
     def answer(self, request: ShapeRequest) -> ShapeAnswer:
-        """Return the answer to a request."""
         self._mark.step(0)
         try:
             cases = [_case(case_id) for case_id in request.case_ids]
@@ -141,7 +138,6 @@ class ShapeService:
             return ShapeAnswer(number=request.number, failure=self._failure(request, error))
 
     def close(self) -> None:
-        """Give back all buffers."""
         self._operations.close()
 
     def _pairs(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
@@ -172,7 +168,6 @@ class ShapeService:
         return self._operations.launch_ns(cases[place])
 
     def _failure(self, request: ShapeRequest, error: Exception) -> str:
-        """Say what went wrong, and at which case."""
         case_id = request.case_ids[self._mark.read()[1]]
         text = str(error) or type(error).__name__
         return text if case_id in text else f"{case_id}: {text}"

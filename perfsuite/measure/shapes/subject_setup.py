@@ -53,7 +53,6 @@ def set_up_shapes(
 
 
 def _ggml_setup(plan: ShapesPlan, engine: Engine, cache_dir: Path) -> ShapeSetup:
-    """Let ggml run as it does in a calibration: with a processor for each thread, where there may be one."""
     plan = replace(plan, library_dir=str(engine.library_dir), engine_build_id=engine.build_id, cache_dir=str(cache_dir))
     if Subject(plan.subject) is Subject.GGML_CPU:
         return ShapeSetup(plan=replace(plan, binds_threads=binds_threads(engine)), environment={})

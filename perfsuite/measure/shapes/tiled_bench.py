@@ -49,7 +49,6 @@ class TiledBench:
 
     @property
     def description(self) -> BenchDescription:
-        """The device, its driver and the kernels' sources."""
         device = self._device
         texts = ("platform_name", "platform_version", "device_name", "device_version", "driver_version")
         return BenchDescription(
@@ -62,7 +61,6 @@ class TiledBench:
         )
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return which limit of the kernels or of the device a case is beyond, or None."""
         if case.subject is not Subject.TILED or case.tiling is None:
             return f"subject {case.subject.value}; expected {Subject.TILED.value}"
         return next((why for why in (*_kernel_limits(case), *self._device_limits(case, case.tiling)) if why), None)
@@ -78,7 +76,6 @@ class TiledBench:
         return TiledOperation(case, inputs, placed)
 
     def _device_limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[str | None]:
-        """Yield what is beyond a limit of the device."""
         device, buffers = self._bench.queue.device, buffer_bytes(case.shape)
         items = local_size(case.shape, tiling)
         yield _beyond("items of a work-group", math.prod(items), device.max_work_group_size)
@@ -93,11 +90,9 @@ class TiledOperation:
     """A tiled kernel with its inputs on the device."""
 
     def __init__(self, case: ShapeCase, inputs: ShapeInputs, placed: PlacedLaunch) -> None:
-        """Keep what the reference is computed of, when it is asked for."""
         self._case, self._inputs, self._placed = case, inputs, placed
 
     def verify(self) -> Deviation:
-        """Run once on a poisoned output and compare it with NumPy's."""
         reference = shape_reference(self._inputs)
         with opencl_errors(self._case.case_id):
             self._placed.bind()
@@ -107,7 +102,6 @@ class TiledOperation:
         return Deviation(error_norm=norm, tolerance=reference.f32_tolerance)
 
     def run_ns(self) -> int:
-        """Run once and return END - START of its event."""
         with opencl_errors(self._case.case_id):
             self._placed.bind()
             profile = self._placed.run().profile
@@ -117,12 +111,10 @@ class TiledOperation:
         return taken_ns
 
     def close(self) -> None:
-        """Give back its buffers."""
         self._placed.release()
 
 
 def _kernel_limits(case: ShapeCase) -> Iterator[str | None]:
-    """Yield what the kernels are not written for."""
     yield _beyond("the largest size", max(case.shape.sizes), _MOST_SIZE)
     if case.operation is Operation.ATTENTION:
         yield _beyond("head", case.shape.of("head"), MOST_HEAD)
