@@ -27,11 +27,14 @@ def fast_meters(share: float, *, sigma: float = 0.0) -> SimulatedMeters:
 
 
 def test_a_shape_above_its_floor_passes_with_its_efficiency() -> None:
-    """The ratio is the floor over the fastest sample."""
+    """The ratio is the floor over the fastest sample; without ceilings there is none, and nothing is measured."""
     verdict = judge_ceiling(basis(fast_meters(4.0), ceilings=CEILINGS), CEILING_CASE)
     assert verdict.outcome is Outcome.PASS
     assert verdict.ratio == pytest.approx(0.25, rel=1e-3)
     assert "0.25 of what the ceilings allow" in verdict.reason
+    device = fast_meters(1.0)
+    assert judge_ceiling(basis(device), CEILING_CASE).outcome is Outcome.INVALID
+    assert not device.n_calls
 
 
 def test_the_ceilings_own_spread_is_allowed() -> None:
@@ -52,13 +55,6 @@ def test_samples_of_other_properties_count() -> None:
     verdict = judge_ceiling(rests, CEILING_CASE)
     assert verdict.ratio == pytest.approx(FLOOR_NS / min(pairs.old_ns))
     assert device.n_calls["samples"] == 0
-
-
-def test_without_ceilings_there_is_no_floor() -> None:
-    """The verdict is INVALID and nothing is measured."""
-    device = fast_meters(1.0)
-    assert judge_ceiling(basis(device), CEILING_CASE).outcome is Outcome.INVALID
-    assert not device.n_calls
 
 
 CASE = ggml("gemv/n4096-k4096/q8_0")
@@ -96,16 +92,12 @@ def test_an_operator_beyond_its_limit_is_slow(forecasts: ShapeForecasts) -> None
     assert device.n_fresh == 2
 
 
-def test_a_short_forecast_bounds_nothing(forecasts: ShapeForecasts) -> None:
-    """The start of a graph takes as long; the ratio is told all the same."""
+def test_what_bounds_nothing_is_invalid(forecasts: ShapeForecasts) -> None:
+    """A forecast as short as the start of a graph, with its ratio all the same; no calibration, with the command."""
     verdict = judge_calibrated(basis(meters(50.0), forecasts=forecasts), ggml("gemv/n8-k32/q8_0"))
     assert verdict.outcome is Outcome.INVALID
     assert "too short to bound" in verdict.reason
     assert verdict.ratio is not None
-
-
-def test_a_device_that_was_never_calibrated_is_told_how(forecasts: ShapeForecasts) -> None:
-    """The verdict is INVALID and names the command."""
     verdict = judge_calibrated(basis(meters(1.0)), CASE)
     assert verdict.outcome is Outcome.INVALID
     assert "run 'perfsuite calibrate'" in verdict.reason

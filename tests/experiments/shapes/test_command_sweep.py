@@ -18,7 +18,6 @@ from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.command_shape_options import add_size_options, add_subject_options, check_shape_bytes
 from perfsuite.experiments.shapes.command_sweep import SweepRequest, sweep_answer, sweep_request
 from perfsuite.experiments.shapes.sweep_expected import expected_sweep
-from perfsuite.experiments.shapes.sweep_record import read_sweep
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from tests.command_streams import Refused, Streams, printed
@@ -35,31 +34,23 @@ def request(operation: str, *arguments: str) -> SweepRequest:
 
 
 def test_cases_differ_in_the_swept_size() -> None:
-    """One a size, with the defaults of the device for what was not given."""
+    """One a size, with the defaults of the device for what was not given; ggml has no tile."""
     setting = request("bmm", "--n", "3:5", "--k", "64", "--tile", "16").setting(n_compute_units=5)
     assert [case.case_id for case in setting.cases] == [
         f"shape/tiled/bmm/b10-m1-n{n}-k64/f32/tile16-vector8" for n in (3, 4, 5)
     ]
     assert (setting.swept, setting.sizes, setting.step) == ("n", (3, 4, 5), 16)
-
-
-def test_ggml_has_no_tile() -> None:
-    """Its case says who computes."""
     setting = request("gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "3:5").setting(n_compute_units=2)
     assert setting.cases[0].case_id == "shape/ggml-cpu/gemv/n3-k2048/q8_0"
 
 
-def test_a_row_is_whole_blocks_of_its_type() -> None:
-    """A range of other sizes is refused with one that is accepted."""
+def test_sizes_that_the_operation_cannot_have_are_refused() -> None:
+    """Rows are whole blocks of their type, with sizes that are accepted; heads are a multiple of KV heads."""
     assert request("gemm", "--type", "q8_0", "--k", "32:128:32").setting(2).sizes == (32, 64, 96, 128)
     with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is no multiple .* 32:512:32"):
         request("gemm", "--type", "q8_0", "--k", "32:128").setting(2)
     with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is no multiple"):
         request("attention", "--type", "q4_0", "--head-size", "80").setting(2)
-
-
-def test_heads_that_kv_heads_do_not_divide_are_refused() -> None:
-    """By the shape itself."""
     with pytest.raises(ShapeError, match="expected heads to be a multiple of kvheads"):
         request("attention", "--heads", "9", "--kv-heads", "2").setting(2)
 
@@ -110,15 +101,11 @@ def test_a_step_elsewhere_is_told_as_such(capsys: Streams) -> None:
     assert "useful FLOP/s over the best of all sizes" in out
 
 
-def test_what_is_not_known_is_a_dash(capsys: Streams) -> None:
-    """No tile has no model's efficiency."""
+def test_what_is_not_known_is_a_dash_or_left_out(capsys: Streams) -> None:
+    """No tile has no model's efficiency; below one tile the model's times are all alike, and have no rank."""
     out = printed(sweep_answer(swept(bmm_setting(range(1, 9), tile=None), QUIET)), capsys)
     row = next(row for row in rows_of(out) if row[:2] == ["best", "8"])
     assert row[-2:] == ["1.000", "-"]
-
-
-def test_times_without_a_rank_are_left_out(capsys: Streams) -> None:
-    """Below one tile the model's times are all alike."""
     out = printed(sweep_answer(swept(bmm_setting(range(1, 41)), QUIET)), capsys)
     assert "rank correlation with the model: 1.000 of efficiencies\n" in out
 
@@ -180,17 +167,13 @@ def test_people_see_the_steps_and_the_correlation(device: Device, capsys: Stream
 
 
 def test_every_size_has_its_rounds(device: Device) -> None:
-    """With the compute units' multiple of products, verified once."""
+    """With the compute units' multiple of products, verified once, or not where that was said."""
     assert main([*BMM, "--rounds", "3"]) == 0
     assert device.asked == [Subject.TILED]
     assert device.meters.n_samples == {f"shape/tiled/bmm/b8-m1-n{n}-k128/f32/tile64-vector8": 3 for n in range(1, 201)}
     assert device.meters.n_calls["verify"] == 200
-
-
-def test_nothing_is_verified_where_that_was_said(device: Device) -> None:
-    """Outputs are then not known to be right."""
     assert main([*BMM, "--no-verify", "--rounds", "1"]) == 0
-    assert device.meters.n_calls["verify"] == 0
+    assert device.meters.n_calls["verify"] == 200
 
 
 def test_json_alone_is_printed(device: Device, capsys: Streams) -> None:
@@ -212,30 +195,26 @@ def test_files_are_written_beside_the_table(device: Device, capsys: Streams, tmp
     out, err = capsys.readouterr()
     assert "Steps at 3 of 3" in out
     assert "s.svg: drawn" in err
-    sweep = read_sweep(tmp_path / "s.json")
+    points = json.loads((tmp_path / "s.json").read_text())["points"]
     with (tmp_path / "s.csv").open(newline="") as written:
-        assert [float(row["time_ns"]) for row in csv.DictReader(written)] == [each.time_ns for each in sweep.points]
+        assert [float(row["time_ns"]) for row in csv.DictReader(written)] == [each["time_ns"] for each in points]
     assert "<svg" in (tmp_path / "s.svg").read_text()
 
 
-def test_a_straight_line_follows_no_tile(device: Device, capsys: Streams) -> None:
-    """It has no steps, and its efficiency does not follow the model."""
+def test_times_of_another_tile_or_none_are_told(device: Device, capsys: Streams) -> None:
+    """A straight line has no steps; a tile of 32 has its own, where 64 was asked for."""
     device.meters = SimulatedMeters(time_ns=line)
     assert main([*BMM, "--json", "-"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert abs(plain["rank_correlation"]) < 0.3
     assert plain["time_rank_correlation"] > 0.9
     assert plain["jumps"] == []
-
-
-def test_another_tile_is_told(device: Device, capsys: Streams) -> None:
-    """The steps of a tile of 32, where 64 was asked for."""
     device.meters = SimulatedMeters(time_ns=staircase(32), sigma=0.003)
     assert main(BMM) == 0
     assert "The steps are 32 apart, not 64: that is not the tile which computes.\n" in capsys.readouterr().out
 
 
-def test_a_size_that_crashes_is_told_and_the_others_are_measured(device: Device, capsys: Streams) -> None:
+def test_what_crashes_or_is_wrong_is_told_and_the_others_are_measured(device: Device, capsys: Streams) -> None:
     """The exit code says that not all is well."""
     device.meters.crashes = lambda case: n_of(case) == 100
     assert main([*BMM, "--json", "-"]) == 1
@@ -246,10 +225,7 @@ def test_a_size_that_crashes_is_told_and_the_others_are_measured(device: Device,
     assert [size for size, point in points.items() if point["time_ns"] is None] == [100]
     assert main(BMM) == 1
     assert "Not measured is n = 100: " in capsys.readouterr().out
-
-
-def test_a_wrong_output_is_told(device: Device, capsys: Streams) -> None:
-    """And fails."""
+    device.meters.crashes = None
     device.meters.wrong = lambda case: n_of(case) in (3, 4)
     assert main(BMM) == 1
     assert "The output is wrong at n = 3, 4.\n" in capsys.readouterr().out

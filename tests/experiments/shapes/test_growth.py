@@ -62,16 +62,12 @@ CASE = tiled("gemm/m64-n64-k64/f32")
 
 
 def test_each_dimension_grows_by_its_step() -> None:
-    """Tiles of tokens and rows, the inner step along the inner dimension."""
+    """Tiles of tokens and rows, the inner step along the inner dimension, or whole blocks where they are longer."""
     assert [grown.shape.id for grown in grown_cases(tiled("gemm/m3-n5-k7/f32", tile=16))] == [
         "gemm/m19-n5-k7/f32",
         "gemm/m3-n21-k7/f32",
         "gemm/m3-n5-k39/f32",
     ]
-
-
-def test_the_inner_dimension_grows_by_whole_blocks() -> None:
-    """Rows of a type whose block is longer than the step grow by the block."""
     assert [grown.shape.id for grown in grown_cases(ggml("gemv/n5-k256/q4_k"))] == [
         "gemv/n37-k256/q4_k",
         "gemv/n5-k512/q4_k",

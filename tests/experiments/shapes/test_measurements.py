@@ -10,7 +10,7 @@ SMALL, LARGE = tiled("gemm/m1-n33-k32/f32"), tiled("gemm/m1-n64-k32/f32")
 
 
 def test_the_same_is_measured_once() -> None:
-    """Problems, deviations, samples and pairs are remembered by case."""
+    """Problems, deviations, samples and pairs by case; of eight samples after five, three; pairs have an order."""
     meters = SimulatedMeters()
     bench = Measurements(meters.resident())
     seen = [
@@ -19,19 +19,11 @@ def test_the_same_is_measured_once() -> None:
     ]
     assert seen[0] == seen[1] == seen[2]
     assert meters.n_calls == {"problem": 1, "verify": 1, "samples": 1, "pairs": 1}
-
-
-def test_more_samples_than_are_known_are_added() -> None:
-    """Of eight samples after five, three are taken."""
     meters = SimulatedMeters()
     bench = Measurements(meters.resident())
     first = bench.samples_ns(SMALL, 5)
     assert bench.samples_ns(SMALL, 8)[:5] == first
     assert meters.n_samples[SMALL.case_id] == 8
-
-
-def test_the_two_orders_of_a_pair_are_two_measurements() -> None:
-    """Old and new are not exchanged."""
     meters = SimulatedMeters()
     bench = Measurements(meters.resident())
     assert bench.pairs(LARGE, SMALL, 5) != bench.pairs(SMALL, LARGE, 5)
@@ -46,9 +38,5 @@ def test_the_fastest_sample_is_that_of_all_measurements() -> None:
     assert meters.n_calls["samples"] == 0
     samples_ns = bench.samples_ns(SMALL, 50)
     assert bench.fastest_ns(SMALL, 5) == min(*samples_ns, *pairs.new_ns)
-
-
-def test_what_was_never_measured_is_sampled_for_its_fastest() -> None:
-    """The fastest of as many samples as were asked for."""
     bench = Measurements(SimulatedMeters().resident())
     assert bench.fastest_ns(SMALL, 5) == min(bench.samples_ns(SMALL, 5))

@@ -36,8 +36,9 @@ def grid(
 ) -> NDArray[np.float64]:
     """Logarithms of times by choice and size, with noise by process."""
     generator = np.random.default_rng(seed)
-    logs = np.log(np.array(times_ns))
-    return logs + generator.normal(0.0, sigma, (n_processes, *logs.shape))
+    logs: NDArray[np.float64] = np.log(np.array(times_ns))
+    noise: NDArray[np.float64] = generator.normal(0.0, sigma, (n_processes, *logs.shape))
+    return logs + noise
 
 
 def spans(times_ns: list[list[float]], **noise: Any) -> list[tuple[int, int, int]]:

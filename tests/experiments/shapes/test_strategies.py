@@ -70,13 +70,9 @@ def test_a_size_needs_no_move_of_its_own(limit: int, snap: Snap, step: int, bloc
 
 
 def test_steps_are_dropped_and_the_remainder_is_kept() -> None:
-    """From 2 upwards, the least size with the remainder of 97 is 33, and with one more step it is 65."""
+    """From 2 upwards, the least size with the remainder of 97 is 33; of places beside multiples, 1 is at none."""
     assert [fewer_steps(97, 2, n_kept, step=32) for n_kept in (0, 1, 2, 9)] == [33, 65, 97, 97]
     assert fewer_steps(2, 2, 5, step=32) == 2
-
-
-def test_places_beside_multiples_are_told() -> None:
-    """1 is no multiple's neighbour."""
     found = [beside_multiple(size, 32) for size in (1, 31, 32, 33, 34, 64)]
     assert found == [Snap.NONE, Snap.BELOW, Snap.AT, Snap.ABOVE, Snap.NONE, Snap.AT]
 

@@ -49,24 +49,16 @@ def test_sums_in_f32_have_their_tolerance(shape_id: str, machine: str) -> None:
     assert (found == in_f32) == (machine == "x86_64" or "f16" not in shape_id)
 
 
-def test_opencl_adds_up_in_f32() -> None:
-    """The CPU backend's F16 sums are no excuse for the OpenCL backend's."""
+def test_f16_sums_round_once_a_position() -> None:
+    """One position is 2 units, 64 are 8 times as much; OpenCL adds up in F32, and Arm 4096 values as 32 sums of 128."""
     shape_id = "attention/heads2-kvheads1-head32-context64/f16"
     found, in_f32 = tolerances(shape_id, subject=Subject.GGML_OPENCL, machine="aarch64")
     assert found == in_f32
     assert tolerances(shape_id)[0] > 10 * in_f32
-
-
-def test_f16_sums_round_once_a_position() -> None:
-    """A single position is rounded once, with nothing to cancel: 2 units; 64 times as many have 8 times as much."""
     found, in_f32 = tolerances("attention/heads2-kvheads1-head32-context1/f16")
     assert found - in_f32 == pytest.approx(2 * F16_ROUNDOFF)
     many, of_f32 = tolerances("attention/heads64-kvheads64-head32-context64/f16")
     assert many - of_f32 == pytest.approx(16 * F16_ROUNDOFF, rel=0.2)
-
-
-def test_arm_adds_up_products_side_by_side() -> None:
-    """A product of 4096 values is 32 sums of 128."""
     found, in_f32 = tolerances("gemv/n512-k4096/f16", machine="aarch64")
     assert found - in_f32 == pytest.approx(2 * 128**0.5 * F16_ROUNDOFF, rel=0.2)
 

@@ -92,16 +92,12 @@ def test_buffers_hold_the_inputs(text: str) -> None:
 
 
 def test_sizes_are_arguments() -> None:
-    """Two shapes of an operation and type, and GEMV as a BMM of one, have the same program and other arguments."""
+    """Shapes of an operation and type share a program, GEMV is a BMM of one; attention is scaled by 1 / sqrt(head)."""
     texts = ("bmm/b3-m2-n65-k64/f16", "bmm/b1-m1-n1-k1/f16", "gemv/n65-k64/f16")
     launches = [tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0]) for text in texts]
     assert len({(each.source, each.preludes, each.entry, each.defines) for each in launches}) == 1
     assert [tuple(map(int, each.scalars)) for each in launches] == [(2, 65, 64), (1, 1, 1), (1, 65, 64)]
     assert all(isinstance(scalar, np.int32) for each in launches for scalar in each.scalars)
-
-
-def test_arguments_of_attention() -> None:
-    """Attention is told its four sizes, and to scale by 1 / sqrt(head)."""
     launch = tiled_launch(draw_inputs(_shape(SHAPES[-1]), seed=1), TILINGS[0])
     assert launch.scalars == (6, 2, 64, 65, np.float32(0.125))
     assert isinstance(launch.scalars[-1], np.float32)
@@ -374,7 +370,7 @@ def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[st
 
 
 def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device with 32 KiB of local memory and groups of 256 has no problem with any tiling of any operation."""
+    """32 KiB of local memory and groups of 256 suffice for every tiling of every operation, but not for ggml."""
     bench = _bench(monkeypatch)
     shapes = (
         "gemm/m2-n2-k2/f32",
@@ -384,10 +380,6 @@ def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     cuts = [(tile, vector) for tile in (8, 16, 32, 64) for vector in (1, 2, 4, 8, 16) if vector <= tile]
     assert {bench.problem(_case(shape, *cut)) for shape in shapes for cut in cuts} == {None}
-
-
-def test_problem_of_another_subject(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiled kernels do not stand in for ggml's."""
     case = ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id("gemv/n1-k1/f32"))
     assert _bench(monkeypatch).problem(case) == "subject ggml-cpu; expected tiled"
 
