@@ -1,19 +1,8 @@
-"""CALIBRATED: one of ggml's operators on the processor takes no longer than the device's calibration says it may.
+"""CEILING and CALIBRATED: a shape is no faster than the ceilings, and no slower than the calibration says it may be.
 
-What is comparable. The calibration times an operator within a long graph of its like, over so many copies of the
-weights that they come from memory. A shape is measured again and again over the same weights, so
-
-* its weights may come from a cache. That can only make it faster than the forecast, so only the upper bound is held: a
-  shape that is faster than forecast is no finding. The other side of this is that a slowdown of weights that fit a
-  cache has to exceed the time of reading them from memory before it is seen here; PADDING and GROWTH compare a shape
-  with its neighbours under the same conditions, and see it at their margin.
-* it pays for more of the start of a graph, the shorter it is. A forecast that is short against that bounds nothing, as
-  for the suite's operators: INVALID, with the ratio for a hunt to steer by.
-
-Samples of one side alone are skewed, so the bounds are those of a median by order statistics, which hold for any noise.
-
-The limit is that of the suite's operators: the upper bound of the forecast's interval times the profile's tolerance of
-calibrated operators.
+The calibration times an operator within a long graph, over weights that come from memory. A shape's weights may come
+from a cache, so only the upper bound is held; and a forecast that is short against the start of a graph bounds nothing.
+Samples of one side alone are skewed, so the bounds are those of a median by order statistics.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """CORRECT: what a shape's output is, at every shape, is what NumPy computes.
 
-A wrong output is no noise, and a process that had computed nothing else is witness enough: the first fresh process that
-computes wrongly as well settles it, so a race that shows now and then is not excused by a process in which it did not.
-Where none of them does, the process that stays has been spoilt by what it computed before, as by writes beyond a
-buffer, or the fault is rare: INVALID, for the shape itself is not known to be at fault.
+The first fresh process that computes wrongly as well settles it, so a race that shows now and then is not excused by a
+process in which it did not. Where none does, the process that stays was spoilt, or the fault is rare: INVALID.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """Checks a table by measuring it anew: each row's choice against its alternatives, over the range of the row.
 
 The gain of a row is measured as it was promised, in fresh processes and at sizes that are drawn anew; the two sides are
-pairs, taken in the same rounds. What the row promises over its default and over the worst choice
-
-- fails where the measured gain is surely below the promised one, by the interval of their difference, and where the
-  choice cannot be computed or computes something else;
-- is undecided where a gain is promised for sure, its interval above 1, and the measured one reaches down to 1; where
-  the choice is surely slower and the promise did not say so; and where the other choice cannot be measured;
-- holds otherwise.
+pairs, taken in the same rounds. See docs/policy.md for what holds, fails and is undecided.
 """
 
 from __future__ import annotations

@@ -63,7 +63,10 @@ def choose_ranges(log_ns: Floats) -> Ranges:
     totals = times.mean(axis=1)
     default, worst = int(totals.argmin()), int(totals.argmax())
     accepted = acceptable(log_ns)
-    spans = [_chosen(span, accepted, times, default) for span in _fewest_spans(accepted)]
+    spans = []
+    for first, last, held in _fewest_spans(accepted):
+        costs = np.where(held, times[:, first : last + 1].mean(axis=1), np.inf)
+        spans.append(Span(first=first, last=last, choice=default if held[default] else int(costs.argmin())))
     return Ranges(default=default, worst=worst, spans=_with_best_ends(spans, times))
 
 
@@ -101,12 +104,6 @@ def _fewest_spans(accepted: _Mask) -> list[tuple[int, int, _Mask]]:
             spans.append((first, place - 1, held))
             first, held = place, accepted[:, place]
     return [*spans, (first, n_sizes - 1, held)]
-
-
-def _chosen(span: tuple[int, int, _Mask], accepted: _Mask, times: Floats, default: int) -> Span:
-    first, last, held = span
-    costs = np.where(held, times[:, first : last + 1].mean(axis=1), np.inf)
-    return Span(first=first, last=last, choice=default if held[default] else int(costs.argmin()))
 
 
 def _with_best_ends(spans: Sequence[Span], times: Floats) -> tuple[Span, ...]:

@@ -6,13 +6,9 @@
     @given(shape_cases(Operation.GEMM, types=("f32", "q4_0"), bounds={"k": SizeRange(least=2, most=512)}))
     def test_my_kernel(case): ...
 
-Sizes are what architectures use and what lies beside them, and multiples of the case's tile, one less and one more,
-primes and powers of two. A failing case shrinks to the narrowest tile, f32, and the least size in each dimension: that
-is exact for what depends on thresholds, on single sizes, on heads and their groups, and on remainders by powers of two
-up to a whole step of the kernels; for other remainders, such as k % 7 == 3, and for products of sizes, it is a shape
-that no small step makes smaller.
-
-Sizes of interest: what architectures use, and what lies at and beside multiples of a tile.
+A failing case shrinks to the narrowest tile, f32, and the least size in each dimension: that is exact for what depends
+on thresholds, on single sizes, on heads and their groups, and on remainders by powers of two up to a whole step of the
+kernels; for other remainders, and for products of sizes, it is a shape that no small step makes smaller.
 
 A size is drawn as a plain integer, and moved down to the next size of a kind. That a move is never upwards, and leaves
 alone what is of the kind already, is what makes shrinking work: the least integer that leads to a size is the size

@@ -111,17 +111,12 @@ def analysed_sweep(
 
 
 def _measured(point: SweepPoint, swept: SweptCase, part: float) -> SweepPoint:
-    deviation = swept.deviation
-    point = replace(
-        point,
-        missing=swept.missing,
-        error_norm=deviation.error_norm if deviation is not None and isfinite(deviation.error_norm) else None,
-        is_correct=None if deviation is None else deviation.is_correct,
-    )
+    if (deviation := swept.deviation) is not None:
+        error_norm = deviation.error_norm if isfinite(deviation.error_norm) else None
+        point = replace(point, error_norm=error_norm, is_correct=deviation.is_correct)
     if swept.missing is not None:
-        return point
-    found = estimate(swept.samples_ns, part)
-    return replace(point, time_ns=found.time_ns, lower_ns=found.lower_ns, upper_ns=found.upper_ns)
+        return replace(point, missing=swept.missing)
+    return replace(point, **estimate(swept.samples_ns, part)._asdict())
 
 
 def _with_efficiencies(setting: SweepSetting, points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:

@@ -48,10 +48,6 @@ class SizeRange:
     #: Whether it was given as a range, even of one size.
     is_range: bool
 
-    @classmethod
-    def one(cls, size: int) -> SizeRange:
-        return cls(sizes=range(size, size + 1), is_range=False)
-
 
 def size_option(dimension: str) -> str:
     """Return what a dimension is called on the command line."""
@@ -102,7 +98,7 @@ def all_sizes(
         is_free = not any(each.is_range for each in asked.values())
         found[growing] = size_range(size_option(growing), f"1:{LONGEST}" if is_free else str(LONGEST))
     defaults = _defaults(operation, found, type=type, tile=tile, n_compute_units=n_compute_units)
-    return {name: found.get(name) or SizeRange.one(defaults[name]) for name in operation.dimensions}
+    return {name: found.get(name) or size_range(name, str(defaults[name])) for name in operation.dimensions}
 
 
 def _defaults(

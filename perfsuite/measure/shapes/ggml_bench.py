@@ -22,7 +22,7 @@ from perfsuite.measure.shapes.ggml_tolerance import ggml_tolerance
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 _REGISTRIES = {"cpu": "CPU", "opencl": "OpenCL"}
@@ -77,10 +77,7 @@ class GgmlBench:
         return self._device.problem(case.shape)
 
     def bound(self, case: ShapeCase, *, seed: int) -> GgmlOperation:
-        """Draw a case's inputs and place them; `ShapeError` where there is a problem with it.
-
-        Raises `EngineError` where there is no memory for it.
-        """
+        """Draw a case's inputs and place them; `ShapeError` where it has a problem, `EngineError` without memory."""
         if problem := self.problem(case):
             raise ShapeError(f"{case.case_id}: {problem}")
         inputs = ggml_inputs(case.shape, seed=seed)
@@ -92,7 +89,9 @@ class GgmlBench:
             except EngineError:
                 operator.close()
                 raise
-        return GgmlOperation(case, inputs, operator, n_copies=_copies(case.shape, MOST_COPIES[self._backend]))
+        # how many operators share the start of a graph is a function of the shape alone, so that shapes compare
+        n_copies = max(1, min(MOST_COPIES[self._backend], GRAPH_FLOPS // case.shape.flops))
+        return GgmlOperation(case, inputs, operator, n_copies=n_copies)
 
     def close(self) -> None:
         self._device.close()
@@ -130,11 +129,6 @@ class GgmlOperation:
 
     def close(self) -> None:
         self._operator.close()
-
-
-def _copies(shape: OperationShape, most: int) -> int:
-    """Return how many operators share the start of a graph: a function of the shape alone, so that shapes compare."""
-    return max(1, min(most, GRAPH_FLOPS // shape.flops))
 
 
 def _contents(inputs: ShapeInputs) -> Iterator[tuple[OperatorInput, Array]]:

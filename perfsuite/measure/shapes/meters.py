@@ -48,10 +48,8 @@ class ShapeProcess:
     def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
         """Return the answer to a request, whose other fields are `asked`.
 
-        Whatever is raised, the process has ended then, but for a failure at a case.
-
-        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where the process ended
-        for a reason that it knows, or answered something else; or there is a reason why the request has no answer.
+        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where it ended for a
+        reason that it knows, or answered something else; or, and only then it goes on, where there is no answer.
         """
         self._n_requests += 1
         request = ShapeRequest(number=self._n_requests, kind=kind, case_ids=case_ids, **asked)
@@ -64,12 +62,8 @@ class ShapeProcess:
             raise MeasurementError(answer.failure)
         return answer
 
-    @property
-    def is_open(self) -> bool:
-        return self._is_open
-
     def close(self) -> None:
-        self._is_open = False
+        self.is_open = False
         self._stack.close()
 
     def _start(self, setup: ShapeSetup) -> None:
@@ -78,7 +72,8 @@ class ShapeProcess:
         self._stack.callback(self._mark.close)
         self._worker = WaitingWorker(replace(setup.plan, mark_path=str(folder / "mark")), folder, setup.environment)
         self._stack.callback(self._worker.close)
-        self._is_open = True
+        #: Whether it can be asked.
+        self.is_open = True
 
     def _ready(self) -> BenchDescription:
         worker = f"the worker for '{self._worker.task}'"

@@ -50,7 +50,8 @@ class BoundOperations:
             operation.run_ns()
         self._kept[case] = operation
         self._n_bytes += case.shape.moved_bytes
-        self._make_room()
+        while len(self._kept) > _FEWEST and (self._n_bytes > self._most_bytes or len(self._kept) > MOST_OPERATIONS):
+            self._drop_oldest()
         return operation
 
     def launch_ns(self, case: ShapeCase) -> int:
@@ -73,10 +74,6 @@ class BoundOperations:
         self.close()
         return self._bench.bound(case, seed=self._seed)
 
-    def _make_room(self) -> None:
-        while len(self._kept) > _FEWEST and (self._n_bytes > self._most_bytes or len(self._kept) > MOST_OPERATIONS):
-            self._drop_oldest()
-
     def _drop_oldest(self) -> None:
         case, operation = self._kept.popitem(last=False)
         self._n_bytes -= case.shape.moved_bytes
@@ -96,9 +93,6 @@ def _timed_launch_ns(operation: BoundOperation) -> int:
     start_ns = time.perf_counter_ns()
     operation.run_ns()
     return max(1, time.perf_counter_ns() - start_ns)
-
-
-_PARSED_IDS = 16384
 
 
 def serve(bench: ShapeBench, *, seed: int, requests: TextIO, answers: TextIO, mark: ProgressMark) -> int:
@@ -183,4 +177,4 @@ _ANSWERS: dict[RequestKind, _Answer] = {
     RequestKind.ROUND: ShapeService._round,
 }
 
-_case = lru_cache(_PARSED_IDS)(ShapeCase.from_id)
+_case = lru_cache(16384)(ShapeCase.from_id)

@@ -63,7 +63,10 @@ class TiledBench:
     def problem(self, case: ShapeCase) -> str | None:
         if case.subject is not Subject.TILED or case.tiling is None:
             return f"subject {case.subject.value}; expected {Subject.TILED.value}"
-        return next((why for why in (*_kernel_limits(case), *self._device_limits(case, case.tiling)) if why), None)
+        limits = self._limits(case, case.tiling)
+        return next(
+            (f"{what}: {wanted}; expected {most} at most" for what, wanted, most in limits if wanted > most), None
+        )
 
     def bound(self, case: ShapeCase, *, seed: int) -> TiledOperation:
         """Draw a case's inputs and place them; `ShapeError` where there is a problem with it."""
@@ -75,15 +78,19 @@ class TiledBench:
             placed = self._bench.placed(tiled_launch(inputs, case.tiling), n_outputs=case.shape.n_outputs)
         return TiledOperation(case, inputs, placed)
 
-    def _device_limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[str | None]:
+    def _limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[tuple[str, int, int]]:
+        """Yield what the kernels are written for, and what the device holds: wanted, and at most."""
+        yield "the largest size", max(case.shape.sizes), _MOST_SIZE
+        if case.operation is Operation.ATTENTION:
+            yield "head", case.shape.of("head"), MOST_HEAD
         device, buffers = self._bench.queue.device, buffer_bytes(case.shape)
         items = local_size(case.shape, tiling)
-        yield _beyond("items of a work-group", math.prod(items), device.max_work_group_size)
+        yield "items of a work-group", math.prod(items), device.max_work_group_size
         for axis, (wanted, most) in enumerate(zip(items, device.max_work_item_sizes, strict=False)):
-            yield _beyond(f"items of a work-group along axis {axis}", wanted, most)
-        yield _beyond("bytes of local memory", local_bytes(case.shape, tiling), device.local_mem_size)
-        yield _beyond("bytes of a buffer", max(buffers), device.max_mem_alloc_size)
-        yield _beyond("bytes of memory", sum(buffers), device.global_mem_size)
+            yield f"items of a work-group along axis {axis}", wanted, most
+        yield "bytes of local memory", local_bytes(case.shape, tiling), device.local_mem_size
+        yield "bytes of a buffer", max(buffers), device.max_mem_alloc_size
+        yield "bytes of memory", sum(buffers), device.global_mem_size
 
 
 class TiledOperation:
@@ -112,13 +119,3 @@ class TiledOperation:
 
     def close(self) -> None:
         self._placed.release()
-
-
-def _kernel_limits(case: ShapeCase) -> Iterator[str | None]:
-    yield _beyond("the largest size", max(case.shape.sizes), _MOST_SIZE)
-    if case.operation is Operation.ATTENTION:
-        yield _beyond("head", case.shape.of("head"), MOST_HEAD)
-
-
-def _beyond(what: str, wanted: int, most: int) -> str | None:
-    return f"{what}: {wanted}; expected {most} at most" if wanted > most else None

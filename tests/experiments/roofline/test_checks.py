@@ -18,18 +18,18 @@ from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.experiments.roofline.checks import (
     BOUNDED,
     COMPUTE_PROMPT_TOKENS,
+    SERIES_CHECKS,
     all_checks,
     bound_check,
-    bound_checks,
     ceiling_check,
     expected_regime,
     floor_ns,
     memory_check,
     regime_check,
-    series_check,
     series_checks_of,
 )
 from perfsuite.experiments.roofline.stored_run import read_roofline
+from perfsuite.verdict.statement import Statement
 from tests.synthetic_roofline import (
     SPREAD_RATIO,
     bandwidth_ceiling,
@@ -95,7 +95,7 @@ def test_alike_is_compared_with_alike() -> None:
 def test_absent_programs_are_told() -> None:
     """Nothing is decided, and what to install is named; one that ran on other threads is not called absent."""
     run = roofline_run(bounds=(independent_rate(),))
-    found = {check.name: check for check in bound_checks(run)}
+    found = {check.name: check for check in all_checks(run) if check.name in BOUNDED}
     assert tuple(found) == BOUNDED
     assert [name for name, check in found.items() if check.holds is not None] == ["bound/cpu/read"]
     assert found["bound/opencl/fp32"].evidence == (
@@ -105,7 +105,7 @@ def test_absent_programs_are_told() -> None:
     undecided = bound_check(strange, "bound/cpu/read")
     assert undecided.holds is None
     assert undecided.evidence.startswith("no ceiling of ours was measured beside read of numpy")
-    assert bound_checks(roofline_run()) == ()
+    assert not {check.name for check in all_checks(roofline_run())} & set(BOUNDED)
 
 
 @pytest.mark.parametrize(("best_per_s", "holds"), [(900e9, True), (1200e9, False)])
@@ -155,6 +155,11 @@ def depth_rows(*times_ms: float, spread_ratio: float = 0.0) -> list[Row]:
         )
         for step, time_ms in enumerate(times_ms)
     ]
+
+
+def series_check(run: RooflineRun, name: str) -> Statement:
+    """Return one of the checks of series."""
+    return SERIES_CHECKS[name][1](run)
 
 
 def precision_row(setting: str, operational_intensity: float) -> Row:

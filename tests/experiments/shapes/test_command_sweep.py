@@ -16,49 +16,49 @@ import pytest
 from perfsuite.cli import main
 from perfsuite.errors import ShapeError
 from perfsuite.experiments.shapes.command_shape_options import add_size_options, add_subject_options, check_shape_bytes
-from perfsuite.experiments.shapes.command_sweep import SweepRequest, sweep_answer, sweep_request
-from perfsuite.experiments.shapes.sweep_expected import expected_sweep
+from perfsuite.experiments.shapes.command_sweep import sweep_answer, sweep_setting
+from perfsuite.experiments.shapes.sweep_expected import SweepSetting, expected_sweep
 from perfsuite.testing.shape_meters import SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 from tests.command_streams import Refused, Streams, printed
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept
 
 
-def request(operation: str, *arguments: str) -> SweepRequest:
-    """What a sweep asks for."""
+def setting(operation: str, *arguments: str, n_compute_units: int = 2) -> SweepSetting:
+    """What a sweep measures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("operation")
     add_subject_options(parser)
     add_size_options(parser)
-    return sweep_request(parser.parse_args([operation, *arguments]))
+    return sweep_setting(parser.parse_args([operation, *arguments]), n_compute_units=n_compute_units)
 
 
 def test_cases_differ_in_the_swept_size() -> None:
     """One a size, with the defaults of the device for what was not given; ggml has no tile."""
-    setting = request("bmm", "--n", "3:5", "--k", "64", "--tile", "16").setting(n_compute_units=5)
-    assert [case.case_id for case in setting.cases] == [
+    found = setting("bmm", "--n", "3:5", "--k", "64", "--tile", "16", n_compute_units=5)
+    assert [case.case_id for case in found.cases] == [
         f"shape/tiled/bmm/b10-m1-n{n}-k64/f32/tile16-vector8" for n in (3, 4, 5)
     ]
-    assert (setting.swept, setting.sizes, setting.step) == ("n", (3, 4, 5), 16)
-    setting = request("gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "3:5").setting(n_compute_units=2)
-    assert setting.cases[0].case_id == "shape/ggml-cpu/gemv/n3-k2048/q8_0"
+    assert (found.swept, found.sizes, found.step) == ("n", (3, 4, 5), 16)
+    found = setting("gemv", "--subject", "ggml-cpu", "--type", "q8_0", "--n", "3:5")
+    assert found.cases[0].case_id == "shape/ggml-cpu/gemv/n3-k2048/q8_0"
 
 
 def test_sizes_that_the_operation_cannot_have_are_refused() -> None:
     """Rows are whole blocks of their type, with sizes that are accepted; heads are a multiple of KV heads."""
-    assert request("gemm", "--type", "q8_0", "--k", "32:128:32").setting(2).sizes == (32, 64, 96, 128)
+    assert setting("gemm", "--type", "q8_0", "--k", "32:128:32").sizes == (32, 64, 96, 128)
     with pytest.raises(ShapeError, match=r"--k: q8_0 stores rows in blocks of 32, and 33 is no multiple .* 32:512:32"):
-        request("gemm", "--type", "q8_0", "--k", "32:128").setting(2)
+        setting("gemm", "--type", "q8_0", "--k", "32:128")
     with pytest.raises(ShapeError, match="--head-size: q4_0 stores rows in blocks of 32, and 80 is no multiple"):
-        request("attention", "--type", "q4_0", "--head-size", "80").setting(2)
+        setting("attention", "--type", "q4_0", "--head-size", "80")
     with pytest.raises(ShapeError, match="expected heads to be a multiple of kvheads"):
-        request("attention", "--heads", "9", "--kv-heads", "2").setting(2)
+        setting("attention", "--heads", "9", "--kv-heads", "2")
 
 
 def test_a_case_that_moves_too_much_is_refused() -> None:
     """Before anything is drawn."""
-    check_shape_bytes([case.shape for case in request("bmm").setting(2).cases], verifies=True)
-    large = request("gemv", "--n", "1000:1000000:1000").setting(2)
+    check_shape_bytes([case.shape for case in setting("bmm").cases], verifies=True)
+    large = setting("gemv", "--n", "1000:1000000:1000")
     with pytest.raises(ShapeError, match=r"gemv/n1000000-k2048/f32: moves .* bytes, expected at most"):
         check_shape_bytes([case.shape for case in large.cases], verifies=False)
 

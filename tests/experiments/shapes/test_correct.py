@@ -7,11 +7,10 @@ import math
 import pytest
 
 from perfsuite.experiments.shapes.correct import judge_correct
-from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_property import WRONG
 from perfsuite.measure.shapes.meter import Deviation
 from perfsuite.records.outcome import Outcome
-from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from tests.synthetic_shapes import basis, tiled
 
 CASE = tiled("gemm/m1-n33-k32/f32")
@@ -52,7 +51,7 @@ def test_a_race_is_not_excused_by_a_run_that_was_right(last: bool, outcome: Outc
 def test_an_output_that_is_not_finite_has_no_ratio(error_norm: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails all the same."""
     deviation = Deviation(error_norm=error_norm, tolerance=1e-3)
-    monkeypatch.setattr(Measurements, "deviation", lambda *_: deviation)
+    monkeypatch.setattr(SimulatedMeter, "verify", lambda *_: deviation)
     verdict = judge_correct(basis(SimulatedMeters()), CASE)
     assert verdict.outcome is WRONG
     assert verdict.ratio is None

@@ -15,7 +15,7 @@ import pytest
 from hypothesis.strategies import DataObject
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.experiments.shapes.command_sweep import add_parser, sweep_request
+from perfsuite.experiments.shapes.command_sweep import add_parser, sweep_setting
 from perfsuite.experiments.shapes.describe import sweep_command
 from perfsuite.experiments.shapes.hunt import Hunt
 from perfsuite.experiments.shapes.judge import ShapeJudge
@@ -98,8 +98,8 @@ def test_the_command_is_one_that_the_sweep_takes(case: ShapeCase) -> None:
     verdict = slow(case)
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
-    request = sweep_request(parser.parse_args(shlex.split(sweep_command(verdict, "host"))[1:]))
-    swept = {each.case_id for each in request.setting(n_compute_units=2).cases}
+    options = parser.parse_args(shlex.split(sweep_command(verdict, "host"))[1:])
+    swept = {each.case_id for each in sweep_setting(options, n_compute_units=2).cases}
     assert case.case_id in swept
     if len(padded_dimensions(verdict)) == 1:
         assert verdict.against_id in swept

@@ -91,7 +91,7 @@ def test_a_range_holds_its_last_size() -> None:
     assert size_range("--n", "1:4") == SizeRange(sizes=range(1, 5), is_range=True)
     assert list(size_range("--n", "8:32:8").sizes) == [8, 16, 24, 32]
     assert list(size_range("--n", "1:10:4").sizes) == [1, 5, 9]
-    assert size_range("--n", "7") == SizeRange.one(7)
+    assert size_range("--n", "7") == SizeRange(sizes=range(7, 8), is_range=False)
     assert size_range("--n", "7:7").is_range
 
 
