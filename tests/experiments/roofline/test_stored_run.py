@@ -48,6 +48,13 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+#: What the fields of a run are not.
+WRONG: list[tuple[str, Any]] = [
+    *(("rows", 5), ("rows", [5]), ("ceilings", [{}]), ("memory", [5]), ("bounds", [5]), ("bounds", [{}])),
+    *(("bounds", {"a": 1}), ("n_threads", None), ("fingerprint", 5)),
+]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -61,13 +68,7 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         ("{}", "schema is None, this suite reads 1"),
         (json.dumps({**RUN.to_plain(), "schema": 99}), "schema is 99, this suite reads 1; measure again"),
         (json.dumps({**RUN.to_plain(), "rows": [{}]}), "field 'samples_ns' is missing"),
-        *(
-            (json.dumps({**RUN.to_plain(), **wrong}), "measure again")
-            for wrong in (
-                *({"rows": 5}, {"rows": [5]}, {"ceilings": [{}]}, {"memory": [5]}, {"bounds": [5]}, {"bounds": [{}]}),
-                *({"bounds": {"a": 1}}, {"n_threads": None}, {"fingerprint": 5}),
-            )
-        ),
+        *((json.dumps({**RUN.to_plain(), name: wrong}), "measure again") for name, wrong in WRONG),
     ],
 )
 def test_a_file_that_is_none_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:

@@ -17,7 +17,7 @@ from tests.synthetic_shape_sweep import bmm_setting, staircase, swept
 
 
 def test_a_row_has_a_size(tmp_path: Path) -> None:
-    """What is not known is empty."""
+    """What is not known is empty, and the line of the chart goes on behind it."""
     meters = SimulatedMeters(crashes=lambda case: case.shape.of("n") == 2, sigma=0.0)
     sweep = swept(bmm_setting(range(1, 4)), meters)
     write_sweep_csv(sweep, tmp_path / "sweep.csv")
@@ -28,6 +28,7 @@ def test_a_row_has_a_size(tmp_path: Path) -> None:
     assert float(rows[0]["time_ns"]) == sweep.points[0].time_ns
     assert (rows[1]["time_ns"], rows[0]["missing"]) == ("", "")
     assert "n2-" in rows[1]["missing"]
+    assert shape_sweep_chart(sweep).panels[0].lines[0].x == (1.0, 3.0)
 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
@@ -73,13 +74,6 @@ def test_ticks_are_at_multiples_of_the_tile(sizes: range, tick_step: float) -> N
     chart = shape_sweep_chart(expected_sweep(bmm_setting(sizes)))
     axis = chart.panels[0].x_axis
     assert (axis.least, axis.most, axis.tick_step) == (1.0, float(sizes[-1]), tick_step)
-
-
-def test_a_missing_size_has_no_point() -> None:
-    """The line goes on behind it."""
-    meters = SimulatedMeters(crashes=lambda case: case.shape.of("n") == 2)
-    measured = shape_sweep_chart(swept(bmm_setting(range(1, 5)), meters)).panels[0].lines[0]
-    assert measured.x == (1.0, 3.0, 4.0)
 
 
 def test_only_what_is_known_is_drawn() -> None:

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from perfsuite.experiments.shapes.sweep_expected import expected_sweep
 from perfsuite.experiments.shapes.sweep_findings import quantile_name, size_list, sweep_finding, sweep_remarks
 from perfsuite.testing.shape_meters import SimulatedMeters
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept
-
-
-def test_a_staircase_follows_its_tile() -> None:
-    """One line with the steps that were found, and the correlation; nothing else to say."""
-    sweep = swept(bmm_setting(), SimulatedMeters(time_ns=staircase(64), sigma=0.0))
-    assert sweep_finding(sweep) == (
-        "Steps at 7 of 7 multiples of 64; efficiency follows the model with a rank correlation of 1.000"
-    )
-    assert list(sweep_remarks(sweep)) == []
 
 
 def test_what_disagrees_with_the_tile_is_told() -> None:
@@ -43,9 +33,6 @@ def test_a_sweep_without_multiples_says_what_there_is() -> None:
     assert sweep_finding(swept(bmm_setting(range(1, 41)), SimulatedMeters())).startswith(
         "No multiple of 64 lies well inside the range"
     )
-    assert sweep_finding(expected_sweep(bmm_setting(range(1, 4097)))) == (
-        "The model alone: 0.964 of the padded work is of use"
-    )
 
 
 def test_wrong_missing_and_falling_sizes_are_named() -> None:
@@ -61,14 +48,10 @@ def test_wrong_missing_and_falling_sizes_are_named() -> None:
     assert remarks == ["The time falls behind n = 32: a larger size is faster there."]
 
 
-def test_of_many_sizes_the_first_are_listed() -> None:
-    """Eight, and how many more."""
+def test_lists_and_quantiles_have_words() -> None:
+    """Of many sizes the first eight are listed; a time is the lower quartile, unless it lies between two modes."""
     assert size_list((1, 2)) == "1, 2"
     assert size_list(tuple(range(10))) == "0, 1, 2, 3, 4, 5, 6, 7 and 2 more"
-
-
-def test_a_time_has_the_name_of_its_quantile() -> None:
-    """The lower quartile, unless it lies between two modes."""
     sweep = swept(bmm_setting(range(1, 41)), SimulatedMeters())
     assert quantile_name(sweep) == "lower quartile"
     assert quantile_name(replace(sweep, quantile=0.5)) == "median"
