@@ -21,17 +21,17 @@ def judge_correct(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     """Judge whether the output is right."""
     deviation = basis.screen.deviation(case)
     if deviation.is_correct:
-        return _verdict(case, deviation, Outcome.PASS, "computes correctly")
+        return _deviating(case, deviation, Outcome.PASS, "computes correctly")
     for number in range(1, basis.design.n_confirmations + 1):
         with basis.meters.fresh() as meter:
             fresh = Measurements(meter).deviation(case)
         if not fresh.is_correct:
-            return _verdict(case, fresh, WRONG, "computes wrongly", f"; in fresh process {number}")
+            return _deviating(case, fresh, WRONG, "computes wrongly", f"; in fresh process {number}")
     others = f"; right in {basis.design.n_confirmations} fresh ones: spoilt by what was computed before, or a rare race"
-    return _verdict(case, deviation, Outcome.INVALID, "computed wrongly in one process", others)
+    return _deviating(case, deviation, Outcome.INVALID, "computed wrongly in one process", others)
 
 
-def _verdict(case: ShapeCase, deviation: Deviation, outcome: Outcome, what: str, end: str = "") -> ShapeVerdict:
+def _deviating(case: ShapeCase, deviation: Deviation, outcome: Outcome, what: str, end: str = "") -> ShapeVerdict:
     seen = f"{what}: error norm {deviation.error_norm:.2g}, tolerance {deviation.tolerance:.2g}{end}"
     ratio = deviation.error_norm / deviation.tolerance  # none of an output that is not finite
     bounds = RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio) if math.isfinite(ratio) else None
