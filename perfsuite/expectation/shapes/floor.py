@@ -156,8 +156,3 @@ def floor_ns(shape: OperationShape, ceilings: ShapeCeilings) -> float:
     compute_s = shape.flops / ceilings.fastest_flops_per_s(shape.type)
     memory_s = moved_bytes / ceilings.fastest_bandwidth_bytes_per_s(moved_bytes)
     return max(compute_s, memory_s) * NS_PER_S
-
-
-def efficiency_ratio(shape: OperationShape, ceilings: ShapeCeilings, measured_ns: float) -> float:
-    """Return floor / measured: 1 at the ceilings, above it where a measurement cannot be true."""
-    return floor_ns(shape, ceilings) / measured_ns

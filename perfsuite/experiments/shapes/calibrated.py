@@ -8,7 +8,7 @@ Samples of one side alone are skewed, so the bounds are those of a median by ord
 from __future__ import annotations
 
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.expectation.shapes.floor import efficiency_ratio, floor_ns
+from perfsuite.expectation.shapes.floor import floor_ns
 from perfsuite.experiments.shapes.basis import Basis, verdict_of
 from perfsuite.experiments.shapes.confirmation import RatioBounds
 from perfsuite.experiments.shapes.measurements import Measurements
@@ -32,7 +32,7 @@ def judge_ceiling(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     floor = floor_ns(case.shape, ceilings)
 
     def measure(bench: Measurements) -> RatioBounds:
-        ratio = efficiency_ratio(case.shape, ceilings, bench.fastest_ns(case, basis.design.n_pairs))
+        ratio = floor / bench.fastest_ns(case, basis.design.n_pairs)
         return RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio)
 
     answer = basis.answer(measure, limit_ratio=1.0 / (1.0 - ceilings.spread_ratio))

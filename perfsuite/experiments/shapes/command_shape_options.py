@@ -130,20 +130,16 @@ def check_outputs(outputs: Mapping[str, Path | None]) -> None:
     for option, path in outputs.items():
         if path is None:
             continue
-        _check_output(option, path)
+        if path.is_dir():
+            raise ShapeError(f"{option}={path}: is a folder; name a file")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
         if (other := taken.setdefault(path.resolve(), option)) != option:
             raise ShapeError(f"{option}={path}: {other} writes there as well; name another file")
-
-
-def _check_output(option: str, path: Path) -> None:
-    if path.is_dir():
-        raise ShapeError(f"{option}={path}: is a folder; name a file")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
 
 
 @contextmanager

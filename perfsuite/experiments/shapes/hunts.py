@@ -106,10 +106,14 @@ class ShapeHunts(Experiment):
             return told_judgement(case_id, HUNT, Outcome.INVALID, told)
         found = hunt.failing
         change_ratio = found.ratio if found is not None and found.property in COMPARED else None
-        if case_id in self.ended:
-            return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
-        outcome = Outcome.INVALID if found is None else found.outcome
-        return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id), change_ratio)
+        has_ended = case_id in self.ended
+        if found is not None:  # a failure is a fact, whatever came after it
+            outcome = found.outcome
+        else:
+            is_sound = has_ended and hunt.error is None and hunt.judged
+            outcome = Outcome.PASS if is_sound else Outcome.INVALID
+        told = self._reason(case_id, hunt) if has_ended else self._broken_off_reason(case_id)
+        return told_judgement(case_id, HUNT, outcome, told, change_ratio)
 
     def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
         return case_id in self.begun
@@ -209,13 +213,6 @@ class ShapeHunts(Experiment):
 
     def _subjects(self, case_ids: Collection[str]) -> tuple[Subject, ...]:
         return tuple(dict.fromkeys(self.aims[case_id][0] for case_id in case_ids))
-
-
-def _outcome(hunt: Hunt) -> Outcome:
-    """A failure is a fact, whatever came after it; a hunt that could judge nothing is no PASS."""
-    if hunt.failing is not None:
-        return hunt.failing.outcome
-    return Outcome.INVALID if hunt.error is not None or not hunt.judged else Outcome.PASS
 
 
 def _named(verdict: ShapeVerdict) -> str:

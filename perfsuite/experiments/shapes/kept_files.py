@@ -83,7 +83,7 @@ def _is_alike(
     return is_same and bench_of(kept.example.fingerprint) == bench_of(fingerprint)
 
 
-def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "") -> ShapeExample:
+def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str]) -> ShapeExample:
     """Return what is kept of a verdict, as of now."""
     return ShapeExample(
         case_id=verdict.case_id,
@@ -92,7 +92,6 @@ def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "
         lower_ratio=verdict.lower_ratio,
         upper_ratio=verdict.upper_ratio,
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        note=note,
         fingerprint=tuple(sorted(bench_of(fingerprint).items())),
     )
 

@@ -118,11 +118,8 @@ def _halves(size: int) -> Iterator[int]:
 
 
 def _prime(limit: int) -> int:
-    return next((each for each in range(limit, 1, -1) if _is_prime(each)), 0)
-
-
-def _is_prime(number: int) -> bool:
-    return all(number % divisor for divisor in range(2, isqrt(number) + 1))
+    primes = (each for each in range(limit, 1, -1) if all(each % divisor for divisor in range(2, isqrt(each) + 1)))
+    return next(primes, 0)
 
 
 #: Kinds of sizes, the plainest first; what is twice is drawn twice as often.
@@ -190,7 +187,12 @@ def shape_cases(
     Dimensions without bounds have `DEFAULT_BOUNDS`; types that have no whole block within them are left out.
     """
     found = bounds_of(operation, bounds)
-    type = draw(st.sampled_from(_fitting_types(operation, found, types)))
+    fitting = types_within(operation, found, types)
+    if not fitting:
+        inner, within = operation.inner_dimension, found[operation.inner_dimension]
+        wanted = ", ".join(types) or "some type"
+        raise ShapeError(f"{inner}={within.least}:{within.most}: expected a whole block of {wanted}")
+    type = draw(st.sampled_from(fitting))
     tiling = draw(tilings(tuple(tiles), tuple(vectors))) if subject is Subject.TILED else None
     steps = _steps(operation, subject, tiling)
     named = draw(_heads(found["heads"], found["kvheads"])) if operation is Operation.ATTENTION else {}
@@ -239,15 +241,6 @@ def _multiple(count: int, within: SizeRange, limit: int) -> int:
     whole = within.in_blocks(count)
     assert whole is not None
     return max(whole.least, limit // count * count)
-
-
-def _fitting_types(operation: Operation, bounds: Bounds, types: Sequence[str]) -> tuple[str, ...]:
-    found = types_within(operation, bounds, types)
-    if not found:
-        inner = operation.inner_dimension
-        least, most = bounds[inner].least, bounds[inner].most
-        raise ShapeError(f"{inner}={least}:{most}: expected a whole block of {', '.join(types) or 'some type'}")
-    return found
 
 
 @cache

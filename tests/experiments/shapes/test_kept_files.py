@@ -114,7 +114,7 @@ def test_an_example_tells_what_the_verdict_did(tmp_path: Path) -> None:
         lower_ratio=1.5,
         upper_ratio=1.7,
     )
-    made = example_of(verdict, {"driver": "1", "device": "one"}, note="found by a hunt")
+    made = example_of(verdict, {"driver": "1", "device": "one"})
     assert (made.property, made.ratio, made.lower_ratio, made.upper_ratio) == ("growth", 1.6, 1.5, 1.7)
     assert made.fingerprint == (("device", "one"), ("driver", "1"))
     assert made.recorded_at.endswith("+00:00")
