@@ -55,8 +55,8 @@ def _device_plain(device: PublishedDevice, held: tuple[HeldRate, ...]) -> dict[s
         **asdict(device),
         "sources": dict(device.sources),
         "corrected_bandwidth_bytes_per_s": device.corrected_bandwidth_bytes_per_s,
-        "ridge_point": device.roof and device.roof.ridge_point,
-        "measured_ridge_point": device.measured_roof and device.measured_roof.ridge_point,
+        "ridge_point": device.roof.ridge_point if device.roof else None,
+        "measured_ridge_point": device.measured_roof.ridge_point if device.measured_roof else None,
         "is_contradicted": _is_contradicted(device, held),
         "contradicted_resource": worst.resource.value if worst else None,
         "contradicted_by_ratio": worst.excess_ratio if worst else None,
@@ -84,7 +84,7 @@ def _sheet(devices: tuple[PublishedDevice, ...], held: tuple[HeldRate, ...]) -> 
             each.corrected_bandwidth_bytes_per_s,
         )
         peaks = (each.theoretical_fp32_flops_per_s, each.measured_fp32_flops_per_s)
-        ridges = (roof and roof.ridge_point for roof in (each.roof, each.measured_roof))
+        ridges = [roof.ridge_point if roof else None for roof in (each.roof, each.measured_roof)]
         worst = _worst(each, held)
         scaled = [(value, BYTES_PER_GB) for value in bandwidths]
         scaled += [*((value, OPS_PER_TOPS) for value in peaks), *((value, 1.0) for value in ridges)]
