@@ -91,10 +91,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return each named sweep once; all of them where that was said.
-
-    Raises `PerfsuiteError`: a sweep is unknown.
-    """
+    """Return each named sweep once, or all of them; `PerfsuiteError` where one is unknown."""
     names = [name.strip() for text in texts for name in text.split(",")]
     for name in names:
         if name not in (*SWEEPS, "all"):

@@ -73,10 +73,7 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
-    """Return the sizes that were given, by dimension.
-
-    Raises `ShapeError`: one is no size, or of a dimension that the operation has not; a single 1 is as good as none.
-    """
+    """Return the sizes that were given, by dimension; `ShapeError` where the operation has none such."""
     texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}")) is not None}
     found = {name: size_range(size_option(name), text) for name, text in texts.items()}
     for name in found.keys() - set(operation.dimensions):
@@ -87,10 +84,7 @@ def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, 
 
 
 def chosen_tiling(options: argparse.Namespace) -> Tiling | None:
-    """Return the tile and the vector width that were asked for, or the defaults; None for ggml's operators.
-
-    Raises `ShapeError`: there is no such kernel, or ggml's operators were given a tile, which they choose themselves.
-    """
+    """Return the tiling that was asked for, or the default; `ShapeError` where no kernel has it, or ggml chooses it."""
     if Subject(options.subject) is not Subject.TILED:
         for name in ("tile", "vector"):
             if (value := getattr(options, name)) is not None:

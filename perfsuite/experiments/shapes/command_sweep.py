@@ -34,10 +34,7 @@ from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 
 def sweep_setting(options: argparse.Namespace, *, n_compute_units: int) -> SweepSetting:
-    """Return the cases that options ask for, on a device of so many compute units.
-
-    Raises `ShapeError`: they contradict each other or the operation, or it has no such size.
-    """
+    """Return what options ask for, on so many compute units; `ShapeError` where they contradict the operation."""
     operation, tiling = Operation(options.operation), chosen_tiling(options)
     asked = asked_sizes(options, operation)
     swept = swept_dimension(operation, asked)

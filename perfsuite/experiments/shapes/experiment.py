@@ -71,10 +71,7 @@ class KeptShapes(Experiment):
 
 
 def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> KeptShapes:
-    """Read the kept shapes of the subjects and operations that are hunted; none where baselines are off.
-
-    Raises BaselineError: a file cannot be read.
-    """
+    """Read the kept shapes of what is hunted; `BaselineError` where a file cannot be read."""
     if config.baseline_mode == "off":
         return KeptShapes(shapes={}, judges=judges)
     from perfsuite.experiments.shapes.kept_files import read_kept
@@ -88,10 +85,7 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
 
 
 def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
-    """Return the kept shapes and the hunts of ``--perf-shapes``.
-
-    Raises `PerfsuiteError` where what was kept cannot be read.
-    """
+    """Return the kept shapes and the hunts; `PerfsuiteError` where what was kept cannot be read."""
     assert config.shapes is not None, "nobody asked for shapes"
     judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)
     hunts = ShapeHunts(config=config, request=config.shapes, judges=judges)

@@ -73,10 +73,7 @@ def check_table(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> tuple[PromiseCheck, ...]:
-    """Measure the promises of a table, two of a row at most; none where there was nothing to choose from.
-
-    Raises PerfsuiteError: the table names what there is not, a subject cannot run, or a process died.
-    """
+    """Measure the promises of a table, two of a row at most; `PerfsuiteError` where a subject cannot run."""
     question = question_of(table)
     promises = promises_of(table, question, seed=seed)
     sides = {each: pairs_at(question, each.row.choice, each.over, each.drawn.sizes) for each in promises}
@@ -102,10 +99,7 @@ def promises_of(table: PolicyTable, question: PolicyQuestion, *, seed: int) -> t
 
 
 def refuse_other_device(policy: ShapePolicy, meters: SubjectMeters) -> None:
-    """Refuse to check a policy on what it was not measured on.
-
-    Raises PolicyError: a field of a fingerprint differs; it names both values.
-    """
+    """Refuse to check a policy on what it was not measured on; `PolicyError` names the field, and both values."""
     for stored in policy.subjects:
         subject = Subject(stored.subject)
         with meters[subject].fresh() as meter:

@@ -62,10 +62,7 @@ class PolicyQuestion:
 
 
 def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
-    """Return the suite's kernels of these tiles and vector widths, without vectors that are wider than the tile.
-
-    Raises ShapeError: no kernel has such a tile or vector, or none is left.
-    """
+    """Return the suite's kernels whose vectors are no wider than the tile; `ShapeError` where there is none."""
     widths = tuple(vectors)
     found = [Tiling(tile=tile, vector=vector) for tile in tiles for vector in widths if vector <= tile]
     if not found:
@@ -74,10 +71,7 @@ def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
 
 
 def question_of(table: PolicyTable) -> PolicyQuestion:
-    """Return what a table answers, with the choices that it names.
-
-    Raises ShapeError: the table is about an operation, sizes or a kernel that there is not.
-    """
+    """Return what a table answers, with the choices that it names; `ShapeError` where it is about what there is not."""
     known = [each.value for each in Operation]
     if table.operation not in known:
         raise ShapeError(f"{table.title}: operation {table.operation!r} is none of {', '.join(known)}")

@@ -55,10 +55,7 @@ def size_option(dimension: str) -> str:
 
 
 def size_range(option: str, text: str) -> SizeRange:
-    """Return the sizes that ``N``, ``FIRST:LAST`` or ``FIRST:LAST:STEP`` names, the last one included.
-
-    Raises `ShapeError`: it is none of these, holds no size, too many, or one that nothing has.
-    """
+    """Return what ``N`` or ``FIRST:LAST[:STEP]`` names, the last one included; `ShapeError` where it is none."""
     if not re.fullmatch(r"[0-9]{1,9}(?::[0-9]{1,9}){0,2}", text):
         raise ShapeError(f"{option}={text}: expected a size of 1 or more, or {_FORM}")
     first, *rest = map(int, text.split(":"))
@@ -72,10 +69,7 @@ def size_range(option: str, text: str) -> SizeRange:
 
 
 def swept_dimension(operation: Operation, asked: Mapping[str, SizeRange]) -> str:
-    """Return the one dimension that is swept: the one that was given as a range, else the growing one.
-
-    Raises `ShapeError`: none or two are ranges, or the range has a single size.
-    """
+    """Return the dimension that was given as a range, else the growing one; `ShapeError` where two were."""
     ranges = [name for name, each in asked.items() if each.is_range]
     if not ranges and operation.growing_dimension not in asked:
         return operation.growing_dimension
@@ -132,10 +126,7 @@ _TILE, _COMPUTE_UNITS = 64, 1
 def grid_sizes(
     operation: Operation, type: str, texts: Mapping[str, str]
 ) -> tuple[str, tuple[int, ...], dict[str, int]]:
-    """Return the dimension that decides, its sizes, and the sizes of all others, from what options give.
-
-    Raises `ShapeError`: a text names no sizes, or there is not exactly one dimension of several sizes.
-    """
+    """Return the one dimension of several sizes, these, and the others; `ShapeError` where there is not exactly one."""
     growing = operation.growing_dimension
     given = dict(texts)
     if growing not in given and not any(re.search(r"[:,]", text) for text in given.values()):

@@ -43,10 +43,7 @@ class GgmlDevice:
     def __init__(
         self, library: ctypes.CDLL, registry: str, *, n_threads: int, backend_library: Path | None = None
     ) -> None:
-        """Open the backend of a registry, ``CPU`` or ``OpenCL``, of a library of its own where there is one.
-
-        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
-        """
+        """Open the backend ``CPU`` or ``OpenCL``; `EngineError` where ggml has none, or it takes no device here."""
         declare_functions(library, *_FUNCTIONS)
         self._library, self._handle = library, ctypes.c_void_p()
         path = str(backend_library).encode() if backend_library else None
