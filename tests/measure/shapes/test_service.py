@@ -55,25 +55,20 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_device_is_tried_again_without_the_others() -> None:
-    """What has no room beside kept operations has it alone."""
+    """What has no room beside kept operations has it alone; what cannot be computed, or has no memory, says so."""
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
     operations.bound(gemv(1))
     operations.bound(gemv(BULKY))
     assert bench.log == ["bind 1", "close 1", f"bind {BULKY}"]
-
-
-def test_what_the_bench_refuses_is_an_error() -> None:
-    """A case that cannot be computed, and one that has no memory, say so."""
-    operations = BoundOperations(FakeBench(), seed=0)
     with pytest.raises(ShapeError, match="has no such kernel"):
         operations.bound(gemv(REFUSED))
     with pytest.raises(OpenClError, match="MEM_OBJECT_ALLOCATION_FAILURE"):
         operations.bound(gemv(BROKEN))
 
 
-def test_a_warmed_up_operation_is_not_warmed_up_again() -> None:
-    """What a launch takes is remembered when its operation has made room."""
+def test_a_warmed_up_operation_is_not_warmed_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a launch takes is remembered when its operation has made room; a long one is launched once."""
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
     launch_ns = operations.launch_ns(gemv(5))
@@ -82,10 +77,6 @@ def test_a_warmed_up_operation_is_not_warmed_up_again() -> None:
     assert operations.launch_ns(gemv(5)) == launch_ns > 0
     assert tuple(bench.log) == log
     assert log.count("run 5") == service.WARM_UP_LAUNCHES
-
-
-def test_a_long_operation_is_warmed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More launches than one are made while they are short."""
     monkeypatch.setattr(service, "WARM_UP_NS", 1)
     bench = FakeBench()
     BoundOperations(bench, seed=0).launch_ns(gemv(5))
