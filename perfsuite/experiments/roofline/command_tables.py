@@ -117,7 +117,6 @@ def _point(point: Point) -> dict[str, Any]:
 #: Operators that are shown: those that take the most time.
 _N_OPERATORS = 12
 
-#: What a point has, of ours or of llama-bench.
 _FIGURES = ("FLOP/byte", "FLOP/s", "spread", "attainable", "MBU", "MFU", "limit", "potential")
 
 _SAID = {True: "agrees", False: "does not agree", None: "undecided"}

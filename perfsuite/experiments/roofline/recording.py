@@ -15,7 +15,6 @@ from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint
 from perfsuite.experiments.scenario_bench import Bench, measure_memories, measure_rows
 from perfsuite.measure.device_survey import SurveyRequest, measure_bounds, survey_device
 
-#: Says what is being measured.
 Progress = Callable[[str], None]
 
 

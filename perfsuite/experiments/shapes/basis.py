@@ -19,9 +19,7 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 class Basis:
     """What the properties are judged with."""
 
-    #: The process in which shapes are screened.
     screen: Measurements
-    #: Where fresh processes come from.
     meters: ShapeMeters
     design: ShapeDesign
     #: What may be slower by; 0.25 is 25 %.

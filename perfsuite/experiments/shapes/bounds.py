@@ -32,7 +32,6 @@ class SizeRange:
         return SizeRange(least=least, most=most) if least <= most else None
 
 
-#: The range of each dimension of an operation, by name.
 Bounds = Mapping[str, SizeRange]
 
 

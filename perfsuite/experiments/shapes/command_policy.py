@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _TILES, _VECTORS = "8,16,32,64", "4,8,16"
 _CHOOSE = ("both", "tiling", "backend")
 
-#: A command line for each operation, for its help.
 _EXAMPLE = {
     Operation.GEMM: "perfsuite policy gemm --m=1:128 --n=64 --k=64 --type=f32 --choose=tiling -o policy.json",
     Operation.BMM: "perfsuite policy bmm --b=9 --m=1 --n=32:512:32 --k=64 -o policy.json",

@@ -32,7 +32,6 @@ _MOST_COUNTS = {"threads": 512, "processes": 1024, "rounds": 1 << 16}
 #: Most that an operation may move, so that its operands fit beside those of others.
 _MOST_BYTES = 2 << 30
 
-#: Each dimension once, in the order of the help.
 _DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
 #: What each of them is, and of which operations.
 MEANS = {

@@ -36,7 +36,6 @@ class RatioBounds:
         return f"{format_change(self.ratio)} ({' to '.join(map(format_change, bounds))})"
 
 
-#: Measures a ratio in one process.
 Measure = Callable[[Measurements], RatioBounds]
 
 

@@ -29,7 +29,6 @@ class ShapeExample:
 
     #: Such as ``shape/tiled/bmm/b32-m1-n33-k128/f16/tile64-vector8``.
     case_id: str
-    #: The property, by its name in verdicts.
     property: str
     #: What the property bounds, as it was found; None where there is no ratio, as of a crash.
     ratio: Amount | None
@@ -37,7 +36,6 @@ class ShapeExample:
     upper_ratio: Amount | None
     #: When it was found, ISO 8601.
     recorded_at: str
-    #: What people should know of it.
     note: str = ""
     #: How bad a reviewer lets the shape be; None where it has to be mended.
     accepted_ratio: Amount | None = None

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from perfsuite.experiments.shapes.kept_files import KeptShape
 
 
-#: The kind of their cases.
 KEPT = "shape-kept"
 
 

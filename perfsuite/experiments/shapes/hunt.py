@@ -39,7 +39,6 @@ class Judge(Protocol):
 class Hunt:
     """The state of a hunt, over all shapes of one Hypothesis test."""
 
-    #: What should hold at every shape.
     bound: ShapeProperty
     cases: st.SearchStrategy[ShapeCase]
     judge: Judge
@@ -47,7 +46,6 @@ class Hunt:
     until_s: float = math.inf
     #: What a reviewer accepted, with the margin: a shape that fails by no more is no finding.
     is_accepted: Callable[[ShapeVerdict], bool] = lambda verdict: False
-    #: What was judged, by case id.
     verdicts: dict[str, ShapeVerdict] = field(default_factory=dict)
     #: The cases among them that fail within what a reviewer accepted.
     accepted: set[str] = field(default_factory=set)
@@ -57,7 +55,6 @@ class Hunt:
     n_left_out: int = 0
     #: The last failing verdict: after Hypothesis has replayed it, that on the smallest shape.
     failing: ShapeVerdict | None = None
-    #: Why nothing could be measured any more.
     error: PerfsuiteError | None = None
     _known: frozenset[str] = frozenset()
 

@@ -38,13 +38,10 @@ class ShapeHunts(Experiment):
     config: RunConfig
     request: HuntRequest
     judges: ShapeJudges
-    #: The hunts that have begun, by case id.
     begun: dict[str, Hunt] = field(default_factory=dict)
-    #: Why a subject cannot run.
     reasons: dict[Subject, str] = field(default_factory=dict)
     #: The hunts that came to an end, by case id: what others have found may not be the smallest yet.
     ended: set[str] = field(default_factory=set)
-    #: What was kept, in words.
     kept: list[str] = field(default_factory=list)
     kind: str = HUNT
     _shares: TimeShares = field(default_factory=lambda: TimeShares(left_s=0.0, n_left=0))

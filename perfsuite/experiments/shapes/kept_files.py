@@ -23,7 +23,6 @@ class KeptShape:
     example: ShapeExample
     case: ShapeCase
     property: ShapeProperty
-    #: The file that it lies in.
     path: Path
 
 

@@ -47,7 +47,6 @@ class Promise:
     """What a row says that it gains over one other choice, and where that is looked at."""
 
     row: PolicyRow
-    #: The default, or the worst choice.
     over: Choice
     promised: Gain
     drawn: DrawnSizes

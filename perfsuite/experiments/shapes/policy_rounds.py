@@ -18,7 +18,6 @@ from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 Floats = NDArray[np.float64]
 
-#: Where meters of each subject come from.
 SubjectMeters = Mapping[Subject, ShapeMeters]
 
 #: Is told how many rounds are done, and of how many.
@@ -32,7 +31,6 @@ LEAST_PROCESSES = 3
 class RoundDesign:
     """How much is measured."""
 
-    #: Fresh processes of each subject.
     n_processes: int = 8
     #: Rounds in each process that count; one more goes before and does not.
     n_rounds: int = 4

@@ -37,5 +37,4 @@ QUICK = ShapeDesign(n_pairs=10, alpha=0.05)
 DEFAULT = ShapeDesign(n_pairs=16, alpha=0.025)
 NIGHTLY = ShapeDesign(n_pairs=24, alpha=0.01, n_confirmations=3)
 
-#: The designs by the names of the profiles.
 SHAPE_DESIGNS = {"quick": QUICK, "default": DEFAULT, "nightly": NIGHTLY}

@@ -37,7 +37,6 @@ from perfsuite.workload.shapes.shape_case import TILES, VECTORS, ShapeCase, Subj
 class Snap(Enum):
     """The kinds of sizes that an integer is moved down to."""
 
-    #: The integer itself.
     NONE = "any size"
     BELOW = "one below a multiple"
     AT = "a multiple"

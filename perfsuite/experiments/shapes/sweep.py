@@ -33,7 +33,6 @@ class SweptCase:
     samples_ns: tuple[int, ...]
     #: None where it was not verified.
     deviation: Deviation | None
-    #: Why there are no samples.
     missing: str | None
 
 

@@ -12,7 +12,6 @@ from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
 _NS_PER_US = 1e3
 _MOST_TICKS = 16
 
-#: One look each, in both panels.
 _MEASURED, _MODEL, _IDEAL = "measured", "model: padded to whole tiles", "ideal: no padding"
 
 _MEANS = {

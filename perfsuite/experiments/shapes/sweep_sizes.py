@@ -27,7 +27,6 @@ _LEAST_PRODUCTS, _LEAST_HEADS = 8, 32
 _INNER = {Operation.GEMM: 128, Operation.BMM: 128, Operation.GEMV: 2048}
 _HEAD_SIZE, _KV_HEADS = 64, 8
 
-#: For --help.
 DEFAULTS_TOLD = (
     f"What is not given: the growing dimension (n, attention's context) runs over 1:{LONGEST}, or is {LONGEST} where "
     "another is swept. gemm: m is a tile for each compute unit, k 128. bmm: b is the least multiple of the device's "

@@ -18,7 +18,6 @@ from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
 _checked = partial(checked, otherwise="ggml failed without a word")
 
-#: What the functions return and take that need more than the default.
 _FUNCTIONS = (
     ("ps_operator_device_name", ctypes.c_char_p, (ctypes.c_void_p,)),
     ("ps_operator_device_close", None, (ctypes.c_void_p,)),
