@@ -122,3 +122,9 @@ def to_plain(sweep: ShapeSweep) -> dict[str, Any]:
 def write_sweep(sweep: ShapeSweep, path: Path) -> None:
     """Write a sweep as JSON, whole or not at all; `ShapeError` where the file cannot be written."""
     write_json(path, to_plain(sweep), ShapeError)
+
+
+def read_sweep(path: Path) -> ShapeSweep:
+    """Return the sweep that a file holds; `ShapeError` where it cannot be read, or holds none."""
+    todo = "expected what 'perfsuite sweep --json FILE' writes"
+    return codec.read_json(path, ShapeSweep, ShapeError, todo, schema=SCHEMA, is_closed=True)

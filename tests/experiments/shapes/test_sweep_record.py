@@ -15,6 +15,7 @@ from perfsuite.experiments.shapes.sweep_record import (
     ShapeSweep,
     SweepPoint,
     TileSteps,
+    read_sweep,
     to_plain,
     write_sweep,
 )
@@ -74,11 +75,29 @@ def test_json_has_names_for_its_values() -> None:
 
 
 def test_a_file_holds_what_was_found(tmp_path: Path) -> None:
-    """Whole, or an error in one line."""
+    """Whole, or an error in one line; what is read from it is what was written."""
     write_sweep(SWEEP, tmp_path / "sweep.json")
+    assert read_sweep(tmp_path / "sweep.json") == SWEEP
     assert json.loads((tmp_path / "sweep.json").read_text()) == json_of(SWEEP)
     with pytest.raises(ShapeError, match=r"sweep\.json.*: cannot be written"):
         write_sweep(SWEEP, tmp_path / "sweep.json" / "another.json")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"schema": 0}, f"schema is 0, expected {SCHEMA}"),
+        ({"points": [{"length": 3}]}, r"points\[0\]: size is missing"),
+        ({"more": 1}, "field 'more' is unknown"),
+        ({"sizes": [1]}, "sizes is a list, expected an object; expected what 'perfsuite sweep"),
+    ],
+)
+def test_what_is_no_sweep_is_refused(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """In one line that names the file and says why."""
+    (tmp_path / "sweep.json").write_text(json.dumps({**json_of(SWEEP), **changed}))
+    with pytest.raises(ShapeError, match=rf"sweep\.json: .*{message}") as refusal:
+        read_sweep(tmp_path / "sweep.json")
+    assert "\n" not in str(refusal.value)
 
 
 def test_the_title_names_the_operation_and_its_sizes() -> None:
