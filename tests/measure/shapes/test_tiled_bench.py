@@ -59,7 +59,7 @@ def test_the_step_is_that_of_the_expectation() -> None:
 
 @pytest.mark.parametrize(
     ("text", "groups"),
-    zip(SHAPES, ((3, 2, 1), (2, 2, 3), (2, 1, 1), (6, 1, 1)), strict=True),
+    list(zip(SHAPES, ((3, 2, 1), (2, 2, 3), (2, 1, 1), (6, 1, 1)), strict=True)),
 )
 @pytest.mark.parametrize("vector", [1, 8, 16])
 def test_whole_tiles(text: str, groups: tuple[int, ...], vector: int) -> None:
