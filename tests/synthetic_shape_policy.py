@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from perfsuite.experiments.shapes.policy import measure_policy
 from perfsuite.experiments.shapes.policy_question import BACKENDS, PolicyQuestion, tilings
 from perfsuite.experiments.shapes.policy_record import (
     NO_GAIN,
@@ -18,7 +19,8 @@ from perfsuite.experiments.shapes.policy_record import (
     PolicyTable,
     ShapePolicy,
 )
-from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.experiments.shapes.policy_rounds import RoundDesign
+from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
@@ -137,3 +139,18 @@ def backend_meters(time_ns: Callable[[ShapeCase], float], *, seed: int = 0, **ch
         subject: SimulatedMeters(time_ns=time_ns, seed=2 * seed + place, **noise)
         for place, subject in enumerate(subjects)
     }
+
+
+def tiling_meters(*, seed: int = 0) -> dict[Subject, Any]:
+    """Return a quiet device whose times go in steps of the tiles, so that gains are saws over the sizes."""
+
+    def time_ns(case: ShapeCase) -> float:
+        assert case.tiling is not None
+        return padded_time_ns(case, launch_ns=2_000.0) * (1.0 + 2.0 / case.tiling.tile)
+
+    return {Subject.TILED: SimulatedMeters(time_ns=time_ns, sigma=0.01, placement_sigma=0.005, seed=seed)}
+
+
+def measured(question: PolicyQuestion, meters: dict[Subject, Any], *, seed: int = 0) -> PolicyTable:
+    """Measure a table with as much effort as the command does."""
+    return measure_policy(question, meters, design=RoundDesign(), seed=seed)[0]

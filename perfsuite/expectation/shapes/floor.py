@@ -115,7 +115,6 @@ class ShapeCeilings:
     spread_ratio: float
 
     def __post_init__(self) -> None:
-        """Refuse ceilings that bound nothing."""
         if not self.bandwidths or "fp32" not in self.flops_per_s:
             raise ShapeError("ceilings: expected a bandwidth and the rate of fp32; measure the device's ceilings again")
         if not 0.0 <= self.spread_ratio < 1.0:
@@ -136,7 +135,6 @@ class ShapeCeilings:
         )
 
     def fastest_flops_per_s(self, type: str) -> float:
-        """Return the fastest arithmetic for weights of a stored type."""
         paths = _PATHS.get(type, _QUANTISED_PATHS)
         return max(rate for kind, rate in self.flops_per_s.items() if kind in paths)
 
@@ -158,8 +156,3 @@ def floor_ns(shape: OperationShape, ceilings: ShapeCeilings) -> float:
     compute_s = shape.flops / ceilings.fastest_flops_per_s(shape.type)
     memory_s = moved_bytes / ceilings.fastest_bandwidth_bytes_per_s(moved_bytes)
     return max(compute_s, memory_s) * NS_PER_S
-
-
-def efficiency_ratio(shape: OperationShape, ceilings: ShapeCeilings, measured_ns: float) -> float:
-    """Return floor / measured: 1 at the ceilings, above it where a measurement cannot be true."""
-    return floor_ns(shape, ceilings) / measured_ns

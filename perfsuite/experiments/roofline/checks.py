@@ -37,13 +37,7 @@ def bound_check(run: RooflineRun, name: str) -> Statement:
     return Statement(name=name, claim=_CLAIM, holds=holds, evidence="; ".join(_told(pairs)))
 
 
-def bound_checks(run: RooflineRun) -> tuple[Statement, ...]:
-    """Check every bound, where independent programs were asked."""
-    return tuple(bound_check(run, name) for name in BOUNDED) if run.bounds else ()
-
-
 def _ceiling(run: RooflineRun, rate: IndependentRate) -> Ceiling | None:
-    """Return the ceiling of the same work on as many threads; of bandwidths, over the largest working set."""
     alike = [
         each
         for each in run.survey.ceilings
@@ -64,7 +58,8 @@ def _untold(rates: Sequence[IndependentRate], where: str, kind: str) -> str:
 def _told(pairs: Sequence[tuple[IndependentRate, Ceiling]]) -> list[str]:
     return [
         f"{_amount(each.resource, ceiling.rate.best_per_s)} against {each.program}'s "
-        f"{_amount(each.resource, each.best_per_s)}{_threads(each)}"
+        f"{_amount(each.resource, each.best_per_s)}"
+        f"{'' if each.n_threads is None else f' (threads: {each.n_threads})'}"
         for each, ceiling in pairs
         if ceiling.rate
     ]
@@ -72,10 +67,6 @@ def _told(pairs: Sequence[tuple[IndependentRate, Ceiling]]) -> list[str]:
 
 def _amount(resource: Resource, per_s: float) -> str:
     return format_bytes_per_s(per_s) if resource is Resource.BANDWIDTH else format_flops_per_s(per_s)
-
-
-def _threads(rate: IndependentRate) -> str:
-    return "" if rate.n_threads is None else f" (threads: {rate.n_threads})"
 
 
 #: From so many tokens on, arithmetic limits a prompt.
@@ -87,9 +78,6 @@ MEMORY_TOLERANCE_RATIO = 0.05
 MEMORY_TOLERANCE_BYTES = 10 * 1024 * 1024
 
 _NOT_MEASURED = "the sweep '{}' was not measured"
-
-#: The sweep that each check of a series is about.
-SERIES_CHECKS = {"precision-order": "precision", "depth-rises": "depth"}
 
 
 def ceiling_check(run: RooflineRun, row: Row) -> Statement:
@@ -115,7 +103,7 @@ def floor_ns(run: RooflineRun, row: Row) -> float:
 
 def series_checks_of(sweeps: Collection[str]) -> tuple[str, ...]:
     """Return the checks that some sweeps can answer."""
-    return tuple(name for name, sweep in SERIES_CHECKS.items() if sweep in sweeps)
+    return tuple(name for name, (sweep, _) in SERIES_CHECKS.items() if sweep in sweeps)
 
 
 def expected_regime(kind: RowKind, n_prompt: int, *, is_routed: bool) -> Regime | None:
@@ -162,14 +150,10 @@ def memory_check(record: MemoryRecord) -> Statement:
 def all_checks(run: RooflineRun) -> tuple[Statement, ...]:
     """Return every check: of each point, then of the series that the run has."""
     points = (check(run, row) for row in run.rows for check in (ceiling_check, regime_check))
-    series = (series_check(run, name) for name in series_checks_of({row.sweep for row in run.rows}))
+    series = (SERIES_CHECKS[name][1](run) for name in series_checks_of({row.sweep for row in run.rows}))
     memory = (memory_check(record) for record in run.memory)
-    return (*(each for each in points if each.holds is not None), *series, *memory, *bound_checks(run))
-
-
-def series_check(run: RooflineRun, name: str) -> Statement:
-    """Check one of `SERIES_CHECKS`."""
-    return {"precision-order": precision_order, "depth-rises": depth_rises}[name](run)
+    bounds = (bound_check(run, name) for name in BOUNDED if run.bounds)
+    return (*(each for each in points if each.holds is not None), *series, *memory, *bounds)
 
 
 def precision_order(run: RooflineRun) -> Statement:
@@ -196,3 +180,7 @@ def depth_rises(run: RooflineRun) -> Statement:
     ratio, spread = first_and_last(run, rows)
     holds = None if abs(ratio - 1.0) <= spread else ratio > 1.0
     return Statement(name="depth-rises", claim=claim, holds=holds, evidence=order_of(run, rows))
+
+
+#: The sweep that each check of a series is about, and the check.
+SERIES_CHECKS = {"precision-order": ("precision", precision_order), "depth-rises": ("depth", depth_rises)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
@@ -37,24 +37,6 @@ if TYPE_CHECKING:
     from perfsuite.experiments.roofline.recording import RooflineRequest
 
 
-def read_bench(path: Path, thread_counts: Collection[int], name_or_path: str | None) -> tuple[BenchRun, ...]:
-    """Read what llama-bench wrote, and refuse what could not be placed.
-
-    Raises `PerfsuiteError`: the file is none of llama-bench's, its weights are not known, or it ran on threads without
-    ceilings.
-    """
-    runs = read_llama_bench(path)
-    for run in runs:
-        if run.n_threads not in thread_counts:
-            accepted = ", ".join(map(str, sorted(thread_counts)))
-            raise PerfsuiteError(
-                f"--llama-bench={path}: {run.test} ran on {run.n_threads} threads, ceilings are of {accepted}; "
-                "run llama-bench with -t of one of these"
-            )
-        bench_weights(run, cache_dir=user_cache() / "models", name_or_path=name_or_path)
-    return runs
-
-
 def placed(runs: Iterable[BenchRun], survey: Survey, name_or_path: str | None) -> tuple[Point, ...]:
     """Place each test under the processor's ceilings with its number of threads."""
     return tuple(
@@ -81,19 +63,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     effort = effort_group(parser)
     effort.add_argument("--replicates", type=int, default=5, metavar="N", help="fresh processes each (default 5)")
     effort.add_argument("--bounds", action="store_true", help="hold the ceilings against other programs, too")
-    _add_sources(parser.add_argument_group("what is known already"))
-    answer = add_answer(parser)
-    answer.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
-    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
-
-
-def _add_sources(group: argparse._ArgumentGroup) -> None:
+    group = parser.add_argument_group("what is known already")
     group.add_argument("--from", dest="source", type=Path, metavar="FILE", help="show a stored run, measure nothing")
     group.add_argument("--again", type=Path, metavar="FILE", help="tell whether an earlier run of the same agrees")
     group.add_argument("--llama-bench", type=Path, metavar="FILE", help="place what llama-bench -o json wrote, too")
     text = "what llama-bench ran, where its file does not tell"
     group.add_argument("--llama-bench-model", metavar="PATH|NAME", help=text)
     group.add_argument("--published", action="store_true", help="show the devices that papers published instead")
+    answer = add_answer(parser)
+    answer.add_argument("--output", type=Path, metavar="FILE", help="where the run is kept")
+    answer.add_argument("--plot", type=Path, metavar="FILE", help="draw into PNG or SVG files whose names begin so")
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -112,10 +91,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def sweep_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return each named sweep once; all of them where that was said.
-
-    Raises `PerfsuiteError`: a sweep is unknown.
-    """
+    """Return each named sweep once, or all of them; `PerfsuiteError` where one is unknown."""
     names = [name.strip() for text in texts for name in text.split(",")]
     for name in names:
         if name not in (*SWEEPS, "all"):
@@ -174,18 +150,26 @@ def _roofline(options: argparse.Namespace) -> int:
 
 
 def _read_bench(options: argparse.Namespace, stored: RooflineRun | None) -> tuple[BenchRun, ...]:
-    """Read llama-bench's file for the numbers of threads that the run has ceilings of, or will have."""
+    """Read what llama-bench wrote, and refuse what could not be placed: weights or threads that are not known."""
     if options.llama_bench is None:
         return ()
     if stored is not None:
         counts = {n_threads for processor, n_threads in stored.survey.processors() if processor == CPU and n_threads}
     else:
         counts = {options.threads or default_threads(), *thread_counts(usable_threads())}
-    return read_bench(options.llama_bench, counts, options.llama_bench_model)
+    runs = read_llama_bench(options.llama_bench)
+    for run in runs:
+        if run.n_threads not in counts:
+            accepted = ", ".join(map(str, sorted(counts)))
+            raise PerfsuiteError(
+                f"--llama-bench={options.llama_bench}: {run.test} ran on {run.n_threads} threads, ceilings are of "
+                f"{accepted}; run llama-bench with -t of one of these"
+            )
+        bench_weights(run, cache_dir=user_cache() / "models", name_or_path=options.llama_bench_model)
+    return runs
 
 
 def _measured(options: argparse.Namespace) -> RooflineRun:
-    """Measure, and keep what was measured before anything is made of it."""
     from perfsuite.experiments.roofline.recording import record_roofline
     from perfsuite.experiments.roofline.stored_run import write_roofline
 
@@ -200,7 +184,6 @@ def _measured(options: argparse.Namespace) -> RooflineRun:
 
 
 def _check_output(path: Path) -> None:
-    """Refuse a file that could not be written when everything is measured."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -240,19 +223,14 @@ def _request(options: argparse.Namespace, profile: Profile) -> RooflineRequest:
 
 
 def _tell(run: RooflineRun, benched: Sequence[Point], earlier: RooflineRun | None, options: argparse.Namespace) -> None:
-    from perfsuite.experiments.roofline.command_tables import (
-        agreement_lines,
-        draw_roofline,
-        roofline_parts,
-        roofline_plain,
-    )
+    from perfsuite.experiments.roofline import command_tables as tables
 
-    lines = () if earlier is None else agreement_lines(earlier, run)
+    lines = () if earlier is None else tables.agreement_lines(earlier, run)
     answer = Answer(
-        parts=lambda: chain(roofline_parts(run, benched), lines),
-        plain=lambda: roofline_plain(run, benched, earlier=earlier),
+        parts=lambda: chain(tables.roofline_parts(run, benched), lines),
+        plain=lambda: tables.roofline_plain(run, benched, earlier=earlier),
     )
     give(answer, options)
     if options.plot is not None:
-        for path, title in draw_roofline(run, options.plot):
+        for path, title in tables.draw_roofline(run, options.plot):
             tell_picture(options, path, title)

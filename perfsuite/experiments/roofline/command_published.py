@@ -17,13 +17,7 @@ from perfsuite.expectation.roofline.contradiction import (
     hold,
     suspect_pairs,
 )
-from perfsuite.expectation.roofline.published import (
-    PublishedDevice,
-    PublishedRate,
-    published_devices,
-    published_rates,
-)
-from perfsuite.expectation.roofline.roof import Roof
+from perfsuite.expectation.roofline.published import PublishedDevice, PublishedRate, published_devices, published_rates
 
 _UNITS = {Resource.BANDWIDTH: (BYTES_PER_GB, "GB/s"), Resource.COMPUTE: (OPS_PER_TOPS, "TFLOPS")}
 
@@ -47,7 +41,6 @@ def _plain() -> dict[str, Any]:
 
 
 def _parts() -> Iterator[Part]:
-    """Yield a sheet of the devices, a sentence for each that is contradicted, and one for what cannot be held."""
     rates, devices = published_rates(), published_devices()
     held = hold(rates, devices)
     yield _sheet(devices, held)
@@ -62,8 +55,8 @@ def _device_plain(device: PublishedDevice, held: tuple[HeldRate, ...]) -> dict[s
         **asdict(device),
         "sources": dict(device.sources),
         "corrected_bandwidth_bytes_per_s": device.corrected_bandwidth_bytes_per_s,
-        "ridge_point": _ridge_point(device.roof),
-        "measured_ridge_point": _ridge_point(device.measured_roof),
+        "ridge_point": device.roof.ridge_point if device.roof else None,
+        "measured_ridge_point": device.measured_roof.ridge_point if device.measured_roof else None,
         "is_contradicted": _is_contradicted(device, held),
         "contradicted_resource": worst.resource.value if worst else None,
         "contradicted_by_ratio": worst.excess_ratio if worst else None,
@@ -91,7 +84,8 @@ def _sheet(devices: tuple[PublishedDevice, ...], held: tuple[HeldRate, ...]) -> 
             each.corrected_bandwidth_bytes_per_s,
         )
         peaks = (each.theoretical_fp32_flops_per_s, each.measured_fp32_flops_per_s)
-        ridges, worst = (_ridge_point(each.roof), _ridge_point(each.measured_roof)), _worst(each, held)
+        ridges = [roof.ridge_point if roof else None for roof in (each.roof, each.measured_roof)]
+        worst = _worst(each, held)
         scaled = [(value, BYTES_PER_GB) for value in bandwidths]
         scaled += [*((value, OPS_PER_TOPS) for value in peaks), *((value, 1.0) for value in ridges)]
         figures = (figure("{:.2f}", value and value / scale) for value, scale in scaled)
@@ -149,7 +143,3 @@ def _is_contradicted(device: PublishedDevice, held: tuple[HeldRate, ...]) -> boo
         return True
     own = [each for each in held if each.rate.device == device.name and each.is_contradicted is not None]
     return False if own else None
-
-
-def _ridge_point(roof: Roof | None) -> float | None:
-    return None if roof is None else roof.ridge_point

@@ -117,7 +117,6 @@ def _point(point: Point) -> dict[str, Any]:
 #: Operators that are shown: those that take the most time.
 _N_OPERATORS = 12
 
-#: What a point has, of ours or of llama-bench.
 _FIGURES = ("FLOP/byte", "FLOP/s", "spread", "attainable", "MBU", "MFU", "limit", "potential")
 
 _SAID = {True: "agrees", False: "does not agree", None: "undecided"}
@@ -157,7 +156,6 @@ def agreement_lines(earlier: RooflineRun, run: RooflineRun) -> Iterator[str]:
 
 
 def _ceiling_sheet(run: RooflineRun) -> Sheet:
-    """Show arithmetic and the fastest use of each working set, with the run's own threads; JSON has the rest."""
     own = [each for each in run.survey.ceilings if each.n_threads in (None, run.n_threads)]
     return Sheet(
         ("processor", "threads", "ceiling", "best", "usual round", "theoretical"),
@@ -177,7 +175,6 @@ def _ceiling_cells(ceiling: Ceiling, rate: Rate) -> tuple[object, ...]:
 
 
 def _fastest_uses(ceilings: Sequence[Ceiling]) -> list[Ceiling]:
-    """Return the measured ceilings, of each working set the fastest use only, on which roofs rest."""
     found: dict[object, Ceiling] = {}
     for each in ceilings:
         key = (each.processor, each.working_set_bytes or each.kind)
@@ -241,7 +238,6 @@ def _memory_sheet(run: RooflineRun) -> Sheet:
 
 
 def _check_lines(checks: Sequence[Statement]) -> Iterator[str]:
-    """Yield how many checks hold, and each that does not."""
     told = [check for check in checks if check.holds is not None]
     failed = [check for check in told if not check.holds]
     yield f"checks: {len(told) - len(failed)} of {len(told)} hold"

@@ -41,7 +41,7 @@ class Sweeps:
         """Name what is checked beside each case by itself: its regime, and the order within sweeps."""
         regimes = [f"{case_id}{_REGIME}" for point in self.points for case_id in _case_ids(point, _has_regime)]
         series = series_checks_of({point.sweep for point in self.points})
-        memory = [_memory_name(point) for point in self.points if has_memory(point)]
+        memory = [f"memory/{point.workload.prefix}" for point in self.points if has_memory(point)]
         return (*regimes, *series, *memory, *(BOUNDED if self.points else ()))
 
     def only(self, names: Sequence[str]) -> Sweeps:
@@ -53,10 +53,7 @@ class Sweeps:
 
 
 def open_sweeps(config: RunConfig) -> Sweeps:
-    """Enumerate the sweeps that the run was asked for.
-
-    Raises PerfsuiteError: a sweep is unknown, or the weights are a file, which has one depth and one precision.
-    """
+    """Enumerate the sweeps that were asked for; `PerfsuiteError` where one is unknown, or not of a file's weights."""
     subject = SweepSubject(
         weights=config.model,
         n_threads=config.n_threads,
@@ -93,11 +90,8 @@ def measure_roofline(config: RunConfig, sweeps: Sweeps, progress: ProgressLine) 
     samples = {row.case: CaseSamples(case_id=row.case, samples_ns=row.samples_ns) for row in run.rows}
     for case in sweeps.cases():
         samples.setdefault(case.case_id, CaseSamples(case_id=case.case_id, samples_ns=()))
-    fingerprint = {
-        **config.board.facts().fingerprint,
-        "engine": " ".join(run.engine.split()[:4]),
-        "backend": config.backend,
-    }
+    measured_with = {"engine": " ".join(run.engine.split()[:4]), "backend": config.backend}
+    fingerprint = {**config.board.facts().fingerprint, **measured_with}
     return GroupSamples(samples=samples, fingerprint=fingerprint, description=run.engine), run
 
 
@@ -120,24 +114,18 @@ def unmeasured_statement(run: RooflineRun, name: str) -> Statement:
 
 
 def _has_regime(point: SweepPoint, kind: RowKind) -> bool:
-    """Whether a row of this kind must be in one of the regimes, whatever it measures."""
     scenario, moe = point.workload.scenario, point.workload.weights.architecture.moe
     is_routed = moe is not None and moe.n_dense_layers < point.workload.weights.architecture.n_layers
     return expected_regime(kind, scenario.n_prompt, is_routed=is_routed) is not None
 
 
 def _names(point: SweepPoint) -> Iterator[str]:
-    """Yield the cases and statements for which a workload must be measured."""
     for case_id in _case_ids(point):
         yield case_id
         yield f"{case_id}{_REGIME}"
     yield from series_checks_of({point.sweep})
     if has_memory(point):
-        yield _memory_name(point)
-
-
-def _memory_name(point: SweepPoint) -> str:
-    return f"memory/{point.workload.prefix}"
+        yield f"memory/{point.workload.prefix}"
 
 
 def _case_ids(

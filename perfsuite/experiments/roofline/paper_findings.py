@@ -97,7 +97,6 @@ def _rate_rises_with_depth(run: RooflineRun, kind: RowKind) -> Statement:
 
 
 def _fewer_bits_further_right(run: RooflineRun) -> Statement:
-    """Fewer bits a weight give a higher intensity."""
     rows = rows_of(run, "precision", RowKind.DECODE)
     claim = "the fewer bits a weight has, the higher the intensity of decode"
     if len(rows) < 2:
@@ -136,7 +135,6 @@ def _spread_text(spread: float) -> str:
 
 
 def _is(row: Row, wanted: str) -> bool:
-    """Whether a row is of a scenario, with ``-long`` or without, or of an attention, with ``-absorbed`` or without."""
     return row.setting.partition("-")[0] == wanted
 
 
@@ -152,8 +150,6 @@ def _unmeasured(name: str, claim: str, sweep: str) -> Statement:
     return Statement(name=name, claim=claim, holds=None, evidence=_NOT_MEASURED.format(sweep))
 
 
-_of_decode = partial(_extreme_intensity, sweep="attention", kind=RowKind.DECODE)
-
 _FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
     _liso_nearest,
     _liso_nearest_classical,
@@ -167,27 +163,27 @@ _FINDINGS: tuple[Callable[[RooflineRun], Statement], ...] = (
     ),
     _intensity_peaks_over_depth,
     *(partial(_rate_rises_with_depth, kind=kind) for kind in (RowKind.PREFILL, RowKind.DECODE, RowKind.WHOLE_RUN)),
-    partial(_of_decode, name="mla-intensity", claim="of decode, MLA has the highest intensity", wanted="mla"),
-    partial(
-        _of_decode,
-        name="gqa-intensity",
-        claim="of decode, GQA has the lowest intensity",
-        wanted="gqa",
-        is_highest=False,
+    *(
+        partial(
+            _extreme_intensity,
+            name=f"{wanted}-intensity",
+            claim=f"of decode, {wanted.upper()} has the {which} intensity",
+            sweep="attention",
+            kind=RowKind.DECODE,
+            wanted=wanted,
+            is_highest=which == "highest",
+        )
+        for wanted, which in (("mla", "highest"), ("gqa", "lowest"))
     ),
-    partial(
-        _extreme_rate,
-        name="mla-rate",
-        claim="of decode, MLA attains the most FLOP/s",
-        wanted="mla",
-        is_highest=True,
-    ),
-    partial(
-        _extreme_rate,
-        name="gqa-rate",
-        claim="of decode, GQA attains the fewest FLOP/s",
-        wanted="gqa",
-        is_highest=False,
+    *(
+        partial(
+            _extreme_rate,
+            name=f"{wanted}-rate",
+            claim=f"of decode, {wanted.upper()} attains the {which} FLOP/s",
+            wanted=wanted,
+            is_highest=which == "most",
+        )
+        for wanted, which in (("mla", "most"), ("gqa", "fewest"))
     ),
     _fewer_bits_further_right,
 )

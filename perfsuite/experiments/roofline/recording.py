@@ -15,7 +15,6 @@ from perfsuite.expectation.roofline.sweeps import BASE, SweepPoint
 from perfsuite.experiments.scenario_bench import Bench, measure_memories, measure_rows
 from perfsuite.measure.device_survey import SurveyRequest, measure_bounds, survey_device
 
-#: Says what is being measured.
 Progress = Callable[[str], None]
 
 
@@ -35,35 +34,31 @@ class RooflineRequest:
 def record_roofline(request: RooflineRequest, progress: Progress) -> RooflineRun:
     """Measure the ceilings, the workloads, and the ceilings again; of each ceiling the best counts.
 
-    A ceiling that was taken in a slow minute would call honest points impossible.
-
-    Raises
-    ------
-    PerfsuiteError
-        A probe or a worker failed, or a workload was disturbed again and again.
+    A ceiling that was taken in a slow minute would call honest points impossible. `PerfsuiteError` where a probe or a
+    worker failed, or a workload was disturbed again and again.
     """
     recorded_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     before = survey_device(request.survey, progress)
     bounds = measure_bounds(request.survey, progress) if request.with_bounds else ()
-    rows, engine = _rows(request, progress)
+    base, engine = _measured(request.base, replace(request.bench, records_operators=True), progress)
+    sweeps, sweeps_engine = _measured(request.sweeps, request.bench, progress)
     memory = measure_memories(tuple(filter(has_memory, (*request.base, *request.sweeps))), request.bench, progress)
     surveys = (before, *_surveyed_again(request, progress))
     return RooflineRun(
         suite_version=__version__,
         recorded_at=recorded_at,
         device=request.survey.profile.name,
-        engine=engine,
+        engine=engine or sweeps_engine,
         fingerprint=host_fingerprint(),
         n_threads=request.survey.n_threads,
         survey=merge_surveys(surveys),
-        rows=rows,
+        rows=(*base, *sweeps),
         memory=memory,
         bounds=bounds,
     )
 
 
 def _surveyed_again(request: RooflineRequest, progress: Progress) -> tuple[Survey, ...]:
-    """Survey after the workloads; where that fails, say so and keep what was measured."""
     try:
         return (survey_device(request.survey, progress),)
     except PerfsuiteError as error:
@@ -74,12 +69,6 @@ def _surveyed_again(request: RooflineRequest, progress: Progress) -> tuple[Surve
 def has_memory(point: SweepPoint) -> bool:
     """Whether the memory of a workload is measured: of those that no sweep varies, and of the scenarios."""
     return point.sweep in (BASE, "scenario")
-
-
-def _rows(request: RooflineRequest, progress: Progress) -> tuple[tuple[Row, ...], str]:
-    base, engine = _measured(request.base, replace(request.bench, records_operators=True), progress)
-    sweeps, sweeps_engine = _measured(request.sweeps, request.bench, progress)
-    return (*base, *sweeps), engine or sweeps_engine
 
 
 def _measured(points: Sequence[SweepPoint], bench: Bench, progress: Progress) -> tuple[tuple[Row, ...], str]:

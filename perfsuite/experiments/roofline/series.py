@@ -51,10 +51,7 @@ class Agreement:
 
 
 def agreements(first: RooflineRun, second: RooflineRun) -> Iterator[Agreement]:
-    """Compare the points that both runs have, in the order of the first.
-
-    Raises PerfsuiteError: there is none.
-    """
+    """Compare the points that both runs have, in the order of the first; `PerfsuiteError` where there is none."""
     others = {row.case: row for row in second.rows}
     if others.keys().isdisjoint(row.case for row in first.rows):
         raise PerfsuiteError("the two runs have no point in common; compare runs of the same sweeps and threads")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
 from perfsuite.expectation.shapes.floor import ShapeCeilings, ShapeForecasts
 from perfsuite.experiments.shapes.confirmation import Answer, Measure, RatioBounds, confirmed_answer
@@ -19,9 +19,7 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 class Basis:
     """What the properties are judged with."""
 
-    #: The process in which shapes are screened.
     screen: Measurements
-    #: Where fresh processes come from.
     meters: ShapeMeters
     design: ShapeDesign
     #: What may be slower by; 0.25 is 25 %.
@@ -31,12 +29,7 @@ class Basis:
     #: None where the device was not calibrated.
     forecasts: ShapeForecasts | None
 
-    def screened_with(self, screen: Measurements) -> Basis:
-        """Return the basis with another process to screen in."""
-        return replace(self, screen=screen)
-
     def answer(self, measure: Measure, *, limit_ratio: float) -> Answer:
-        """Measure a ratio in the screen and, where it is beyond the limit, in fresh processes."""
         return confirmed_answer(measure, self.screen, self.meters, limit_ratio=limit_ratio, design=self.design)
 
     def slowdown(self, old: ShapeCase, new: ShapeCase) -> Answer:
@@ -44,7 +37,8 @@ class Basis:
 
         def measure(bench: Measurements) -> RatioBounds:
             pairs: PairSamples = bench.pairs(old, new, self.design.n_pairs)
-            return RatioBounds.of_change(compare_pairs(pairs.old_ns, pairs.new_ns, alpha=self.design.alpha))
+            found = compare_pairs(pairs.old_ns, pairs.new_ns, alpha=self.design.alpha)
+            return RatioBounds(ratio=found.estimate_ratio, lower_ratio=found.lower_ratio, upper_ratio=found.upper_ratio)
 
         return self.answer(measure, limit_ratio=1.0 + self.margin_ratio)
 
@@ -63,10 +57,8 @@ def verdict_of(
         case_id=case.case_id,
         outcome=outcome,
         reason=reason,
-        ratio=None if bounds is None else bounds.ratio,
-        lower_ratio=None if bounds is None else bounds.lower_ratio,
-        upper_ratio=None if bounds is None else bounds.upper_ratio,
         against_id=None if against is None else against.case_id,
+        **({} if bounds is None else asdict(bounds)),
     )
 
 

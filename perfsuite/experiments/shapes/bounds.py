@@ -23,7 +23,6 @@ class SizeRange:
     most: int
 
     def __post_init__(self) -> None:
-        """Refuse what holds no size."""
         if not 1 <= self.least <= self.most <= MOST_SIZE:
             raise ShapeError(f"sizes {self.least}:{self.most}: expected 1 to {MOST_SIZE}, the least first")
 
@@ -33,7 +32,6 @@ class SizeRange:
         return SizeRange(least=least, most=most) if least <= most else None
 
 
-#: The range of each dimension of an operation, by name.
 Bounds = Mapping[str, SizeRange]
 
 
@@ -41,16 +39,12 @@ def _between(**ends: tuple[int, int]) -> Bounds:
     return {name: SizeRange(least=least, most=most) for name, (least, most) in ends.items()}
 
 
-def _bounds(**most: int) -> Bounds:
-    return _between(**{name: (1, each) for name, each in most.items()})
-
-
 #: Sizes whose launches take well below a millisecond on a processor.
 DEFAULT_BOUNDS: Mapping[Operation, Bounds] = {
-    Operation.GEMM: _bounds(m=64, n=256, k=512),
-    Operation.BMM: _bounds(b=16, m=8, n=512, k=256),
-    Operation.GEMV: _bounds(n=1024, k=1024),
-    Operation.ATTENTION: _bounds(heads=32, kvheads=8, head=256, context=512),
+    Operation.GEMM: _between(m=(1, 64), n=(1, 256), k=(1, 512)),
+    Operation.BMM: _between(b=(1, 16), m=(1, 8), n=(1, 512), k=(1, 256)),
+    Operation.GEMV: _between(n=(1, 1024), k=(1, 1024)),
+    Operation.ATTENTION: _between(heads=(1, 32), kvheads=(1, 8), head=(1, 256), context=(1, 512)),
 }
 
 #: Sizes whose launches take so long that a forecast bounds them; the forecasts of short ones do not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,6 @@ class HuntBudget:
 
     @property
     def told(self) -> str:
-        """In words."""
         limit = f"{self.limit_s:g} s" if self.limit_s < 120 else f"{self.limit_s / 60:g} min"
         return f"{self.n_examples} shapes a hunt, {limit} for all"
 
@@ -36,7 +35,7 @@ class TimeShares:
 
     left_s: float
     n_left: int
-    _started_s: float = field(default=0.0)
+    _started_s: float = 0.0
 
     def start(self) -> float:
         """Begin a hunt, and return until when it may generate, by `time.monotonic`."""

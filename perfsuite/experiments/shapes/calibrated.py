@@ -1,25 +1,14 @@
-"""CALIBRATED: one of ggml's operators on the processor takes no longer than the device's calibration says it may.
+"""CEILING and CALIBRATED: a shape is no faster than the ceilings, and no slower than the calibration says it may be.
 
-What is comparable. The calibration times an operator within a long graph of its like, over so many copies of the
-weights that they come from memory. A shape is measured again and again over the same weights, so
-
-* its weights may come from a cache. That can only make it faster than the forecast, so only the upper bound is held: a
-  shape that is faster than forecast is no finding. The other side of this is that a slowdown of weights that fit a
-  cache has to exceed the time of reading them from memory before it is seen here; PADDING and GROWTH compare a shape
-  with its neighbours under the same conditions, and see it at their margin.
-* it pays for more of the start of a graph, the shorter it is. A forecast that is short against that bounds nothing, as
-  for the suite's operators: INVALID, with the ratio for a hunt to steer by.
-
-Samples of one side alone are skewed, so the bounds are those of a median by order statistics, which hold for any noise.
-
-The limit is that of the suite's operators: the upper bound of the forecast's interval times the profile's tolerance of
-calibrated operators.
+The calibration times an operator within a long graph, over weights that come from memory. A shape's weights may come
+from a cache, so only the upper bound is held; and a forecast that is short against the start of a graph bounds nothing.
+Samples of one side alone are skewed, so the bounds are those of a median by order statistics.
 """
 
 from __future__ import annotations
 
 from perfsuite.expectation.forecast import Expectation
-from perfsuite.expectation.shapes.floor import efficiency_ratio, floor_ns
+from perfsuite.expectation.shapes.floor import floor_ns
 from perfsuite.experiments.shapes.basis import Basis, verdict_of
 from perfsuite.experiments.shapes.confirmation import RatioBounds
 from perfsuite.experiments.shapes.measurements import Measurements
@@ -43,17 +32,17 @@ def judge_ceiling(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     floor = floor_ns(case.shape, ceilings)
 
     def measure(bench: Measurements) -> RatioBounds:
-        ratio = efficiency_ratio(case.shape, ceilings, bench.fastest_ns(case, basis.design.n_pairs))
+        ratio = floor / bench.fastest_ns(case, basis.design.n_pairs)
         return RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio)
 
     answer = basis.answer(measure, limit_ratio=1.0 / (1.0 - ceilings.spread_ratio))
     ratio = answer.bounds.ratio
     seen = f"the fastest sample is {format_ns(floor / ratio)}, {ratio:.2g} of what the ceilings allow"
     limit = f" (floor {format_ns(floor)}, their spread {ceilings.spread_ratio * 100:g} %)"
+    outcome, why = Outcome.PASS, ""
     if answer.is_confirmed:
-        wrongly = f"{seen}{limit}: measured wrongly, or not all computed{answer.history}"
-        return verdict_of(ShapeProperty.CEILING, case, Outcome.IMPOSSIBLE, wrongly, answer.bounds)
-    return verdict_of(ShapeProperty.CEILING, case, Outcome.PASS, f"{seen}{limit}{answer.history}", answer.bounds)
+        outcome, why = Outcome.IMPOSSIBLE, ": measured wrongly, or not all computed"
+    return verdict_of(ShapeProperty.CEILING, case, outcome, f"{seen}{limit}{why}{answer.history}", answer.bounds)
 
 
 def judge_calibrated(basis: Basis, case: ShapeCase) -> ShapeVerdict:

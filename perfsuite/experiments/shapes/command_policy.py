@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 _TILES, _VECTORS = "8,16,32,64", "4,8,16"
 _CHOOSE = ("both", "tiling", "backend")
 
-#: A command line for each operation, for its help.
 _EXAMPLE = {
     Operation.GEMM: "perfsuite policy gemm --m=1:128 --n=64 --k=64 --type=f32 --choose=tiling -o policy.json",
     Operation.BMM: "perfsuite policy bmm --b=9 --m=1 --n=32:512:32 --k=64 -o policy.json",
@@ -148,7 +146,8 @@ def _measure(options: argparse.Namespace) -> int:
         wanted = f"an even number from {_LEAST_PROCESSES} on"
         raise PolicyError(f"--processes={options.processes}: expected {wanted}; one half chooses, one promises")
     questions = _questions(options)
-    _check_bytes(questions)
+    for each in questions:
+        check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
     with taken_device(find_local_profile(options.device), "policy", options):
         policy = _measured(options, questions)
     if options.output is not None:  # first, for whoever reads the rest may leave
@@ -196,14 +195,9 @@ def _measured(options: argparse.Namespace, questions: tuple[PolicyQuestion, ...]
         suite_version=__version__,
         device=options.device,
         n_threads=options.threads or default_threads(),
-        subjects=tuple(subject for each in found for subject in each.subjects),
-        tables=tuple(each.table for each in found),
+        subjects=tuple(subject for _, subjects in found for subject in subjects),
+        tables=tuple(table for table, _ in found),
     )
-
-
-def _check_bytes(questions: Iterable[PolicyQuestion]) -> None:
-    for each in questions:
-        check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -214,7 +208,8 @@ def _check(options: argparse.Namespace) -> int:
 
     check_counts(options, "processes", "rounds")
     policy, design = read_policy(options.path), _design(options)
-    _check_bytes(question_of(each) for each in policy.tables)
+    for each in map(question_of, policy.tables):
+        check_shape_bytes([each.shape_at(each.sizes[-1])], verifies=True)
     where = argparse.Namespace(**{**vars(options), "device": policy.device, "threads": policy.n_threads})
     with ExitStack() as stack:
         stack.enter_context(taken_device(find_local_profile(policy.device), "policy", options))

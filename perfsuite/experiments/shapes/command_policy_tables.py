@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
-from perfsuite.cli.answer import Answer, Part, Sheet
+from perfsuite.cli.answer import Answer, Part, Sheet, fields_of
 from perfsuite.experiments.shapes.policy_check import Holding, PromiseCheck
 from perfsuite.experiments.shapes.policy_record import Gain, PolicyRow, PolicyTable, ShapePolicy, policy_plain
 from perfsuite.units import format_count
@@ -18,8 +18,9 @@ def finding(table: PolicyTable) -> str:
     rows, dimension = table.rows, table.dimension
     if len(rows) == 1:
         return f"{rows[0].choice} throughout, {dimension} {range_text(rows[0].least, rows[0].most)}"
-    parts = [f"{row.choice} up to {dimension} {row.most}" for row in rows[:-1]]
-    return f"{', '.join(parts)}, {rows[-1].choice} above; {_interpolated(rows, dimension)}"
+    parts = ", ".join(f"{row.choice} up to {dimension} {row.most}" for row in rows[:-1])
+    gaps = ", ".join(f"{left.measured_most} and {right.measured_least}" for left, right in pairwise(rows))
+    return f"{parts}, {rows[-1].choice} above; interpolated between {dimension} {gaps}"
 
 
 def promise(table: PolicyTable) -> str:
@@ -43,11 +44,6 @@ def gain_text(gain: Gain) -> str:
 def range_text(least: int, most: int) -> str:
     """Return both ends, or the one size that there is."""
     return str(least) if least == most else f"{least} to {most}"
-
-
-def _interpolated(rows: Sequence[PolicyRow], dimension: str) -> str:
-    gaps = [f"{left.measured_most} and {right.measured_least}" for left, right in pairwise(rows)]
-    return f"interpolated between {dimension} {', '.join(gaps)}"
 
 
 #: Raised whenever a key of the JSON of checks changes its meaning.
@@ -134,14 +130,12 @@ def _title(table: PolicyTable) -> str:
 def _plain_check(check: PromiseCheck) -> dict[str, Any]:
     row, drawn = check.promise.row, check.promise.drawn
     return {
-        "least": row.least,
-        "most": row.most,
+        **fields_of(row, "least", "most"),
         "choice": str(row.choice),
         "over": str(check.promise.over),
         "promised": asdict(check.promise.promised),
         "measured": None if check.measured is None else asdict(check.measured),
-        "sizes": list(drawn.sizes),
-        "fitted_sizes": list(drawn.fitted_sizes),
+        **{name: list(sizes) for name, sizes in fields_of(drawn, "sizes", "fitted_sizes").items()},
         "holding": check.holding.value,
         "reason": check.reason or None,
     }

@@ -32,7 +32,6 @@ _MOST_COUNTS = {"threads": 512, "processes": 1024, "rounds": 1 << 16}
 #: Most that an operation may move, so that its operands fit beside those of others.
 _MOST_BYTES = 2 << 30
 
-#: Each dimension once, in the order of the help.
 _DIMENSIONS = tuple(dict.fromkeys(name for each in Operation for name in each.dimensions))
 #: What each of them is, and of which operations.
 MEANS = {
@@ -73,10 +72,7 @@ def add_size_options(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, SizeRange]:
-    """Return the sizes that were given, by dimension.
-
-    Raises `ShapeError`: one is no size, or of a dimension that the operation has not; a single 1 is as good as none.
-    """
+    """Return the sizes that were given, by dimension; `ShapeError` where the operation has none such."""
     texts = {name: text for name in _DIMENSIONS if (text := getattr(options, f"size_{name}")) is not None}
     found = {name: size_range(size_option(name), text) for name, text in texts.items()}
     for name in found.keys() - set(operation.dimensions):
@@ -87,10 +83,7 @@ def asked_sizes(options: argparse.Namespace, operation: Operation) -> dict[str, 
 
 
 def chosen_tiling(options: argparse.Namespace) -> Tiling | None:
-    """Return the tile and the vector width that were asked for, or the defaults; None for ggml's operators.
-
-    Raises `ShapeError`: there is no such kernel, or ggml's operators were given a tile, which they choose themselves.
-    """
+    """Return the tiling that was asked for, or the default; `ShapeError` where no kernel has it, or ggml chooses it."""
     if Subject(options.subject) is not Subject.TILED:
         for name in ("tile", "vector"):
             if (value := getattr(options, name)) is not None:
@@ -130,20 +123,16 @@ def check_outputs(outputs: Mapping[str, Path | None]) -> None:
     for option, path in outputs.items():
         if path is None:
             continue
-        _check_output(option, path)
+        if path.is_dir():
+            raise ShapeError(f"{option}={path}: is a folder; name a file")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
         if (other := taken.setdefault(path.resolve(), option)) != option:
             raise ShapeError(f"{option}={path}: {other} writes there as well; name another file")
-
-
-def _check_output(option: str, path: Path) -> None:
-    if path.is_dir():
-        raise ShapeError(f"{option}={path}: is a folder; name a file")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise ShapeError(f"{option}={path}: cannot be written ({error.strerror})") from None
 
 
 @contextmanager

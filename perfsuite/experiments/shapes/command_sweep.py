@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from perfsuite.cli.answer import Answer, Part, Sheet, check_picture, draw, figure, give
@@ -31,50 +30,22 @@ from perfsuite.experiments.shapes.sweep_record import Jump, ShapeSweep, TileStep
 from perfsuite.experiments.shapes.sweep_sizes import DEFAULTS_TOLD, SizeRange, all_sizes, size_option, swept_dimension
 from perfsuite.units import format_change, format_count, format_ns
 from perfsuite.workload.shapes.operation_shape import Operation, OperationShape, block_values
-from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepRequest:
-    """What is swept, as far as the command line says; the rest is the device's to say."""
-
-    operation: Operation
-    subject: Subject
-    type: str
-    tiling: Tiling | None
-    #: The sizes that were given, and the dimension that is swept.
-    asked: Mapping[str, SizeRange]
-    swept: str
-
-    def setting(self, n_compute_units: int) -> SweepSetting:
-        """Return the cases on a device of so many compute units.
-
-        Raises `ShapeError`: the operation has no such size, or moves more than fits.
-        """
-        tile = None if self.tiling is None else self.tiling.tile
-        sizes = all_sizes(self.operation, self.asked, type=self.type, tile=tile, n_compute_units=n_compute_units)
-        _check_blocks(self.type, self.operation.inner_dimension, sizes)
-        cases = tuple(self._case(sizes, size) for size in sizes[self.swept].sizes)
-        return SweepSetting(cases=cases, swept=self.swept)
-
-    def _case(self, sizes: Mapping[str, SizeRange], size: int) -> ShapeCase:
-        fixed = {name: each.sizes[0] for name, each in sizes.items()}
-        shape = OperationShape.of_sizes(self.operation, self.type, {**fixed, self.swept: size})
-        return ShapeCase(subject=self.subject, shape=shape, tiling=self.tiling)
-
-
-def sweep_request(options: argparse.Namespace) -> SweepRequest:
-    """Return what the options of a sweep ask for; `ShapeError` where they contradict each other or the operation."""
-    operation = Operation(options.operation)
+def sweep_setting(options: argparse.Namespace, *, n_compute_units: int) -> SweepSetting:
+    """Return what options ask for, on so many compute units; `ShapeError` where they contradict the operation."""
+    operation, tiling = Operation(options.operation), chosen_tiling(options)
     asked = asked_sizes(options, operation)
-    return SweepRequest(
-        operation=operation,
-        subject=Subject(options.subject),
-        type=options.type,
-        tiling=chosen_tiling(options),
-        asked=asked,
-        swept=swept_dimension(operation, asked),
-    )
+    swept = swept_dimension(operation, asked)
+    tile = None if tiling is None else tiling.tile
+    sizes = all_sizes(operation, asked, type=options.type, tile=tile, n_compute_units=n_compute_units)
+    _check_blocks(options.type, operation.inner_dimension, sizes)
+    first = OperationShape.of_sizes(operation, options.type, {name: each.sizes[0] for name, each in sizes.items()})
+    subject = Subject(options.subject)
+    shapes = (first.with_sizes(**{swept: size}) for size in sizes[swept].sizes)
+    cases = tuple(ShapeCase(subject=subject, shape=shape, tiling=tiling) for shape in shapes)
+    return SweepSetting(cases=cases, swept=swept)
 
 
 def _check_blocks(type: str, inner: str, sizes: Mapping[str, SizeRange]) -> None:
@@ -100,7 +71,8 @@ def _parts(sweep: ShapeSweep) -> Iterator[Part]:
     where = f" by {sweep.subject} on {sweep.device}" if sweep.device else ""
     yield f"{sweep.title}{where}"
     if sweep.jumps:
-        yield f"\nsteps, found from the times alone{_kept_text(sweep.jumps)}"
+        kept = f"; the {_MOST_JUMPS} highest of {len(sweep.jumps)}" if len(sweep.jumps) > _MOST_JUMPS else ""
+        yield f"\nsteps, found from the times alone{kept}"
         yield _steps(sweep)
     if sweep.n_rounds:
         has_whole = any(point.expected_efficiency_ratio == 1.0 for point in sweep.measured)
@@ -112,10 +84,6 @@ def _parts(sweep: ShapeSweep) -> Iterator[Part]:
     yield from _figures(sweep)
     yield from sweep_remarks(sweep)
     yield sweep_finding(sweep)
-
-
-def _kept_text(jumps: Sequence[Jump]) -> str:
-    return f"; the {_MOST_JUMPS} highest of {len(jumps)}" if len(jumps) > _MOST_JUMPS else ""
 
 
 def _steps(sweep: ShapeSweep) -> Sheet:
@@ -218,40 +186,38 @@ def add_parser(commands: Commands) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    request = _checked(options)
-    sweep = expected_sweep(request.setting(n_compute_units=1)) if options.expected_only else _measured(options, request)
+    setting = _checked(options)
+    sweep = expected_sweep(setting) if options.expected_only else _measured(options)
     _write(sweep, options)
     options.json = options.json == _STANDARD_OUT
     give(sweep_answer(sweep), options)
     return 1 if any(point.is_correct is False or point.missing is not None for point in sweep.points) else 0
 
 
-def _checked(options: argparse.Namespace) -> SweepRequest:
-    """Refuse what would end minutes of measuring in an error."""
+def _checked(options: argparse.Namespace) -> SweepSetting:
     check_counts(options, "threads", "rounds")
     find_local_profile(options.device)
     check_picture(options.plot)
     check_outputs({"--plot": options.plot, "--csv": options.csv, "--json": _json_path(options)})
-    request = sweep_request(options)
-    if options.expected_only and request.tiling is None:
+    setting = sweep_setting(options, n_compute_units=1)
+    if options.expected_only and setting.step is None:
         raise ShapeError(f"--expected-only: {options.subject} names no tile, and so has no model; leave it out")
-    setting = request.setting(n_compute_units=1)
     if not options.expected_only:
         check_shape_bytes((case.shape for case in setting.cases), verifies=not options.no_verify)
-    return request
+    return setting
 
 
-def _measured(options: argparse.Namespace, request: SweepRequest) -> ShapeSweep:
+def _measured(options: argparse.Namespace) -> ShapeSweep:
     from perfsuite.experiments.shapes.sweep import measure_sweep
     from perfsuite.experiments.shapes.sweep_analysis import analysed_sweep
 
     with (
         taken_device(find_local_profile(options.device), "sweep", options),
-        opened_meters(options, request.subject) as meters,
+        opened_meters(options, Subject(options.subject)) as meters,
         progress("sweep", options) as told,
     ):
         meter = meters.resident()
-        setting = request.setting(meter.description.n_compute_units)
+        setting = sweep_setting(options, n_compute_units=meter.description.n_compute_units)
         check_shape_bytes((case.shape for case in setting.cases), verifies=not options.no_verify)
         swept = measure_sweep(
             meter,

@@ -1,20 +1,9 @@
 """A ratio that is beyond its limit in the process that stays, and again in fresh ones: what makes a verdict a fact.
 
-Noise within a process. A process flags where the lower bound of its ratio, at alpha, is beyond the limit. Where the
-ratio is within the limit in each of the processes, all of them flag with a chance of at most
-``alpha ** (1 + n_confirmations)``, the noise of each process being its own: 2e-5 at an alpha of 0.025 and 2
-confirmations. That is at a ratio of the limit itself; at equal times the limit is several deviations away and the
-chance far smaller. A property of several comparisons (growth, of each dimension) adds their chances, and so does a hunt
-over its shapes. CALIBRATED has the same alpha for a median; CEILING has none, for the fastest sample is an extreme: its
-limit rests on the spread of the ceilings.
-
-What a process draws once. Buffers come to lie where they lie, and a layout that is bad for one side is a true
-difference for as long as the process lives: more pairs make the wrong answer surer. So the confirmations are not more
-pairs but more processes, each with a layout of its own and each judged by its own pairs alone. Where a process draws a
-layout beyond the limit with chance p, all flag with at most ``(p + alpha) ** (1 + n_confirmations)``: what happens to
-one process in ten is raised about twice in a thousand, at an alpha of 0.025. The pairs of the processes are never
-pooled, for in a pool a single bad process could carry the others. What is slow in every process is not an accident of
-one.
+Noise flags a process with a chance of alpha, and a layout of buffers that is drawn once is a true difference for as
+long as the process lives. So confirmations are not more pairs but more processes, each judged by its own pairs alone:
+where one draws a bad layout with chance p, all flag with at most ``(p + alpha) ** (1 + n_confirmations)``. See
+docs/shapes.md.
 """
 
 from __future__ import annotations
@@ -28,7 +17,6 @@ from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.experiments.shapes.shape_design import ShapeDesign
 from perfsuite.measure.shapes.meter import ShapeMeters
 from perfsuite.units import format_change
-from perfsuite.verdict.signed_rank import PairedChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +27,6 @@ class RatioBounds:
     lower_ratio: float
     upper_ratio: float
 
-    @classmethod
-    def of_change(cls, change: PairedChange) -> RatioBounds:
-        """Return the estimate and bounds of pairs."""
-        return cls(ratio=change.estimate_ratio, lower_ratio=change.lower_ratio, upper_ratio=change.upper_ratio)
-
     @property
     def told(self) -> str:
         """The ratio as a change, and its bounds."""
@@ -53,7 +36,6 @@ class RatioBounds:
         return f"{format_change(self.ratio)} ({' to '.join(map(format_change, bounds))})"
 
 
-#: Measures a ratio in one process.
 Measure = Callable[[Measurements], RatioBounds]
 
 

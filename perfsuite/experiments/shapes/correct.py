@@ -1,9 +1,7 @@
 """CORRECT: what a shape's output is, at every shape, is what NumPy computes.
 
-A wrong output is no noise, and a process that had computed nothing else is witness enough: the first fresh process that
-computes wrongly as well settles it, so a race that shows now and then is not excused by a process in which it did not.
-Where none of them does, the process that stays has been spoilt by what it computed before, as by writes beyond a
-buffer, or the fault is rare: INVALID, for the shape itself is not known to be at fault.
+The first fresh process that computes wrongly as well settles it, so a race that shows now and then is not excused by a
+process in which it did not. Where none does, the process that stays was spoilt, or the fault is rare: INVALID.
 """
 
 from __future__ import annotations
@@ -23,22 +21,18 @@ def judge_correct(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     """Judge whether the output is right."""
     deviation = basis.screen.deviation(case)
     if deviation.is_correct:
-        return _verdict(case, deviation, Outcome.PASS, "computes correctly")
+        return _deviating(case, deviation, Outcome.PASS, "computes correctly")
     for number in range(1, basis.design.n_confirmations + 1):
         with basis.meters.fresh() as meter:
             fresh = Measurements(meter).deviation(case)
         if not fresh.is_correct:
-            return _verdict(case, fresh, WRONG, "computes wrongly", f"; in fresh process {number}")
+            return _deviating(case, fresh, WRONG, "computes wrongly", f"; in fresh process {number}")
     others = f"; right in {basis.design.n_confirmations} fresh ones: spoilt by what was computed before, or a rare race"
-    return _verdict(case, deviation, Outcome.INVALID, "computed wrongly in one process", others)
+    return _deviating(case, deviation, Outcome.INVALID, "computed wrongly in one process", others)
 
 
-def _verdict(case: ShapeCase, deviation: Deviation, outcome: Outcome, what: str, end: str = "") -> ShapeVerdict:
+def _deviating(case: ShapeCase, deviation: Deviation, outcome: Outcome, what: str, end: str = "") -> ShapeVerdict:
     seen = f"{what}: error norm {deviation.error_norm:.2g}, tolerance {deviation.tolerance:.2g}{end}"
-    return verdict_of(ShapeProperty.CORRECT, case, outcome, seen, _ratio(deviation))
-
-
-def _ratio(deviation: Deviation) -> RatioBounds | None:
-    """Return error over tolerance; an output that is not finite has none."""
-    ratio = deviation.error_norm / deviation.tolerance
-    return RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio) if math.isfinite(ratio) else None
+    ratio = deviation.error_norm / deviation.tolerance  # none of an output that is not finite
+    bounds = RatioBounds(ratio=ratio, lower_ratio=ratio, upper_ratio=ratio) if math.isfinite(ratio) else None
+    return verdict_of(ShapeProperty.CORRECT, case, outcome, seen, bounds)

@@ -6,11 +6,9 @@ import shlex
 
 from perfsuite.expectation.shapes.floor import dimension_steps
 from perfsuite.experiments.shapes.shape_property import ShapeVerdict
+from perfsuite.experiments.shapes.sweep_sizes import size_option
 from perfsuite.workload.shapes.operation_shape import block_values
 from perfsuite.workload.shapes.shape_case import ShapeCase
-
-#: The dimensions whose options of ``perfsuite sweep`` are called otherwise.
-_OPTIONS = {"kvheads": "--kv-heads", "head": "--head-size"}
 
 
 def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = None) -> str:
@@ -29,12 +27,11 @@ def sweep_command(verdict: ShapeVerdict, device: str, *, platform: str | None = 
     words += [f"--opencl-platform {shlex.quote(platform)}"] if platform is not None else []
     words += [f"--subject {case.subject.value} --type {case.shape.type}"]
     words += [f"--tile {case.tiling.tile} --vector {case.tiling.vector}"] if case.tiling is not None else []
-    words += [f"{_OPTIONS.get(name, f'--{name}')} {size}" for name, size in sizes.items()]
+    words += [f"{size_option(name)} {size}" for name, size in sizes.items()]
     return " ".join(words)
 
 
 def _sweep(case: ShapeCase, against: ShapeCase | None) -> tuple[str, int]:
-    """Return the dimension to sweep, and its last size."""
     operation, sizes = case.operation, case.shape
     if against is not None:
         for name in (operation.inner_dimension, operation.growing_dimension, *operation.dimensions):

@@ -29,7 +29,6 @@ class ShapeExample:
 
     #: Such as ``shape/tiled/bmm/b32-m1-n33-k128/f16/tile64-vector8``.
     case_id: str
-    #: The property, by its name in verdicts.
     property: str
     #: What the property bounds, as it was found; None where there is no ratio, as of a crash.
     ratio: Amount | None
@@ -37,7 +36,6 @@ class ShapeExample:
     upper_ratio: Amount | None
     #: When it was found, ISO 8601.
     recorded_at: str
-    #: What people should know of it.
     note: str = ""
     #: How bad a reviewer lets the shape be; None where it has to be mended.
     accepted_ratio: Amount | None = None
@@ -69,13 +67,7 @@ def examples_path(directory: Path, device: str, case_id: str) -> Path:
 
 
 def read_examples(path: Path) -> tuple[ShapeExample, ...]:
-    """Read one file; one that does not exist has no examples.
-
-    Raises
-    ------
-    BaselineError
-        The file is not JSON, has another schema, or a field is missing, unknown or of another kind; it is named.
-    """
+    """Read one file, none of one that does not exist; `BaselineError` names what is missing, unknown or wrong in it."""
     read = read_json(path, _File, BaselineError, _RESTORE, schema=SCHEMA, is_closed=True, absent=_File(entries=()))
     return tuple(
         replace(example, fingerprint=tuple(sorted(entry.fingerprint.items())))
@@ -84,25 +76,17 @@ def read_examples(path: Path) -> tuple[ShapeExample, ...]:
     )
 
 
-def read_device_examples(directory: Path, device: str) -> dict[Path, tuple[ShapeExample, ...]]:
-    """Read all examples of a device, by the file that they lie in."""
-    return {path: read_examples(path) for path in sorted((directory / device / "shapes").glob("*.json"))}
-
-
 def write_examples(path: Path, examples: Iterable[ShapeExample]) -> None:
     """Write a file whole or not at all, entries by fingerprint and examples by property and size."""
     ordered = sorted(examples, key=lambda each: (each.fingerprint, each.property, _natural(each.case_id)))
-    entries = [
-        _Entry(fingerprint=dict(fingerprint), examples=tuple(group))
-        for fingerprint, group in groupby(ordered, key=lambda each: each.fingerprint)
-    ]
-    plain = to_plain(_File(entries=tuple(entries)))
-    for entry in plain["entries"]:
-        for example in entry["examples"]:
+    entries = []
+    for fingerprint, group in groupby(ordered, key=lambda each: each.fingerprint):
+        told = [to_plain(each) for each in group]
+        for example in told:
             del example["fingerprint"]
-    write_json(path, {"schema": SCHEMA, **plain}, BaselineError)
+        entries.append({"fingerprint": dict(fingerprint), "examples": told})
+    write_json(path, {"schema": SCHEMA, "entries": entries}, BaselineError)
 
 
 def _natural(case_id: str) -> list[tuple[int, str]]:
-    """Return what orders case ids by their sizes as numbers."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", case_id)]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from perfsuite.experiments.shapes.kept_files import KeptShape
 
 
-#: The kind of their cases.
 KEPT = "shape-kept"
 
 
@@ -40,15 +39,12 @@ class KeptShapes(Experiment):
     kind: str = KEPT
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the kept shapes with the property that did not hold."""
         yield from (Case(case_id=case_id, kind=KEPT) for case_id in self.shapes)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the shapes."""
         return len(case_ids)
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
-        """Judge the shapes; where one cannot be, its own case says why."""
         for case_id in case_ids:
             progress.step(case_id)
             try:
@@ -57,7 +53,6 @@ class KeptShapes(Experiment):
                 self.reasons[case_id] = str(error)
 
     def judge(self, case_id: str, reason: str) -> Judgement:
-        """Tell the verdict on one shape."""
         verdict = self.verdicts.get(case_id)
         if verdict is None:
             return told_judgement(case_id, KEPT, Outcome.INVALID, self.reasons.get(case_id, reason))
@@ -75,10 +70,7 @@ class KeptShapes(Experiment):
 
 
 def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> KeptShapes:
-    """Read the kept shapes of the subjects and operations that are hunted; none where baselines are off.
-
-    Raises BaselineError: a file cannot be read.
-    """
+    """Read the kept shapes of what is hunted; `BaselineError` where a file cannot be read."""
     if config.baseline_mode == "off":
         return KeptShapes(shapes={}, judges=judges)
     from perfsuite.experiments.shapes.kept_files import read_kept
@@ -92,10 +84,7 @@ def open_kept(config: RunConfig, request: HuntRequest, judges: ShapeJudges) -> K
 
 
 def open_experiments(config: RunConfig, forecasts: Forecasts) -> tuple[Experiment, ...]:
-    """Return the kept shapes and the hunts of ``--perf-shapes``.
-
-    Raises `PerfsuiteError` where what was kept cannot be read.
-    """
+    """Return the kept shapes and the hunts; `PerfsuiteError` where what was kept cannot be read."""
     assert config.shapes is not None, "nobody asked for shapes"
     judges = ShapeJudges(config=config, request=config.shapes, ceilings=lambda: forecasts.best_ceilings)
     hunts = ShapeHunts(config=config, request=config.shapes, judges=judges)

@@ -24,14 +24,10 @@ def judge_padding(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     padded = replace(case, shape=padded_shape(case))
     if padded == case:
         return verdict_of(ShapeProperty.PADDING, case, Outcome.PASS, "it is its own padded shape; nothing was measured")
-    against = told_difference(padded, case)
-    problem = basis.screen.problem(padded)
-    if problem is not None:
-        return verdict_of(ShapeProperty.PADDING, case, Outcome.INVALID, f"its padded shape, {against}: {problem}")
-    answer = basis.slowdown(padded, case)
-    outcome = Outcome.REGRESSED if answer.is_confirmed else Outcome.PASS
-    seen = f"{answer.bounds.told} against padded {against}, margin {basis.margin_ratio * 100:g} %{answer.history}"
-    return verdict_of(ShapeProperty.PADDING, case, outcome, seen, answer.bounds, padded)
+    if (problem := basis.screen.problem(padded)) is not None:
+        reason = f"its padded shape, {told_difference(padded, case)}: {problem}"
+        return verdict_of(ShapeProperty.PADDING, case, Outcome.INVALID, reason)
+    return _verdict(basis, ShapeProperty.PADDING, case, padded, basis.slowdown(padded, case))
 
 
 def judge_growth(basis: Basis, case: ShapeCase) -> ShapeVerdict:
@@ -43,17 +39,16 @@ def judge_growth(basis: Basis, case: ShapeCase) -> ShapeVerdict:
     answers: list[tuple[ShapeCase, Answer]] = []
     problems: list[str] = []
     for grown in grown_cases(case):
-        problem = basis.screen.problem(grown)
-        if problem is not None:
+        if (problem := basis.screen.problem(grown)) is not None:
             problems.append(f"grown to {told_difference(grown, case)}: {problem}")
             continue
         answer = basis.slowdown(grown, case)
         if answer.is_confirmed:
-            return _verdict(basis, case, grown, answer)
+            return _verdict(basis, ShapeProperty.GROWTH, case, grown, answer)
         answers.append((grown, answer))
     if not answers:
         return verdict_of(ShapeProperty.GROWTH, case, Outcome.INVALID, "; ".join(problems))
-    return _verdict(basis, case, *max(answers, key=lambda each: each[1].bounds.ratio))
+    return _verdict(basis, ShapeProperty.GROWTH, case, *max(answers, key=lambda each: each[1].bounds.ratio))
 
 
 def grown_cases(case: ShapeCase) -> Iterator[ShapeCase]:
@@ -64,8 +59,10 @@ def grown_cases(case: ShapeCase) -> Iterator[ShapeCase]:
         yield replace(case, shape=case.shape.with_sizes(**{name: case.shape.of(name) + step}))
 
 
-def _verdict(basis: Basis, case: ShapeCase, grown: ShapeCase, answer: Answer) -> ShapeVerdict:
-    against = f"grown {told_difference(grown, case)}, margin {basis.margin_ratio * 100:g} %"
+def _verdict(
+    basis: Basis, property: ShapeProperty, case: ShapeCase, against: ShapeCase, answer: Answer
+) -> ShapeVerdict:
+    how = "padded" if property is ShapeProperty.PADDING else "grown"
+    told = f"{answer.bounds.told} against {how} {told_difference(against, case)}, margin {basis.margin_ratio * 100:g} %"
     outcome = Outcome.REGRESSED if answer.is_confirmed else Outcome.PASS
-    seen = f"{answer.bounds.told} against {against}{answer.history}"
-    return verdict_of(ShapeProperty.GROWTH, case, outcome, seen, answer.bounds, grown)
+    return verdict_of(property, case, outcome, f"{told}{answer.history}", answer.bounds, against)

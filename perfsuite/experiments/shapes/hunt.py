@@ -39,7 +39,6 @@ class Judge(Protocol):
 class Hunt:
     """The state of a hunt, over all shapes of one Hypothesis test."""
 
-    #: What should hold at every shape.
     bound: ShapeProperty
     cases: st.SearchStrategy[ShapeCase]
     judge: Judge
@@ -47,7 +46,6 @@ class Hunt:
     until_s: float = math.inf
     #: What a reviewer accepted, with the margin: a shape that fails by no more is no finding.
     is_accepted: Callable[[ShapeVerdict], bool] = lambda verdict: False
-    #: What was judged, by case id.
     verdicts: dict[str, ShapeVerdict] = field(default_factory=dict)
     #: The cases among them that fail within what a reviewer accepted.
     accepted: set[str] = field(default_factory=set)
@@ -57,14 +55,11 @@ class Hunt:
     n_left_out: int = 0
     #: The last failing verdict: after Hypothesis has replayed it, that on the smallest shape.
     failing: ShapeVerdict | None = None
-    #: Why nothing could be measured any more.
     error: PerfsuiteError | None = None
     _known: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Remember what is judged already, and costs nothing."""
-        told = (each.case_id for each in self.judge.verdicts if each.property is self.bound)
-        self._known = frozenset(told)
+        self._known = frozenset(each.case_id for each in self.judge.verdicts if each.property is self.bound)
 
     def example(self, data: st.DataObject) -> None:
         """Draw a shape and judge it; `ShapeFailure` where the property does not hold."""
@@ -94,13 +89,11 @@ class Hunt:
 
     @property
     def worst(self) -> ShapeVerdict | None:
-        """The verdict with the largest ratio."""
         told = [each for each in self.judged if each.ratio is not None]
         return max(told, key=lambda each: each.ratio or 0.0, default=None)
 
     @property
     def judged(self) -> tuple[ShapeVerdict, ...]:
-        """The verdicts on shapes that could be judged."""
         return tuple(each for each in self.verdicts.values() if each.outcome is not Outcome.INVALID)
 
     def _is_left_out(self, case: ShapeCase) -> bool:

@@ -38,33 +38,27 @@ class ShapeHunts(Experiment):
     config: RunConfig
     request: HuntRequest
     judges: ShapeJudges
-    #: The hunts that have begun, by case id.
     begun: dict[str, Hunt] = field(default_factory=dict)
-    #: Why a subject cannot run.
     reasons: dict[Subject, str] = field(default_factory=dict)
     #: The hunts that came to an end, by case id: what others have found may not be the smallest yet.
     ended: set[str] = field(default_factory=set)
-    #: What was kept, in words.
     kept: list[str] = field(default_factory=list)
     kind: str = HUNT
     _shares: TimeShares = field(default_factory=lambda: TimeShares(left_s=0.0, n_left=0))
 
     @cached_property
     def aims(self) -> dict[str, tuple[Subject, Operation, ShapeProperty]]:
-        """What each hunt is for, by case id."""
         return {
             f"{HUNT}/{subject.value}/{operation.value}/{property.value}": (subject, operation, property)
             for subject in self.request.subjects
             for operation in self.request.operations
-            for property in properties_of(subject)
+            for property in (*_PROPERTIES, *([ShapeProperty.CALIBRATED] if subject is Subject.GGML_CPU else []))
         }
 
     def cases(self) -> Iterator[Case]:
-        """Enumerate the hunts."""
         yield from (Case(case_id=case_id, kind=HUNT) for case_id in self.aims)
 
     def n_steps(self, case_ids: Collection[str]) -> int:
-        """Return the subjects that are started."""
         return len(self._subjects(case_ids))
 
     def measure(self, case_ids: Collection[str], progress: ProgressLine) -> None:
@@ -109,17 +103,19 @@ class ShapeHunts(Experiment):
             return told_judgement(case_id, HUNT, Outcome.INVALID, told)
         found = hunt.failing
         change_ratio = found.ratio if found is not None and found.property in COMPARED else None
-        if case_id in self.ended:
-            return told_judgement(case_id, HUNT, _outcome(hunt), self._reason(case_id, hunt), change_ratio)
-        outcome = Outcome.INVALID if found is None else found.outcome
-        return told_judgement(case_id, HUNT, outcome, self._broken_off_reason(case_id, hunt), change_ratio)
+        has_ended = case_id in self.ended
+        if found is not None:  # a failure is a fact, whatever came after it
+            outcome = found.outcome
+        else:
+            is_sound = has_ended and hunt.error is None and hunt.judged
+            outcome = Outcome.PASS if is_sound else Outcome.INVALID
+        told = self._reason(case_id, hunt) if has_ended else self._broken_off_reason(case_id)
+        return told_judgement(case_id, HUNT, outcome, told, change_ratio)
 
     def is_measured(self, case_id: str, *, has_ended: bool) -> bool:
-        """Whether a hunt has begun, whatever became of others."""
         return case_id in self.begun
 
     def close(self) -> None:
-        """End the processes that measure."""
         self.judges.close()
 
     def keep(self) -> bool:
@@ -128,26 +124,20 @@ class ShapeHunts(Experiment):
         from perfsuite.experiments.shapes.kept_files import example_of, keep
 
         directory, device = self.config.baseline_dir, self.config.profile.name
-        for subject, verdict in self._found():
-            path = examples_path(directory, device, verdict.case_id)
-            is_new = keep(directory, device, example_of(verdict, self.judges.of(subject).fingerprint))
+        for case_id, verdict in self._failing(have_ended=True).items():
+            path, judge = examples_path(directory, device, verdict.case_id), self.judges.of(self.aims[case_id][0])
+            is_new = keep(directory, device, example_of(verdict, judge.fingerprint))
             self.kept.append(f"{verdict.case_id}: {'kept in' if is_new else 'is told already by'} {path}")
         return True
 
     def notes(self) -> tuple[str, ...]:
-        """Say which shapes were kept, or would be."""
-        broken_off = tuple(self._broken_off())
-        if self.kept:
+        broken_off = tuple(self._broken_off_reason(case_id) for case_id in self._failing(have_ended=False))
+        found = tuple(self._failing(have_ended=True))
+        if self.kept or not found:
             return (*self.kept, *broken_off)
-        found = tuple(self._found())
-        if not found:
-            return broken_off
         where = self.config.baseline_dir / self.config.profile.name / "shapes"
         kept = "that shape" if len(found) == 1 else f"these {len(found)} shapes"
-        return (
-            f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on",
-            *broken_off,
-        )
+        return (f"--baseline=record keeps {kept} in {where}, to be reviewed and tried first from then on", *broken_off)
 
     def _begin(self, case_id: str) -> Hunt:
         from perfsuite.experiments.shapes.hunt import Hunt  # brings Hypothesis, as the strategies do
@@ -165,7 +155,6 @@ class ShapeHunts(Experiment):
         )
 
     def _accepted(self, subject: Subject) -> Callable[[ShapeVerdict], bool]:
-        """Return what says of a failing verdict whether a reviewer has accepted as much."""
         from perfsuite.experiments.shapes.kept import is_accepted
         from perfsuite.experiments.shapes.kept_files import accepted_ratio_of, read_kept
 
@@ -207,18 +196,13 @@ class ShapeHunts(Experiment):
 
         return sweep_command(verdict, self.config.profile.name, platform=self.config.opencl_platform)
 
-    def _found(self) -> Iterator[tuple[Subject, ShapeVerdict]]:
-        for case_id, hunt in self.begun.items():
-            if hunt.failing is not None and case_id in self.ended:
-                yield self.aims[case_id][0], hunt.failing
+    def _failing(self, *, have_ended: bool) -> dict[str, ShapeVerdict]:
+        """Return by case id what was found; by hunts that were interrupted before it was small, nothing to keep."""
+        found = ((case_id, hunt.failing) for case_id, hunt in self.begun.items())
+        return {each: failing for each, failing in found if failing is not None and (each in self.ended) is have_ended}
 
-    def _broken_off(self) -> Iterator[str]:
-        """Tell what was found by hunts that were interrupted before it was small; it is not kept."""
-        for case_id, hunt in self.begun.items():
-            if hunt.failing is not None and case_id not in self.ended:
-                yield self._broken_off_reason(case_id, hunt)
-
-    def _broken_off_reason(self, case_id: str, hunt: Hunt) -> str:
+    def _broken_off_reason(self, case_id: str) -> str:
+        hunt = self.begun[case_id]
         again = f"hunt again: {self.request.command(self.config.profile.name, case_id)}"
         if hunt.failing is None:
             return f"broken off after {len(hunt.judged)} shapes, none of which fails; {again}"
@@ -226,18 +210,6 @@ class ShapeHunts(Experiment):
 
     def _subjects(self, case_ids: Collection[str]) -> tuple[Subject, ...]:
         return tuple(dict.fromkeys(self.aims[case_id][0] for case_id in case_ids))
-
-
-def properties_of(subject: Subject) -> tuple[ShapeProperty, ...]:
-    """Return the properties that a subject's shapes are judged by."""
-    return (*_PROPERTIES, ShapeProperty.CALIBRATED) if subject is Subject.GGML_CPU else _PROPERTIES
-
-
-def _outcome(hunt: Hunt) -> Outcome:
-    """A failure is a fact, whatever came after it; a hunt that could judge nothing is no PASS."""
-    if hunt.failing is not None:
-        return hunt.failing.outcome
-    return Outcome.INVALID if hunt.error is not None or not hunt.judged else Outcome.PASS
 
 
 def _named(verdict: ShapeVerdict) -> str:

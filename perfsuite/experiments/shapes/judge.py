@@ -45,7 +45,6 @@ class ShapeJudge:
         ceilings: ShapeCeilings | None = None,
         forecasts: ShapeForecasts | None = None,
     ) -> None:
-        """Take what to measure with; nothing is measured yet."""
         if not 0.0 <= margin_ratio < float("inf"):
             raise ValueError(f"margin_ratio is {margin_ratio}, expected a finite ratio of 0 or more")
         self._basis = Basis(
@@ -62,27 +61,18 @@ class ShapeJudge:
 
     @property
     def margin_ratio(self) -> float:
-        """What may be slower by."""
         return self._basis.margin_ratio
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """On what is measured."""
         return dict(self._basis.meters.resident().description.fingerprint)
 
     @property
     def verdicts(self) -> tuple[ShapeVerdict, ...]:
-        """All verdicts so far, in the order in which they were made."""
         return tuple(self._verdicts.values())
 
     def judge(self, property: ShapeProperty, case: ShapeCase) -> ShapeVerdict:
-        """Judge one property at one shape.
-
-        Raises
-        ------
-        PerfsuiteError
-            The subject cannot run at all.
-        """
+        """Judge one property at one shape; `PerfsuiteError` where the subject cannot run at all."""
         key = (property, case.case_id)
         if key not in self._verdicts:
             self._verdicts[key] = self._judged(property, case)
@@ -103,7 +93,7 @@ class ShapeJudge:
         """Judge once more, all in fresh processes: a crash of theirs is the verdict."""
         try:
             with self._basis.meters.fresh() as meter:
-                verdict = _JUDGES[property](self._basis.screened_with(Measurements(meter)), case)
+                verdict = _JUDGES[property](replace(self._basis, screen=Measurements(meter)), case)
         except ShapeCrashError as again:
             reason = f"{again}; in a fresh process as well"
             if again.case_id != case.case_id:  # what it is held against is a shape of its own, which CORRECT may draw

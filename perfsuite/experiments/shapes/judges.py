@@ -35,18 +35,18 @@ class ShapeJudges:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def of(self, subject: Subject) -> ShapeJudge:
-        """Return the judge of a subject, its process started.
-
-        Raises PerfsuiteError: the subject cannot run here.
-        """
+        """Return the judge of a subject, its process started; `PerfsuiteError` where the subject cannot run here."""
         if subject not in self._opened:
             self._opened[subject] = self._open(subject)
         return self._opened[subject]
 
     def close(self) -> None:
-        """End the processes."""
         self._stack.close()
         self._opened.clear()
+
+    @property
+    def _platform(self) -> str | None:
+        return self.config.opencl_platform or self.config.profile.opencl_platform
 
     def _open(self, subject: Subject) -> ShapeJudge:
         from perfsuite.experiments.shapes.judge import MARGIN_RATIO, ShapeJudge
@@ -60,7 +60,7 @@ class ShapeJudges:
                 cache_dir=config.cache_dir,
                 log_dir=config.run_dir,
                 n_threads=config.n_threads,
-                platform=config.opencl_platform or config.profile.opencl_platform,
+                platform=self._platform,
                 kernels_dir=request.kernels_dir if subject is Subject.TILED else None,
                 engine=config.engine,
                 limit_s=STEP_LIMIT_S if subject is Subject.GGML_OPENCL else _SHAPE_LIMIT_S,
@@ -88,8 +88,7 @@ class ShapeJudges:
         from perfsuite.experiments.kernel_replicates import kernel_environment
         from perfsuite.measure.plan import DevicesPlan
 
-        platform = self.config.opencl_platform or self.config.profile.opencl_platform
-        plan = DevicesPlan(platform=platform)
+        plan = DevicesPlan(platform=self._platform)
         chosen = self.config.board.run(plan, extra_environment=kernel_environment(self.config))["chosen"]
         return bool(chosen["type"] == "cpu")
 
@@ -98,13 +97,9 @@ class ShapeJudges:
         from perfsuite.expectation.timing.engine_times import EngineTimes
         from perfsuite.experiments.forecasts import stored_calibration
 
-        config, profile = self.config, self.config.profile
-        calibration = stored_calibration(config)
+        profile, calibration = self.config.profile, stored_calibration(self.config)
         tolerance_ratio = profile.calibrated_tolerance_ratio.get("operator")
         if calibration is None or tolerance_ratio is None:
             return None
-        return ShapeForecasts(
-            times=EngineTimes(calibration).operators,
-            tolerance_ratio=tolerance_ratio,
-            least_ns=profile.forecast_least_ns,
-        )
+        times, least_ns = EngineTimes(calibration).operators, profile.forecast_least_ns
+        return ShapeForecasts(times=times, tolerance_ratio=tolerance_ratio, least_ns=least_ns)

@@ -27,24 +27,23 @@ def judge_kept(judge: ShapeJudge, kept: KeptShape) -> ShapeVerdict:
     it may still fail there, and is PASS.
     """
     verdict = judge.judge(kept.property, kept.case)
-    elsewhere = "; ".join(differences(bench_of(kept.example.fingerprint), bench_of(judge.fingerprint)))
     if verdict.outcome is Outcome.INVALID:
         return verdict
-    if verdict.outcome.fails:
-        return _failing(verdict, kept, judge.margin_ratio, elsewhere)
-    return _passing(verdict, kept, judge.margin_ratio, elsewhere)
+    elsewhere = "; ".join(differences(bench_of(kept.example.fingerprint), bench_of(judge.fingerprint)))
+    outcome, what = (_failing if verdict.outcome.fails else _passing)(verdict, kept, judge.margin_ratio, elsewhere)
+    return replace(verdict, outcome=outcome, reason=f"{what}; {verdict.reason}")
 
 
-def _failing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewhere: str) -> ShapeVerdict:
+def _failing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewhere: str) -> tuple[Outcome, str]:
     accepted_ratio = kept.example.accepted_ratio
     if accepted_ratio is None or verdict.lower_ratio is None or kept.property not in _ACCEPTABLE:
-        return _told(verdict, verdict.outcome, "still fails")
+        return verdict.outcome, "still fails"
     accepted = f"accepted were {format_change(accepted_ratio)}"
     if not is_accepted(verdict, accepted_ratio, margin_ratio):
-        return _told(verdict, verdict.outcome, f"worse than accepted: {accepted}")
+        return verdict.outcome, f"worse than accepted: {accepted}"
     if elsewhere:
-        return _told(verdict, Outcome.INCOMPARABLE, f"{accepted} with {elsewhere}")
-    return _told(verdict, Outcome.PASS, f"within what was accepted: {accepted}")
+        return Outcome.INCOMPARABLE, f"{accepted} with {elsewhere}"
+    return Outcome.PASS, f"within what was accepted: {accepted}"
 
 
 def is_accepted(verdict: ShapeVerdict, accepted_ratio: float, margin_ratio: float) -> bool:
@@ -57,14 +56,10 @@ def is_accepted(verdict: ShapeVerdict, accepted_ratio: float, margin_ratio: floa
     return verdict.lower_ratio <= accepted_ratio * (1.0 + margin_ratio)
 
 
-def _passing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewhere: str) -> ShapeVerdict:
+def _passing(verdict: ShapeVerdict, kept: KeptShape, margin_ratio: float, elsewhere: str) -> tuple[Outcome, str]:
     if elsewhere:
-        return _told(verdict, Outcome.PASS, f"does not fail here; it was found with {elsewhere}")
+        return Outcome.PASS, f"does not fail here; it was found with {elsewhere}"
     is_open = verdict.upper_ratio is None or verdict.upper_ratio >= 1.0 + margin_ratio
     if kept.property in _BY_MARGIN and is_open:
-        return _told(verdict, Outcome.INCONCLUSIVE, "not seen to fail, and not ruled out")
-    return _told(verdict, Outcome.IMPROVED, f"no longer fails; remove it from {kept.path}")
-
-
-def _told(verdict: ShapeVerdict, outcome: Outcome, what: str) -> ShapeVerdict:
-    return replace(verdict, outcome=outcome, reason=f"{what}; {verdict.reason}")
+        return Outcome.INCONCLUSIVE, "not seen to fail, and not ruled out"
+    return Outcome.IMPROVED, f"no longer fails; remove it from {kept.path}"

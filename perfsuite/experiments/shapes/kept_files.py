@@ -8,13 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from perfsuite.errors import BaselineError, ShapeError
-from perfsuite.experiments.shapes.examples_file import (
-    ShapeExample,
-    examples_path,
-    read_device_examples,
-    read_examples,
-    write_examples,
-)
+from perfsuite.experiments.shapes.examples_file import ShapeExample, examples_path, read_examples, write_examples
 from perfsuite.experiments.shapes.shape_property import ShapeProperty, ShapeVerdict
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
@@ -29,7 +23,6 @@ class KeptShape:
     example: ShapeExample
     case: ShapeCase
     property: ShapeProperty
-    #: The file that it lies in.
     path: Path
 
 
@@ -39,13 +32,9 @@ def bench_of(fingerprint: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict
 
 
 def read_kept(directory: Path, device: str) -> tuple[KeptShape, ...]:
-    """Return all kept shapes of a device.
-
-    Raises BaselineError: a file cannot be read, or one of its examples names no case or no property; file and field are
-    named.
-    """
-    found = read_device_examples(directory, device)
-    return tuple(_kept(path, example) for path, examples in found.items() for example in examples)
+    """Return all kept shapes of a device; `BaselineError` names the file and field of what is none."""
+    paths = sorted((directory / device / "shapes").glob("*.json"))
+    return tuple(_kept(path, example) for path in paths for example in read_examples(path))
 
 
 def keep(directory: Path, device: str, example: ShapeExample) -> bool:
@@ -88,13 +77,12 @@ def _is_alike(
     property: ShapeProperty,
     fingerprint: Mapping[str, str] | Iterable[tuple[str, str]],
 ) -> bool:
-    """Whether property, bench and all of a case but its sizes are those of a kept shape."""
     kinds = ((each.subject, each.operation, each.shape.type, each.tiling) for each in (kept.case, case))
     is_same = next(kinds) == next(kinds) and kept.property is property
     return is_same and bench_of(kept.example.fingerprint) == bench_of(fingerprint)
 
 
-def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "") -> ShapeExample:
+def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str]) -> ShapeExample:
     """Return what is kept of a verdict, as of now."""
     return ShapeExample(
         case_id=verdict.case_id,
@@ -103,7 +91,6 @@ def example_of(verdict: ShapeVerdict, fingerprint: dict[str, str], note: str = "
         lower_ratio=verdict.lower_ratio,
         upper_ratio=verdict.upper_ratio,
         recorded_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        note=note,
         fingerprint=tuple(sorted(bench_of(fingerprint).items())),
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from perfsuite.measure.shapes.meter import Deviation, PairSamples, ShapeMeter
+from functools import cache
+
+from perfsuite.measure.shapes.meter import PairSamples, ShapeMeter
 from perfsuite.workload.shapes.shape_case import ShapeCase
 
 
@@ -10,25 +12,13 @@ class Measurements:
     """Measures with one meter; what was measured before is given again."""
 
     def __init__(self, meter: ShapeMeter) -> None:
-        """Begin with nothing."""
         self._meter = meter
-        self._problems: dict[str, str | None] = {}
-        self._deviations: dict[str, Deviation] = {}
+        #: Why a case cannot be computed, None where it can; and how far its output is from NumPy's.
+        self.problem = cache(meter.problem)
+        self.deviation = cache(meter.verify)
         self._samples_ns: dict[str, tuple[int, ...]] = {}
         self._pairs: dict[tuple[str, str], PairSamples] = {}
         self._fastest_ns: dict[str, int] = {}
-
-    def problem(self, case: ShapeCase) -> str | None:
-        """Return why the case cannot be computed, or None where it can."""
-        if case.case_id not in self._problems:
-            self._problems[case.case_id] = self._meter.problem(case)
-        return self._problems[case.case_id]
-
-    def deviation(self, case: ShapeCase) -> Deviation:
-        """Return how far the output of the case is from NumPy's."""
-        if case.case_id not in self._deviations:
-            self._deviations[case.case_id] = self._meter.verify(case)
-        return self._deviations[case.case_id]
 
     def samples_ns(self, case: ShapeCase, n_samples: int) -> tuple[int, ...]:
         """Return `n_samples` or more samples of the case alone."""
@@ -40,7 +30,6 @@ class Measurements:
         return known
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        """Return pairs of two cases that took turns."""
         key = (old.case_id, new.case_id)
         if key not in self._pairs or len(self._pairs[key].old_ns) < n_pairs:
             pairs = self._meter.pairs(old, new, n_pairs)

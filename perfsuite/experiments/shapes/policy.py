@@ -8,7 +8,7 @@ choice gains in the others, which had no part in it, at sizes that are drawn fro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,38 +29,31 @@ from perfsuite.experiments.shapes.policy_rounds import (
 )
 from perfsuite.experiments.shapes.policy_vetting import Vetted, faults, vetted, without
 
-STANDARD_DESIGN = RoundDesign()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredTable:
-    """A table, and on what it was measured."""
-
-    table: PolicyTable
-    subjects: tuple[MeasuredSubject, ...]
-
 
 def measure_policy(
     question: PolicyQuestion,
     meters: SubjectMeters,
     *,
-    design: RoundDesign = STANDARD_DESIGN,
+    design: RoundDesign,
     seed: int = 0,
     progress: Progress = no_progress,
-) -> MeasuredTable:
-    """Measure every choice at every size, choose, and measure what that gains.
+) -> tuple[PolicyTable, tuple[MeasuredSubject, ...]]:
+    """Measure every choice at every size, choose, and measure what that gains; return also on what it was measured.
 
     Raises PolicyError: no choice is left, or the processes cannot be parted into two halves that have an interval;
     PerfsuiteError: a subject cannot run, or a process died.
     """
-    half = _half(design)
-    total = design.n_processes * (design.n_rounds + 1)
+    least = 2 * LEAST_PROCESSES
+    if design.n_processes % 2 or design.n_processes < least:
+        raise PolicyError(
+            f"{design.n_processes} processes: expected an even number from {least} on; one half chooses, one promises"
+        )
+    half = replace(design, n_processes=design.n_processes // 2)
+    n_half = half.n_processes * (design.n_rounds + 1)
     found = vetted(question, meters)
     asked = found.question
     cases = [asked.case(choice, size) for choice in asked.choices for size in asked.sizes]
-    log_ns = measure_rounds(
-        meters, cases, design=half, seed=seed, progress=lambda done, n_rounds: progress(done, 2 * n_rounds)
-    )
+    log_ns = measure_rounds(meters, cases, design=half, seed=seed, progress=lambda done, _: progress(done, 2 * n_half))
     grid = log_ns.reshape(half.n_processes, len(asked.choices), len(asked.sizes))
     found, plan = _sound(found, grid, meters, seed)
     times = times_by_case(
@@ -68,20 +61,11 @@ def measure_policy(
         plan.cases,
         design=half,
         seed=seed + 1,
-        progress=lambda done, n_rounds: progress(n_rounds + done, 2 * n_rounds),
+        progress=lambda done, _: progress(n_half + done, 2 * n_half),
     )
     if not plan.cases:
-        progress(total, total)
-    return MeasuredTable(table=plan.promising(times), subjects=found.subjects)
-
-
-def _half(design: RoundDesign) -> RoundDesign:
-    least = 2 * LEAST_PROCESSES
-    if design.n_processes % 2 or design.n_processes < least:
-        raise PolicyError(
-            f"{design.n_processes} processes: expected an even number from {least} on; one half chooses, one promises"
-        )
-    return replace(design, n_processes=design.n_processes // 2)
+        progress(2 * n_half, 2 * n_half)
+    return plan.promising(times), found.subjects
 
 
 def _sound(found: Vetted, grid: Floats, meters: SubjectMeters, seed: int) -> tuple[Vetted, PromisePlan]:
@@ -97,7 +81,6 @@ def _sound(found: Vetted, grid: Floats, meters: SubjectMeters, seed: int) -> tup
 
 
 def _table(found: Vetted, grid: Floats) -> PolicyTable:
-    """Return the choices, which promise nothing yet."""
     ranges, asked = choose_ranges(grid), found.question
     return PolicyTable(
         decides=asked.decides,
@@ -135,9 +118,8 @@ def _rows(asked: PolicyQuestion, ranges: Ranges, times: Floats) -> tuple[PolicyR
 
 
 def _end(asked: PolicyQuestion, left: Span, right: Span, times: Floats) -> int:
-    sizes = (asked.sizes[left.last], asked.sizes[right.first])
-    lead = [float(times[right.choice, place] - times[left.choice, place]) for place in (left.last, right.first)]
-    return last_size(sizes, (lead[0], lead[1]))
+    first, last = (float(times[right.choice, at] - times[left.choice, at]) for at in (left.last, right.first))
+    return last_size((asked.sizes[left.last], asked.sizes[right.first]), (first, last))
 
 
 def last_size(sizes: tuple[int, int], left_leads: tuple[float, float]) -> int:

@@ -1,13 +1,7 @@
 """Checks a table by measuring it anew: each row's choice against its alternatives, over the range of the row.
 
 The gain of a row is measured as it was promised, in fresh processes and at sizes that are drawn anew; the two sides are
-pairs, taken in the same rounds. What the row promises over its default and over the worst choice
-
-- fails where the measured gain is surely below the promised one, by the interval of their difference, and where the
-  choice cannot be computed or computes something else;
-- is undecided where a gain is promised for sure, its interval above 1, and the measured one reaches down to 1; where
-  the choice is surely slower and the promise did not say so; and where the other choice cannot be measured;
-- holds otherwise.
+pairs, taken in the same rounds. See docs/policy.md for what holds, fails and is undecided.
 """
 
 from __future__ import annotations
@@ -39,8 +33,6 @@ from perfsuite.experiments.shapes.policy_rounds import (
 from perfsuite.experiments.shapes.policy_vetting import described_subject, faults
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
-CHECK_DESIGN = RoundDesign(n_processes=6)
-
 
 class Holding(str, Enum):
     """Whether a promise holds."""
@@ -55,7 +47,6 @@ class Promise:
     """What a row says that it gains over one other choice, and where that is looked at."""
 
     row: PolicyRow
-    #: The default, or the worst choice.
     over: Choice
     promised: Gain
     drawn: DrawnSizes
@@ -77,14 +68,11 @@ def check_table(
     table: PolicyTable,
     meters: SubjectMeters,
     *,
-    design: RoundDesign = CHECK_DESIGN,
+    design: RoundDesign,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> tuple[PromiseCheck, ...]:
-    """Measure the promises of a table, two of a row at most; none where there was nothing to choose from.
-
-    Raises PerfsuiteError: the table names what there is not, a subject cannot run, or a process died.
-    """
+    """Measure the promises of a table, two of a row at most; `PerfsuiteError` where a subject cannot run."""
     question = question_of(table)
     promises = promises_of(table, question, seed=seed)
     sides = {each: pairs_at(question, each.row.choice, each.over, each.drawn.sizes) for each in promises}
@@ -110,10 +98,7 @@ def promises_of(table: PolicyTable, question: PolicyQuestion, *, seed: int) -> t
 
 
 def refuse_other_device(policy: ShapePolicy, meters: SubjectMeters) -> None:
-    """Refuse to check a policy on what it was not measured on.
-
-    Raises PolicyError: a field of a fingerprint differs; it names both values.
-    """
+    """Refuse to check a policy on what it was not measured on; `PolicyError` names the field, and both values."""
     for stored in policy.subjects:
         subject = Subject(stored.subject)
         with meters[subject].fresh() as meter:
@@ -147,10 +132,10 @@ def _checked(
     """Judge a promise; a fault at one of its sizes leaves nothing to measure, for the rest is another range."""
     own = next((text for choice, _ in pairs if (text := reasons[choice])), None)
     other = next((text for _, over in pairs if (text := reasons[over])), None)
+    measured = None
     if own or other:
-        holding = Holding.FAILS if own else Holding.UNDECIDED
-        reason = own or f"nothing to hold it against: {other}"
-        return PromiseCheck(promise=promise, measured=None, holding=holding, reason=reason)
-    measured = gain_of_pairs(log_ns, pairs, n_drawn=promise.drawn.n_drawn)
-    holding, reason = holding_of(promise.promised, measured)
-    return PromiseCheck(promise=promise, measured=measured, holding=holding, reason=reason)
+        holding, reason = (Holding.FAILS, own) if own else (Holding.UNDECIDED, f"nothing to hold it against: {other}")
+    else:
+        measured = gain_of_pairs(log_ns, pairs, n_drawn=promise.drawn.n_drawn)
+        holding, reason = holding_of(promise.promised, measured)
+    return PromiseCheck(promise=promise, measured=measured, holding=holding, reason=reason or "")

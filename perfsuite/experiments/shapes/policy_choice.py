@@ -63,7 +63,10 @@ def choose_ranges(log_ns: Floats) -> Ranges:
     totals = times.mean(axis=1)
     default, worst = int(totals.argmin()), int(totals.argmax())
     accepted = acceptable(log_ns)
-    spans = [_chosen(span, accepted, times, default) for span in _fewest_spans(accepted)]
+    spans = []
+    for first, last, held in _fewest_spans(accepted):
+        costs = np.where(held, times[:, first : last + 1].mean(axis=1), np.inf)
+        spans.append(Span(first=first, last=last, choice=default if held[default] else int(costs.argmin())))
     return Ranges(default=default, worst=worst, spans=_with_best_ends(spans, times))
 
 
@@ -89,7 +92,6 @@ def _summed(values: Floats) -> Floats:
 
 
 def _fewest_spans(accepted: _Mask) -> list[tuple[int, int, _Mask]]:
-    """Return places of the first and the last size of each span, and which choices hold throughout."""
     n_sizes = accepted.shape[1]
     spans, first, held = [], 0, accepted[:, 0]
     for place in range(1, n_sizes):
@@ -104,14 +106,7 @@ def _fewest_spans(accepted: _Mask) -> list[tuple[int, int, _Mask]]:
     return [*spans, (first, n_sizes - 1, held)]
 
 
-def _chosen(span: tuple[int, int, _Mask], accepted: _Mask, times: Floats, default: int) -> Span:
-    first, last, held = span
-    costs = np.where(held, times[:, first : last + 1].mean(axis=1), np.inf)
-    return Span(first=first, last=last, choice=default if held[default] else int(costs.argmin()))
-
-
 def _with_best_ends(spans: Sequence[Span], times: Floats) -> tuple[Span, ...]:
-    """Move the ends between neighbours, from left to right, to where the two together take least."""
     found = list(spans)
     for place in range(len(found) - 1):
         left, right = found[place], found[place + 1]

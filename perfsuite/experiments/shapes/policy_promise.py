@@ -80,7 +80,6 @@ def is_surely_below(measured: Gain, promised: Gain) -> bool:
 
 
 def _exp(logarithm: float) -> float:
-    """Return e to the power of a logarithm, as far as a float goes and a file tells."""
     return math.exp(min(max(logarithm, -300.0), 300.0))
 
 
@@ -102,17 +101,14 @@ class DrawnSizes:
 
 def drawn_sizes(row: PolicyRow, fitted: Collection[int], *, draw: random.Random, step: int = 1) -> DrawnSizes:
     """Draw the sizes of a row, in whole multiples of `step`; `fitted` are those that the table was made from."""
-    open_to = [_unfitted(stratum, fitted) for stratum in _strata(row, step)]
+    strata = _strata(row, step)
+    open_to = [[size for size in stratum if size not in fitted] or list(stratum) for stratum in strata]
     sizes = tuple(draw.choice(stratum) for stratum in open_to)
     return DrawnSizes(
         sizes=sizes,
         n_drawn=sum(len(stratum) > 1 for stratum in open_to),
         fitted_sizes=tuple(size for size in sizes if size in fitted),
     )
-
-
-def _unfitted(stratum: range, fitted: Collection[int]) -> tuple[int, ...]:
-    return tuple(size for size in stratum if size not in fitted) or tuple(stratum)
 
 
 def _strata(row: PolicyRow, step: int) -> list[range]:
@@ -147,60 +143,43 @@ class PromisePlan:
 
     table: PolicyTable
     question: PolicyQuestion
-    #: By row.
-    drawn: tuple[DrawnSizes, ...]
+    drawn: Mapping[PolicyRow, DrawnSizes]
 
     @classmethod
     def of(cls, table: PolicyTable, question: PolicyQuestion, *, seed: int) -> PromisePlan:
-        """Draw the sizes of each row."""
         draw = random.Random(f"promise/{seed}")
-        drawn = (drawn_sizes(row, table.measured_sizes, draw=draw, step=question.step) for row in table.rows)
-        return cls(table=table, question=question, drawn=tuple(drawn))
+        drawn = {row: drawn_sizes(row, table.measured_sizes, draw=draw, step=question.step) for row in table.rows}
+        return cls(table=table, question=question, drawn=drawn)
 
     @property
     def cases(self) -> tuple[ShapeCase, ...]:
         """What is measured, each case once; nothing where there is one choice only."""
-        return tuple(dict.fromkeys(case for pairs in self._all_pairs() for pair in pairs for case in pair))
+        table = self.table
+        sides = [self._pairs(over, row) for over in (table.default, table.worst) for row in (None, *table.rows)]
+        return tuple(dict.fromkeys(case for pairs in sides for pair in pairs for case in pair))
 
     def promising(self, log_ns: Mapping[ShapeCase, Floats]) -> PolicyTable:
         """Return the table with what it promises, from times by case and process."""
-        table = self.table
-        rows = (
-            replace(
-                row,
-                gain_over_default=self._row_gain(log_ns, row, drawn, table.default),
-                gain_over_worst=self._row_gain(log_ns, row, drawn, table.worst),
-            )
-            for row, drawn in zip(table.rows, self.drawn, strict=True)
-        )
-        return replace(
-            table,
-            rows=tuple(rows),
-            gain_over_default=self._table_gain(log_ns, table.default),
-            gain_over_worst=self._table_gain(log_ns, table.worst),
-        )
+        rows = []
+        for row in self.table.rows:
+            default, worst = self._gains(log_ns, row)
+            rows.append(replace(row, gain_over_default=default, gain_over_worst=worst))
+        default, worst = self._gains(log_ns, None)
+        return replace(self.table, rows=tuple(rows), gain_over_default=default, gain_over_worst=worst)
 
-    def _all_pairs(self) -> Iterator[tuple[Pair, ...]]:
+    def _gains(self, log_ns: Mapping[ShapeCase, Floats], row: PolicyRow | None) -> Iterator[Gain]:
+        n_drawn = 0 if row is None else self.drawn[row].n_drawn
         for over in (self.table.default, self.table.worst):
-            yield self._table_pairs(over)
-            for row, drawn in zip(self.table.rows, self.drawn, strict=True):
-                yield self._row_pairs(row, drawn, over)
+            pairs = self._pairs(over, row)
+            yield gain_of_pairs(log_ns, pairs, n_drawn=n_drawn) if pairs else NO_GAIN
 
-    def _row_pairs(self, row: PolicyRow, drawn: DrawnSizes, over: Choice) -> tuple[Pair, ...]:
-        return () if row.choice == over else pairs_at(self.question, row.choice, over, drawn.sizes)
-
-    def _table_pairs(self, over: Choice) -> tuple[Pair, ...]:
-        """Return pairs at all measured sizes; none where the table says the other choice throughout."""
-        rows = self.table.rows
-        if all(row.choice == over for row in rows):
+    def _pairs(self, over: Choice, row: PolicyRow | None) -> tuple[Pair, ...]:
+        """Return pairs at a row's drawn sizes, or at all measured ones; none where the other choice is taken anyway."""
+        rows = self.table.rows if row is None else (row,)
+        if all(each.choice == over for each in rows):
             return ()
-        sizes = {row: [size for size in self.table.measured_sizes if row.least <= size <= row.most] for row in rows}
-        return tuple(pair for row in rows for pair in pairs_at(self.question, row.choice, over, sizes[row]))
+        at = {row: self.drawn[row].sizes} if row else {each: self._measured_sizes(each) for each in rows}
+        return tuple(pair for each in rows for pair in pairs_at(self.question, each.choice, over, at[each]))
 
-    def _row_gain(self, log_ns: Mapping[ShapeCase, Floats], row: PolicyRow, drawn: DrawnSizes, over: Choice) -> Gain:
-        pairs = self._row_pairs(row, drawn, over)
-        return gain_of_pairs(log_ns, pairs, n_drawn=drawn.n_drawn) if pairs else NO_GAIN
-
-    def _table_gain(self, log_ns: Mapping[ShapeCase, Floats], over: Choice) -> Gain:
-        pairs = self._table_pairs(over)
-        return gain_of_pairs(log_ns, pairs, n_drawn=0) if pairs else NO_GAIN
+    def _measured_sizes(self, row: PolicyRow) -> tuple[int, ...]:
+        return tuple(size for size in self.table.measured_sizes if row.least <= size <= row.most)

@@ -27,7 +27,6 @@ class PolicyQuestion:
     choices: tuple[Choice, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a grid without choices or shapes, and sizes that the operation cannot have."""
         if self.dimension not in self.shape.operation.dimensions:
             known = ", ".join(self.shape.operation.dimensions)
             raise ShapeError(f"{self.shape.operation.value} has no dimension {self.dimension!r}; expected {known}")
@@ -39,23 +38,19 @@ class PolicyQuestion:
             self.shape_at(size)
 
     def shape_at(self, size: int) -> OperationShape:
-        """Return the shape with a size of the deciding dimension."""
         return self.shape.with_sizes(**{self.dimension: size})
 
     def case(self, choice: Choice, size: int) -> ShapeCase:
-        """Return what is measured."""
         tiling = None
         if choice.tile is not None and choice.vector is not None:
             tiling = Tiling(tile=choice.tile, vector=choice.vector)
         return ShapeCase(subject=Subject(choice.subject), shape=self.shape_at(size), tiling=tiling)
 
     def is_of(self, choice: Choice, case: ShapeCase) -> bool:
-        """Tell whether a case is one of a choice."""
         return self.case(choice, case.shape.of(self.dimension)) == case
 
     @property
     def fixed(self) -> tuple[tuple[str, int], ...]:
-        """The other dimensions with their sizes."""
         names = (name for name in self.shape.operation.dimensions if name != self.dimension)
         return tuple((name, self.shape.of(name)) for name in names)
 
@@ -67,10 +62,7 @@ class PolicyQuestion:
 
 
 def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
-    """Return the suite's kernels of these tiles and vector widths, without vectors that are wider than the tile.
-
-    Raises ShapeError: no kernel has such a tile or vector, or none is left.
-    """
+    """Return the suite's kernels whose vectors are no wider than the tile; `ShapeError` where there is none."""
     widths = tuple(vectors)
     found = [Tiling(tile=tile, vector=vector) for tile in tiles for vector in widths if vector <= tile]
     if not found:
@@ -79,10 +71,7 @@ def tilings(tiles: Iterable[int], vectors: Iterable[int]) -> tuple[Choice, ...]:
 
 
 def question_of(table: PolicyTable) -> PolicyQuestion:
-    """Return what a table answers, with the choices that it names.
-
-    Raises ShapeError: the table is about an operation, sizes or a kernel that there is not.
-    """
+    """Return what a table answers, with the choices that it names; `ShapeError` where it is about what there is not."""
     known = [each.value for each in Operation]
     if table.operation not in known:
         raise ShapeError(f"{table.title}: operation {table.operation!r} is none of {', '.join(known)}")

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from perfsuite.errors import PolicyError
-from perfsuite.records.codec import Name, Positive, from_plain, plain_json, to_plain
+from perfsuite.records.codec import Name, Positive, read_json, to_plain
 from perfsuite.records.whole_file import write_json
 
 #: Raised whenever a key of the JSON changes its meaning.
@@ -64,7 +64,6 @@ class Choice:
     vector: PolicySize | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a subject that there is not, and a tiling of one that has none."""
         _refuse_unknown(self.subject)
         if any((each is None) is (self.subject == TILED) for each in (self.tile, self.vector)):
             wanted = "a tile and a vector" if self.subject == TILED else "no tile and no vector"
@@ -86,7 +85,6 @@ class Gain:
     upper_ratio: Positive
 
     def __post_init__(self) -> None:
-        """Refuse what is no ratio within its own interval."""
         if not 0.0 < self.lower_ratio <= self.ratio <= self.upper_ratio < math.inf:
             raise PolicyError(
                 f"a gain of {self.ratio:g} between {self.lower_ratio:g} and {self.upper_ratio:g}, expected finite "
@@ -112,7 +110,6 @@ class PolicyRow:
     gain_over_worst: Gain
 
     def __post_init__(self) -> None:
-        """Refuse a range that is none."""
         if not 1 <= self.least <= self.measured_least <= self.measured_most <= self.most:
             raise PolicyError(
                 f"a row from {self.least} to {self.most}, measured from {self.measured_least} to "
@@ -161,7 +158,6 @@ class PolicyTable:
     left_out: tuple[LeftOut, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse rows with gaps or overlaps, and rows beyond what was measured."""
         sizes = self.measured_sizes
         if not sizes or sizes[0] < 1 or any(right <= left for left, right in pairwise(sizes)):
             raise PolicyError("measured_sizes: expected one or more sizes of 1 or more, ascending")
@@ -176,18 +172,11 @@ class PolicyTable:
 
     @property
     def title(self) -> str:
-        """Such as ``tiling of gemv, f16, k 576``."""
         fixed = "".join(f", {name} {size}" for name, size in self.fixed.items())
         return f"{self.decides.value} of {self.operation}, {self.type}{fixed}"
 
     def choose(self, sizes: Mapping[str, int]) -> Chosen:
-        """Return what to take at a shape: the reference of the lookup that a runtime makes.
-
-        Raises
-        ------
-        PolicyError
-            The shape lacks a dimension that the table names.
-        """
+        """Return what to take at a shape, as a runtime looks it up; `PolicyError` where a dimension is missing."""
         for name in (self.dimension, *self.fixed):
             if name not in sizes:
                 raise PolicyError(f"{self.title}: a shape without {name}; expected its size")
@@ -209,7 +198,6 @@ class MeasuredSubject:
     fingerprint: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        """Refuse a subject that there is not."""
         _refuse_unknown(self.subject)
 
 
@@ -226,7 +214,6 @@ class ShapePolicy:
     tables: tuple[PolicyTable, ...]
 
     def __post_init__(self) -> None:
-        """Refuse tables of what was not measured."""
         known = {each.subject for each in self.subjects}
         for number, table in enumerate(self.tables):
             for choice in (table.default, table.worst, *(row.choice for row in table.rows)):
@@ -239,9 +226,6 @@ def _refuse_unknown(subject: str) -> None:
         raise PolicyError(f"subject is {subject!r}, expected {TILED}, {', '.join(_SHORT_NAMES)}")
 
 
-_TODO = "expected a file of 'perfsuite policy'"
-
-
 def write_policy(policy: ShapePolicy, path: Path) -> None:
     """Write a policy whole; PolicyError where the file cannot be written."""
     write_json(path, policy_plain(policy), PolicyError)
@@ -249,17 +233,12 @@ def write_policy(policy: ShapePolicy, path: Path) -> None:
 
 def read_policy(path: Path) -> ShapePolicy:
     """Read a policy; PolicyError names the file, the field, what it is and what is expected."""
-    return policy_from_plain(plain_json(path, PolicyError, _TODO), str(path))
+    return read_json(path, ShapePolicy, PolicyError, "expected a file of 'perfsuite policy'", schema=SCHEMA)
 
 
 def policy_plain(policy: ShapePolicy) -> dict[str, Any]:
     """Return a policy as dicts, lists, numbers and strings; a choice that is not tiled has no tile and no vector."""
     return {"schema": SCHEMA, **_without_nulls(to_plain(policy))}
-
-
-def policy_from_plain(plain: object, where: str) -> ShapePolicy:
-    """Rebuild from `policy_plain`; PolicyError begins with `where` and names the field."""
-    return from_plain(plain, ShapePolicy, where, PolicyError, _TODO, schema=SCHEMA)
 
 
 def _without_nulls(plain: Any) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 Floats = NDArray[np.float64]
 
-#: Where meters of each subject come from.
 SubjectMeters = Mapping[Subject, ShapeMeters]
 
 #: Is told how many rounds are done, and of how many.
@@ -31,13 +31,11 @@ LEAST_PROCESSES = 3
 class RoundDesign:
     """How much is measured."""
 
-    #: Fresh processes of each subject.
     n_processes: int = 8
     #: Rounds in each process that count; one more goes before and does not.
     n_rounds: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse what gives no interval."""
         if self.n_processes < LEAST_PROCESSES or self.n_rounds < 1:
             raise PolicyError(
                 f"{self.n_processes} processes of {self.n_rounds} rounds: expected {LEAST_PROCESSES} or more of 1 or "
@@ -75,10 +73,10 @@ def measure_rounds(
     progress(0, design.n_processes * n_rounds)
     for process in range(design.n_processes):
         logs = np.empty((n_rounds, len(cases)))
-        with _fresh_meters(meters, cases) as open_meters:
+        with fresh_meters(meters, (case.subject for case in cases)) as open_meters:
             for turn in range(n_rounds):
-                asked = _Round(cases=cases, order_seed=order.getrandbits(31), n_launches=n_launches)
-                taken_ns = asked.taken_ns(open_meters, is_turned=_is_turned(process + turn))
+                in_turn = tuple(open_meters.items())[:: -1 if (process + turn) % 2 else 1]
+                taken_ns = _taken_ns(in_turn, cases, order_seed=order.getrandbits(31), n_launches=n_launches)
                 logs[turn] = np.log(taken_ns)
                 if n_launches is not None and process == turn == 0:
                     n_launches = launches_of_a_sample(taken_ns.astype(int).tolist())
@@ -87,6 +85,14 @@ def measure_rounds(
         levels = counted.mean(axis=1, keepdims=True)
         found[process] = np.median(counted - levels, axis=0) + levels.mean()
     return found
+
+
+def _taken_ns(meters: Iterable[tuple[Subject, ShapeMeter]], cases: Sequence[ShapeCase], **how: Any) -> Floats:
+    taken_ns = np.empty(len(cases))
+    for subject, meter in meters:
+        places = [place for place, case in enumerate(cases) if case.subject is subject]
+        taken_ns[places] = meter.round([cases[place] for place in places], **how)
+    return taken_ns
 
 
 def times_by_case(
@@ -99,30 +105,8 @@ def times_by_case(
     return {case: log_ns[:, place] for place, case in enumerate(cases)}
 
 
-def _is_turned(turn: int) -> bool:
-    return turn % 2 == 1
-
-
 @contextmanager
-def _fresh_meters(meters: SubjectMeters, cases: Sequence[ShapeCase]) -> Iterator[Mapping[Subject, ShapeMeter]]:
-    subjects = dict.fromkeys(case.subject for case in cases)
+def fresh_meters(meters: SubjectMeters, subjects: Iterable[Subject]) -> Iterator[Mapping[Subject, ShapeMeter]]:
+    """Yield a meter of a process of its own for each subject, in their order."""
     with ExitStack() as stack:
-        yield {subject: stack.enter_context(meters[subject].fresh()) for subject in subjects}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Round:
-    """One sample of every case."""
-
-    cases: Sequence[ShapeCase]
-    order_seed: int
-    #: Of each sample; None where each request may say.
-    n_launches: int | None
-
-    def taken_ns(self, meters: Mapping[Subject, ShapeMeter], *, is_turned: bool) -> Floats:
-        taken = np.empty(len(self.cases))
-        for subject in reversed(tuple(meters)) if is_turned else tuple(meters):
-            places = [place for place, case in enumerate(self.cases) if case.subject is subject]
-            cases = [self.cases[place] for place in places]
-            taken[places] = meters[subject].round(cases, order_seed=self.order_seed, n_launches=self.n_launches)
-        return taken
+        yield {subject: stack.enter_context(meters[subject].fresh()) for subject in dict.fromkeys(subjects)}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from perfsuite.errors import MeasurementError, PolicyError
 from perfsuite.experiments.shapes.policy_question import PolicyQuestion
 from perfsuite.experiments.shapes.policy_record import LeftOut, MeasuredSubject
-from perfsuite.experiments.shapes.policy_rounds import SubjectMeters
+from perfsuite.experiments.shapes.policy_rounds import SubjectMeters, fresh_meters
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
@@ -26,17 +25,10 @@ class Vetted:
 def vetted(question: PolicyQuestion, meters: SubjectMeters) -> Vetted:
     """Run every case once and compare its output with NumPy's, in processes of their own.
 
-    Raises
-    ------
-    PolicyError
-        No choice is left.
-    PerfsuiteError
-        A subject cannot run at all.
+    Raises PolicyError: no choice is left; PerfsuiteError: a subject cannot run at all.
     """
     left_out = []
-    with ExitStack() as stack:
-        subjects = dict.fromkeys(Subject(choice.subject) for choice in question.choices)
-        opened = {subject: stack.enter_context(meters[subject].fresh()) for subject in subjects}
+    with fresh_meters(meters, (Subject(choice.subject) for choice in question.choices)) as opened:
         described = tuple(described_subject(subject, meter) for subject, meter in opened.items())
         for choice in question.choices:
             cases = (question.case(choice, size) for size in question.sizes)
@@ -55,9 +47,7 @@ def without(found: Vetted, place: int, reason: str) -> Vetted:
 def faults(meters: SubjectMeters, cases: Iterable[ShapeCase]) -> Mapping[ShapeCase, str | None]:
     """Return each case with its `fault`, in the order of the cases, from processes of their own."""
     wanted = tuple(dict.fromkeys(cases))
-    with ExitStack() as stack:
-        subjects = dict.fromkeys(case.subject for case in wanted)
-        opened = {subject: stack.enter_context(meters[subject].fresh()) for subject in subjects}
+    with fresh_meters(meters, (case.subject for case in wanted)) as opened:
         return {case: fault(opened[case.subject], case) for case in wanted}
 
 
@@ -83,9 +73,5 @@ def fault(meter: ShapeMeter, case: ShapeCase) -> str | None:
         deviation = meter.verify(case)
     except MeasurementError as error:
         return str(error)
-    if deviation.is_correct:
-        return None
-    return (
-        f"{case.shape.id}: computes something else, error norm {deviation.error_norm:.3g}, tolerance "
-        f"{deviation.tolerance:.3g}"
-    )
+    seen = f"error norm {deviation.error_norm:.3g}, tolerance {deviation.tolerance:.3g}"
+    return None if deviation.is_correct else f"{case.shape.id}: computes something else, {seen}"

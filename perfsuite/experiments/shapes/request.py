@@ -31,7 +31,6 @@ class HuntRequest:
 
     @property
     def budget(self) -> HuntBudget:
-        """How many shapes, and how long."""
         return HUNT_BUDGETS[self.profile]
 
     @property
@@ -50,5 +49,4 @@ class HuntRequest:
         return shlex.join(words)
 
     def types_of(self, operation: Operation) -> tuple[str, ...]:
-        """Return the types that an operation can have within the bounds."""
         return types_within(operation, bounds_of(operation, self.bounds), self.types)

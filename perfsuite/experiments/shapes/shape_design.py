@@ -26,7 +26,6 @@ class ShapeDesign:
     n_confirmations: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse designs that could flag nothing, and those that would confirm nothing."""
         if self.n_pairs < 1 or not least_p(self.n_pairs) <= self.alpha < 0.5:
             least = f"{least_p(max(self.n_pairs, 1)):g}"
             raise ValueError(f"alpha is {self.alpha} of {self.n_pairs} pairs, expected at least {least} and below 0.5")
@@ -38,5 +37,4 @@ QUICK = ShapeDesign(n_pairs=10, alpha=0.05)
 DEFAULT = ShapeDesign(n_pairs=16, alpha=0.025)
 NIGHTLY = ShapeDesign(n_pairs=24, alpha=0.01, n_confirmations=3)
 
-#: The designs by the names of the profiles.
 SHAPE_DESIGNS = {"quick": QUICK, "default": DEFAULT, "nightly": NIGHTLY}

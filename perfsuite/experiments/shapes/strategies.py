@@ -6,13 +6,9 @@
     @given(shape_cases(Operation.GEMM, types=("f32", "q4_0"), bounds={"k": SizeRange(least=2, most=512)}))
     def test_my_kernel(case): ...
 
-Sizes are what architectures use and what lies beside them, and multiples of the case's tile, one less and one more,
-primes and powers of two. A failing case shrinks to the narrowest tile, f32, and the least size in each dimension: that
-is exact for what depends on thresholds, on single sizes, on heads and their groups, and on remainders by powers of two
-up to a whole step of the kernels; for other remainders, such as k % 7 == 3, and for products of sizes, it is a shape
-that no small step makes smaller.
-
-Sizes of interest: what architectures use, and what lies at and beside multiples of a tile.
+A failing case shrinks to the narrowest tile, f32, and the least size in each dimension: that is exact for what depends
+on thresholds, on single sizes, on heads and their groups, and on remainders by powers of two up to a whole step of the
+kernels; for other remainders, and for products of sizes, it is a shape that no small step makes smaller.
 
 A size is drawn as a plain integer, and moved down to the next size of a kind. That a move is never upwards, and leaves
 alone what is of the kind already, is what makes shrinking work: the least integer that leads to a size is the size
@@ -41,7 +37,6 @@ from perfsuite.workload.shapes.shape_case import TILES, VECTORS, ShapeCase, Subj
 class Snap(Enum):
     """The kinds of sizes that an integer is moved down to."""
 
-    #: The integer itself.
     NONE = "any size"
     BELOW = "one below a multiple"
     AT = "a multiple"
@@ -99,7 +94,6 @@ def architecture_sizes(operation: Operation, dimension: str) -> tuple[int, ...]:
 
 
 def _own_sizes(architecture: Architecture, operation: Operation, dimension: str) -> Iterator[int]:
-    """Return what a dimension is in one architecture; nothing where no architecture fixes it."""
     heads, kv_heads = architecture.n_heads, architecture.n_kv_heads
     widths = (architecture.n_embd, architecture.n_ff, heads * architecture.head_dim, kv_heads * architecture.v_head_dim)
     head_sizes = (architecture.head_dim, architecture.v_head_dim)
@@ -123,11 +117,8 @@ def _halves(size: int) -> Iterator[int]:
 
 
 def _prime(limit: int) -> int:
-    return next((each for each in range(limit, 1, -1) if _is_prime(each)), 0)
-
-
-def _is_prime(number: int) -> bool:
-    return all(number % divisor for divisor in range(2, isqrt(number) + 1))
+    primes = (each for each in range(limit, 1, -1) if all(each % divisor for divisor in range(2, isqrt(each) + 1)))
+    return next(primes, 0)
 
 
 #: Kinds of sizes, the plainest first; what is twice is drawn twice as often.
@@ -195,7 +186,12 @@ def shape_cases(
     Dimensions without bounds have `DEFAULT_BOUNDS`; types that have no whole block within them are left out.
     """
     found = bounds_of(operation, bounds)
-    type = draw(st.sampled_from(_fitting_types(operation, found, types)))
+    fitting = types_within(operation, found, types)
+    if not fitting:
+        inner, within = operation.inner_dimension, found[operation.inner_dimension]
+        wanted = ", ".join(types) or "some type"
+        raise ShapeError(f"{inner}={within.least}:{within.most}: expected a whole block of {wanted}")
+    type = draw(st.sampled_from(fitting))
     tiling = draw(tilings(tuple(tiles), tuple(vectors))) if subject is Subject.TILED else None
     steps = _steps(operation, subject, tiling)
     named = draw(_heads(found["heads"], found["kvheads"])) if operation is Operation.ATTENTION else {}
@@ -244,15 +240,6 @@ def _multiple(count: int, within: SizeRange, limit: int) -> int:
     whole = within.in_blocks(count)
     assert whole is not None
     return max(whole.least, limit // count * count)
-
-
-def _fitting_types(operation: Operation, bounds: Bounds, types: Sequence[str]) -> tuple[str, ...]:
-    found = types_within(operation, bounds, types)
-    if not found:
-        inner = operation.inner_dimension
-        least, most = bounds[inner].least, bounds[inner].most
-        raise ShapeError(f"{inner}={least}:{most}: expected a whole block of {', '.join(types) or 'some type'}")
-    return found
 
 
 @cache

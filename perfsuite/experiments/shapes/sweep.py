@@ -33,7 +33,6 @@ class SweptCase:
     samples_ns: tuple[int, ...]
     #: None where it was not verified.
     deviation: Deviation | None
-    #: Why there are no samples.
     missing: str | None
 
 
@@ -45,12 +44,8 @@ def measure_sweep(
     Each round runs all cases in an order of its own, so that what changes with time is spread over all sizes and makes
     no steps. A case at which the process crashes is left out, and the others go on; `told` hears of each step.
 
-    Raises
-    ------
-    ShapeError
-        The subject can compute none of the cases.
-    MeasurementError
-        The process crashes again and again, or cannot be started.
+    Raises ShapeError: the subject can compute none of the cases; MeasurementError: the process crashes again and again,
+    or cannot be started.
     """
     sweep = _Sweep(meter=meter, cases=tuple(cases), told=told)
     sweep.leave_out_what_cannot_be_computed()
@@ -81,7 +76,6 @@ class _Sweep:
             raise ShapeError(f"{self.cases[0].case_id}: {self.missing[0]}")
 
     def verify(self) -> None:
-        """Compare the output of each case with NumPy's."""
         present = self._present()
         for n_done, place in enumerate(present):
             self.told(VERIFYING, n_done, len(present))
@@ -93,7 +87,6 @@ class _Sweep:
         self.told(VERIFYING, len(present), len(present))
 
     def run_round(self, number: int, n_rounds: int, draws: random.Random) -> None:
-        """Run each case once, in an order that is drawn."""
         places = self._present()
         draws.shuffle(places)
         n_places = max(1, len(places))
@@ -103,7 +96,6 @@ class _Sweep:
         self.told(MEASURING, (number + 1) * n_places, n_rounds * n_places)
 
     def swept(self) -> Iterator[SweptCase]:
-        """Return what was found of each case."""
         for place, case in enumerate(self.cases):
             missing = self.missing.get(place)
             samples_ns = () if missing else tuple(self.samples_ns[place])

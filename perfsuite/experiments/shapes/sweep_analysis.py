@@ -73,7 +73,6 @@ def estimate(samples_ns: Sequence[int], part: float = QUARTILE) -> Estimate:
 
 @cache
 def _ranks(n: int, part: float) -> tuple[int, int]:
-    """Return the ranks, from 1 on, of the samples that bound a quantile."""
     shares = [_share(n, below, part) for below in range(n + 1)]
     n_low = bisect_right(list(accumulate(shares)), _MISSED_PART / 2)
     n_high = bisect_right(list(accumulate(reversed(shares))), _MISSED_PART / 2)
@@ -92,12 +91,8 @@ def analysed_sweep(
     """Return what was found of each size, and of all of them.
 
     The efficiency of a size is ``(flops / time) / best``, with the best ``flops / time`` of the sizes that are whole
-    tiles, or of all where none is; what the other dimensions waste is in both.
-
-    Raises
-    ------
-    MeasurementError
-        Not one size was measured.
+    tiles, or of all where none is; what the other dimensions waste is in both. `MeasurementError` where not one size
+    was measured.
     """
     expected = expected_sweep(setting)
     part = choose_part([each.samples_ns for each in swept if each.missing is None])
@@ -116,17 +111,12 @@ def analysed_sweep(
 
 
 def _measured(point: SweepPoint, swept: SweptCase, part: float) -> SweepPoint:
-    deviation = swept.deviation
-    point = replace(
-        point,
-        missing=swept.missing,
-        error_norm=deviation.error_norm if deviation is not None and isfinite(deviation.error_norm) else None,
-        is_correct=None if deviation is None else deviation.is_correct,
-    )
+    if (deviation := swept.deviation) is not None:
+        error_norm = deviation.error_norm if isfinite(deviation.error_norm) else None
+        point = replace(point, error_norm=error_norm, is_correct=deviation.is_correct)
     if swept.missing is not None:
-        return point
-    found = estimate(swept.samples_ns, part)
-    return replace(point, time_ns=found.time_ns, lower_ns=found.lower_ns, upper_ns=found.upper_ns)
+        return replace(point, missing=swept.missing)
+    return replace(point, **estimate(swept.samples_ns, part)._asdict())
 
 
 def _with_efficiencies(setting: SweepSetting, points: Sequence[SweepPoint]) -> tuple[SweepPoint, ...]:
@@ -172,9 +162,5 @@ def _with_steps(setting: SweepSetting, sweep: ShapeSweep) -> ShapeSweep:
     if setting.step is not None and setting.step > 1:
         tile_steps = compare_steps(jumps, sizes, setting.step, local_noise_ratios(times_ns))
     return replace(
-        sweep,
-        noise_ratio=noise_ratio(times_ns),
-        jumps=jumps,
-        period=period_of(jumps, sizes),
-        tile_steps=tile_steps,
+        sweep, noise_ratio=noise_ratio(times_ns), jumps=jumps, period=period_of(jumps, sizes), tile_steps=tile_steps
     )

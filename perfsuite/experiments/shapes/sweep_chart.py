@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 
 from perfsuite.experiments.shapes.sweep_findings import quantile_name, sweep_finding
-from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep
 from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
 
 _NS_PER_US = 1e3
 _MOST_TICKS = 16
 
-#: One look each, in both panels.
 _MEASURED, _MODEL, _IDEAL = "measured", "model: padded to whole tiles", "ideal: no padding"
 
 _MEANS = {
@@ -45,11 +44,12 @@ def _note(sweep: ShapeSweep) -> str:
 
 
 def _time_panel(sweep: ShapeSweep) -> LinePanel:
-    ideal = [(point.size, _ideal_ns(point)) for point in sweep.points]
+    known = [
+        (each, each.time_ns * each.efficiency_ratio) for each in sweep.points if each.time_ns and each.efficiency_ratio
+    ]
+    ideal = [(point.size, ideal_ns) for point, ideal_ns in known]
     model = [
-        (point.size, None if ideal_ns is None or not useful else ideal_ns / useful)
-        for point, (_, ideal_ns) in zip(sweep.points, ideal, strict=True)
-        for useful in [point.expected_efficiency_ratio]
+        (point.size, ideal_ns / useful) for point, ideal_ns in known if (useful := point.expected_efficiency_ratio)
     ]
     lines = (
         _line(_MEASURED, [(point.size, point.time_ns) for point in sweep.points], _NS_PER_US),
@@ -82,23 +82,12 @@ def _means_text(sweep: ShapeSweep) -> str:
     return ", ".join(f"{ratio:.3f} {name}" for name, ratio in means if ratio is not None)
 
 
-def _ideal_ns(point: SweepPoint) -> float | None:
-    """Return what the useful work takes at the best rate."""
-    if point.time_ns is None or point.efficiency_ratio is None:
-        return None
-    return point.time_ns * point.efficiency_ratio
-
-
 def _line(
     label: str, values: Sequence[tuple[int, float | None]], unit: float = 1.0, *, is_reference: bool = False
 ) -> Line:
-    """Return the line through the values that there are, in another unit."""
     known = [(float(size), value / unit) for size, value in values if value is not None]
     return Line(
-        label=label,
-        x=tuple(size for size, _ in known),
-        y=tuple(value for _, value in known),
-        is_reference=is_reference,
+        label=label, x=tuple(size for size, _ in known), y=tuple(value for _, value in known), is_reference=is_reference
     )
 
 
@@ -107,12 +96,8 @@ def _x_axis(sweep: ShapeSweep) -> Axis:
     first, last = sweep.points[0].size, sweep.points[-1].size
     tick_step = None
     if sweep.step is not None and sweep.step > 1:
-        tick_step = sweep.step * 2.0 ** _halvings((last - first) / sweep.step)
+        crowding = (last - first) / sweep.step / _MOST_TICKS
+        tick_step = sweep.step * 2.0 ** max(0, math.ceil(math.log2(crowding))) if crowding > 0.0 else 1.0 * sweep.step
     return Axis(
         label=f"{sweep.swept}: {_MEANS[sweep.swept]}", least=float(first), most=float(last), tick_step=tick_step
     )
-
-
-def _halvings(n_steps: float) -> int:
-    """Return how often a number of ticks is halved until they do not crowd."""
-    return max(0, math.ceil(math.log2(n_steps / _MOST_TICKS))) if n_steps > 0.0 else 0

@@ -16,10 +16,7 @@ COLUMNS = tuple(field.name for field in fields(SweepPoint))
 
 
 def write_sweep_csv(sweep: ShapeSweep, path: Path) -> None:
-    """Write all points, whole or not at all; what is not known is empty.
-
-    Raises PerfsuiteError where the file cannot be written.
-    """
+    """Write all points, what is not known empty; `PerfsuiteError` where the file cannot be written."""
 
     def fill(out: TextIO) -> None:
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")

@@ -21,7 +21,6 @@ class SweepSetting:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Those of the swept dimension."""
         return tuple(case.shape.of(self.swept) for case in self.cases)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from perfsuite.experiments.shapes.sweep_record import ShapeSweep, SweepPoint, TileSteps
+from perfsuite.experiments.shapes.sweep_record import ShapeSweep, TileSteps
 from perfsuite.units import format_count
 
 #: Sizes that are told one by one; of more only the first.
@@ -23,11 +23,6 @@ def sweep_finding(sweep: ShapeSweep) -> str:
     if sweep.rank_correlation is None:
         return steps
     return f"{steps}; efficiency follows the model with a rank correlation of {sweep.rank_correlation:.3f}"
-
-
-def sweep_remarks(sweep: ShapeSweep) -> tuple[str, ...]:
-    """Say what a reader must know besides: what disagrees, what noise hides, what is wrong or missing."""
-    return tuple(_remarks(sweep))
 
 
 def quantile_name(sweep: ShapeSweep) -> str:
@@ -61,7 +56,8 @@ def _jumps_text(sweep: ShapeSweep) -> str:
     return f"{format_count(len(rises), 'step')}{apart}"
 
 
-def _remarks(sweep: ShapeSweep) -> Iterator[str]:
+def sweep_remarks(sweep: ShapeSweep) -> Iterator[str]:
+    """Say what a reader must know besides: what disagrees, what noise hides, what is wrong or missing."""
     if sweep.tile_steps is not None:
         yield from _tile_remarks(sweep, sweep.tile_steps)
     falls = tuple(jump.size for jump in sweep.jumps if jump.height_ns < 0.0)
@@ -71,7 +67,8 @@ def _remarks(sweep: ShapeSweep) -> Iterator[str]:
     if wrong:
         yield f"The output is wrong at {sweep.swept} = {size_list(wrong)}."
     if missing := [point for point in sweep.points if point.missing is not None]:
-        yield _missing_text(sweep, missing)
+        sizes = size_list(tuple(point.size for point in missing))
+        yield f"Not measured is {sweep.swept} = {sizes}: {missing[0].missing}"
 
 
 def _tile_remarks(sweep: ShapeSweep, steps: TileSteps) -> Iterator[str]:
@@ -86,8 +83,3 @@ def _tile_remarks(sweep: ShapeSweep, steps: TileSteps) -> Iterator[str]:
         yield f"The steps are {sweep.period} apart, not {steps.step}: that is not the tile which computes."
     elif steps.extra:
         yield f"Steps at no multiple of the tile: {sweep.swept} = {size_list(steps.extra)}."
-
-
-def _missing_text(sweep: ShapeSweep, missing: list[SweepPoint]) -> str:
-    sizes = size_list(tuple(point.size for point in missing))
-    return f"Not measured is {sweep.swept} = {sizes}: {missing[0].missing}"

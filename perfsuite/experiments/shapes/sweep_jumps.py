@@ -123,7 +123,6 @@ def _without_outliers(times: Floats, noise: Floats) -> Floats:
 
 
 def _starts(lines: _Lines, piece_cost: float) -> list[int]:
-    """Return where the pieces of the cheapest cut begin, in order."""
     n = lines.n_points
     best = np.full(n + 1, np.inf)
     best[0] = -piece_cost
@@ -161,7 +160,6 @@ class _Lines:
         return np.maximum(yy - xy * xy / xx, 0.0)
 
     def fitted(self, start: int, end: int, at: float) -> _Fitted:
-        """Return the line through the points from `start` to `end` at a place."""
         weight, x, y, xx, xy, _ = self._moments(start, end)
         away = at - self._middle[0] - x
         slope = float(xy / xx)
@@ -178,7 +176,6 @@ class _Lines:
         return apart_y - slope * apart_x
 
     def _moments(self, start: Any, end: int) -> tuple[Any, ...]:
-        """Return the weight, both means, and the moments about them."""
         weight, x, y, xx, xy, yy = (sums[end] - sums[start] for sums in self._sums)
         return weight, x / weight, y / weight, xx - x * x / weight, xy - x * y / weight, yy - y * y / weight
 

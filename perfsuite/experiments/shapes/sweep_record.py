@@ -34,7 +34,6 @@ class SweepPoint:
     #: Of the output from NumPy's, None where it was not verified or is no number; and whether it is within tolerance.
     error_norm: Number | None = None
     is_correct: bool | None = None
-    #: Why it has no time.
     missing: str | None = None
 
 
@@ -99,13 +98,11 @@ class ShapeSweep:
     jumps: tuple[Jump, ...] = ()
     #: None where no tile is known.
     tile_steps: TileSteps | None = None
-    #: The distance of the jumps, where they have one.
     period: Size | None = None
     points: tuple[SweepPoint, ...]
 
     @property
     def measured(self) -> tuple[SweepPoint, ...]:
-        """The points that have a time."""
         return tuple(point for point in self.points if point.time_ns is not None)
 
     @property

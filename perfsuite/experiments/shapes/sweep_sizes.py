@@ -27,7 +27,6 @@ _LEAST_PRODUCTS, _LEAST_HEADS = 8, 32
 _INNER = {Operation.GEMM: 128, Operation.BMM: 128, Operation.GEMV: 2048}
 _HEAD_SIZE, _KV_HEADS = 64, 8
 
-#: For --help.
 DEFAULTS_TOLD = (
     f"What is not given: the growing dimension (n, attention's context) runs over 1:{LONGEST}, or is {LONGEST} where "
     "another is swept. gemm: m is a tile for each compute unit, k 128. bmm: b is the least multiple of the device's "
@@ -48,11 +47,6 @@ class SizeRange:
     #: Whether it was given as a range, even of one size.
     is_range: bool
 
-    @classmethod
-    def one(cls, size: int) -> SizeRange:
-        """Return a size that is not swept."""
-        return cls(sizes=range(size, size + 1), is_range=False)
-
 
 def size_option(dimension: str) -> str:
     """Return what a dimension is called on the command line."""
@@ -60,10 +54,7 @@ def size_option(dimension: str) -> str:
 
 
 def size_range(option: str, text: str) -> SizeRange:
-    """Return the sizes that ``N``, ``FIRST:LAST`` or ``FIRST:LAST:STEP`` names, the last one included.
-
-    Raises `ShapeError`: it is none of these, holds no size, too many, or one that nothing has.
-    """
+    """Return what ``N`` or ``FIRST:LAST[:STEP]`` names, the last one included; `ShapeError` where it is none."""
     if not re.fullmatch(r"[0-9]{1,9}(?::[0-9]{1,9}){0,2}", text):
         raise ShapeError(f"{option}={text}: expected a size of 1 or more, or {_FORM}")
     first, *rest = map(int, text.split(":"))
@@ -77,10 +68,7 @@ def size_range(option: str, text: str) -> SizeRange:
 
 
 def swept_dimension(operation: Operation, asked: Mapping[str, SizeRange]) -> str:
-    """Return the one dimension that is swept: the one that was given as a range, else the growing one.
-
-    Raises `ShapeError`: none or two are ranges, or the range has a single size.
-    """
+    """Return the dimension that was given as a range, else the growing one; `ShapeError` where two were."""
     ranges = [name for name, each in asked.items() if each.is_range]
     if not ranges and operation.growing_dimension not in asked:
         return operation.growing_dimension
@@ -103,7 +91,7 @@ def all_sizes(
         is_free = not any(each.is_range for each in asked.values())
         found[growing] = size_range(size_option(growing), f"1:{LONGEST}" if is_free else str(LONGEST))
     defaults = _defaults(operation, found, type=type, tile=tile, n_compute_units=n_compute_units)
-    return {name: found.get(name) or SizeRange.one(defaults[name]) for name in operation.dimensions}
+    return {name: found.get(name) or size_range(name, str(defaults[name])) for name in operation.dimensions}
 
 
 def _defaults(
@@ -137,10 +125,7 @@ _TILE, _COMPUTE_UNITS = 64, 1
 def grid_sizes(
     operation: Operation, type: str, texts: Mapping[str, str]
 ) -> tuple[str, tuple[int, ...], dict[str, int]]:
-    """Return the dimension that decides, its sizes, and the sizes of all others, from what options give.
-
-    Raises `ShapeError`: a text names no sizes, or there is not exactly one dimension of several sizes.
-    """
+    """Return the one dimension of several sizes, these, and the others; `ShapeError` where there is not exactly one."""
     growing = operation.growing_dimension
     given = dict(texts)
     if growing not in given and not any(re.search(r"[:,]", text) for text in given.values()):

@@ -75,7 +75,6 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 
 
 def _multiples(sizes: Sequence[int], step: int) -> range:
-    """Return the multiples that have three sizes at either side."""
     if len(sizes) < 2 * LEAST_SIZES:
         return range(0)
     return range(-(-sizes[LEAST_SIZES - 1] // step) * step, sizes[-LEAST_SIZES], step)
@@ -101,7 +100,6 @@ def _is_hidden(sizes: Sequence[int], multiple: int, step: int, noise_ratios: Seq
 
 
 def _fit_ratios(rises: Sequence[Jump], sizes: Sequence[int], periods: Any) -> Any:
-    """Return for each period the harmonic mean of the two shares."""
     at_ns, n_with = 0.0 * periods, 0 * periods
     for jump in rises:
         n_here = _n_multiples(sizes, jump.size, jump.next_size, periods)

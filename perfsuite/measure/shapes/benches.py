@@ -13,20 +13,12 @@ from perfsuite.workload.shapes.shape_case import Subject
 def make_bench(plan: ShapesPlan, library: ctypes.CDLL | None) -> ShapeBench:
     """Return the bench that a plan asks for; `library` is the engine's, which ggml's operators need."""
     if library is None:
-        return _tiled_bench(plan)
-    return _ggml_bench(plan, library)
+        from perfsuite.measure.engine_store import KERNELS_DIR
+        from perfsuite.measure.opencl_platform import choose_device
+        from perfsuite.measure.shapes.tiled_bench import TiledBench
 
-
-def _tiled_bench(plan: ShapesPlan) -> ShapeBench:
-    from perfsuite.measure.engine_store import KERNELS_DIR
-    from perfsuite.measure.opencl_platform import choose_device
-    from perfsuite.measure.shapes.tiled_bench import TiledBench
-
-    kernels_dir = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
-    return TiledBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), kernels_dir=kernels_dir)
-
-
-def _ggml_bench(plan: ShapesPlan, library: ctypes.CDLL) -> ShapeBench:
+        kernels_dir = Path(plan.kernels_dir) if plan.kernels_dir else KERNELS_DIR
+        return TiledBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), kernels_dir=kernels_dir)
     from perfsuite.measure.shapes.ggml_bench import GgmlBench
 
     return GgmlBench(

@@ -22,7 +22,7 @@ from perfsuite.measure.shapes.ggml_tolerance import ggml_tolerance
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
+from perfsuite.workload.shapes.operation_shape import Operation
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
 
 _REGISTRIES = {"cpu": "CPU", "opencl": "OpenCL"}
@@ -69,20 +69,15 @@ class GgmlBench:
 
     @property
     def description(self) -> BenchDescription:
-        """The backend, its threads or its device, and the build of the engine."""
         return self._description
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return why ggml or the device cannot compute a case, or None where it can."""
         if case.subject is not _SUBJECTS[self._backend]:
             return f"subject {case.subject.value}; expected {_SUBJECTS[self._backend].value}"
         return self._device.problem(case.shape)
 
     def bound(self, case: ShapeCase, *, seed: int) -> GgmlOperation:
-        """Draw a case's inputs and place them; `ShapeError` where there is a problem with it.
-
-        Raises `EngineError` where there is no memory for it.
-        """
+        """Draw a case's inputs and place them; `ShapeError` where it has a problem, `EngineError` without memory."""
         if problem := self.problem(case):
             raise ShapeError(f"{case.case_id}: {problem}")
         inputs = ggml_inputs(case.shape, seed=seed)
@@ -94,10 +89,11 @@ class GgmlBench:
             except EngineError:
                 operator.close()
                 raise
-        return GgmlOperation(case, inputs, operator, n_copies=_copies(case.shape, MOST_COPIES[self._backend]))
+        # how many operators share the start of a graph is a function of the shape alone, so that shapes compare
+        n_copies = max(1, min(MOST_COPIES[self._backend], GRAPH_FLOPS // case.shape.flops))
+        return GgmlOperation(case, inputs, operator, n_copies=n_copies)
 
     def close(self) -> None:
-        """Give the backend back, after its operations."""
         self._device.close()
 
 
@@ -105,12 +101,10 @@ class GgmlOperation:
     """One of ggml's operators with its inputs in place."""
 
     def __init__(self, case: ShapeCase, inputs: ShapeInputs, operator: GgmlOperator, *, n_copies: int) -> None:
-        """Keep what the reference is computed of, when it is asked for."""
         self._case, self._inputs, self._operator, self._n_copies = case, inputs, operator, n_copies
         self._is_warm = False
 
     def verify(self) -> Deviation:
-        """Run once on an output of NaN and compare it with NumPy's."""
         reference = shape_reference(self._inputs)
         with _told(self._case):
             self._operator.clear()
@@ -134,13 +128,7 @@ class GgmlOperation:
             return max(1, round(self._operator.compute_ns(self._n_copies) / self._n_copies))
 
     def close(self) -> None:
-        """Give back its buffers; a second time does nothing."""
         self._operator.close()
-
-
-def _copies(shape: OperationShape, most: int) -> int:
-    """Return how many operators share the start of a graph: a function of the shape alone, so that shapes compare."""
-    return max(1, min(most, GRAPH_FLOPS // shape.flops))
 
 
 def _contents(inputs: ShapeInputs) -> Iterator[tuple[OperatorInput, Array]]:
@@ -157,7 +145,6 @@ def _contents(inputs: ShapeInputs) -> Iterator[tuple[OperatorInput, Array]]:
 
 @contextmanager
 def _told(case: ShapeCase) -> Iterator[None]:
-    """Say of which case ggml refused something."""
     try:
         yield
     except EngineError as error:

@@ -33,7 +33,8 @@ def ggml_inputs(shape: OperationShape, *, seed: int) -> ShapeInputs:
     """
     inputs = draw_inputs(shape, seed=seed)
     if shape.type != "f32":
-        inputs = replace(inputs, activations=on_grid(inputs.activations, _partner_block(shape.type)))
+        n_shared = max(32, GGML_TYPES[shape.type.upper()].block_values)  # of a scale in what ggml stores: Q8_K or Q8_0
+        inputs = replace(inputs, activations=on_grid(inputs.activations, n_shared))
     if shape.operation is not Operation.ATTENTION:
         return inputs
     spread = replace(inputs, activations=_scaled_queries(inputs))
@@ -56,19 +57,9 @@ def on_grid(activations: Array, block_values: int) -> Array:
     return values
 
 
-def cache_shape(shape: OperationShape) -> tuple[int, int, int]:
-    """Return KV heads, positions and values of a cache's rows."""
-    return shape.of("kvheads"), shape.of("context"), shape.of("head")
-
-
 def cached(shape: OperationShape, stored: Array) -> Float64Array:
     """Return the values of keys or values: [kvheads, context, head]."""
-    return dequantize(stored, shape.type).reshape(cache_shape(shape))
-
-
-def _partner_block(type: str) -> int:
-    """Return how many values share a scale once ggml has stored the activations: 256 of Q8_K, else 32."""
-    return max(32, GGML_TYPES[type.upper()].block_values)
+    return dequantize(stored, shape.type).reshape(shape.of("kvheads"), shape.of("context"), shape.of("head"))
 
 
 def _scaled_queries(inputs: ShapeInputs) -> Array:
@@ -83,15 +74,13 @@ def _scaled_queries(inputs: ShapeInputs) -> Array:
 def _heaviest_last(inputs: ShapeInputs) -> tuple[Array, ...]:
     """Exchange the last position of each KV head with the one whose values weigh most."""
     shape = inputs.shape
-    kv_heads, context, _ = cache_shape(shape)
+    kv_heads, context = shape.of("kvheads"), shape.of("context")
     keys, values = (cached(shape, each) for each in inputs.stored)
     weights = attention_weights(inputs.activations, keys).reshape(kv_heads, -1, context).sum(axis=1)
     heaviest = (weights * np.linalg.norm(values, axis=2)).argmax(axis=1)
-    return tuple(_exchanged(each, kv_heads, heaviest) for each in inputs.stored)
-
-
-def _exchanged(stored: Array, kv_heads: int, places: Array) -> Array:
-    rows = stored.reshape(kv_heads, -1, stored.shape[1]).copy()
-    heads = np.arange(kv_heads)
-    rows[heads, places], rows[:, -1] = rows[:, -1].copy(), rows[heads, places].copy()
-    return rows.reshape(stored.shape)
+    heads, exchanged = np.arange(kv_heads), []
+    for stored in inputs.stored:
+        rows = stored.reshape(kv_heads, -1, stored.shape[1]).copy()
+        rows[heads, heaviest], rows[:, -1] = rows[:, -1].copy(), rows[heads, heaviest].copy()
+        exchanged.append(rows.reshape(stored.shape))
+    return tuple(exchanged)

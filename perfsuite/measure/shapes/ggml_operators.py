@@ -18,7 +18,6 @@ from perfsuite.workload.shapes.operation_shape import Operation, OperationShape
 
 _checked = partial(checked, otherwise="ggml failed without a word")
 
-#: What the functions return and take that need more than the default.
 _FUNCTIONS = (
     ("ps_operator_device_name", ctypes.c_char_p, (ctypes.c_void_p,)),
     ("ps_operator_device_close", None, (ctypes.c_void_p,)),
@@ -43,10 +42,7 @@ class GgmlDevice:
     def __init__(
         self, library: ctypes.CDLL, registry: str, *, n_threads: int, backend_library: Path | None = None
     ) -> None:
-        """Open the backend of a registry, ``CPU`` or ``OpenCL``, of a library of its own where there is one.
-
-        Raises `EngineError` where ggml has no such backend, or it takes none of the devices here.
-        """
+        """Open the backend ``CPU`` or ``OpenCL``; `EngineError` where ggml has none, or it takes no device here."""
         declare_functions(library, *_FUNCTIONS)
         self._library, self._handle = library, ctypes.c_void_p()
         path = str(backend_library).encode() if backend_library else None
@@ -55,7 +51,6 @@ class GgmlDevice:
 
     @property
     def name(self) -> str:
-        """What the backend calls the device."""
         named: bytes = self._library.ps_operator_device_name(self._handle)
         return named.decode(errors="replace")
 
@@ -74,7 +69,6 @@ class GgmlDevice:
         return GgmlOperator(self._library, handle)
 
     def close(self) -> None:
-        """Give the backend back; a second time does nothing."""
         if self._handle:
             self._library.ps_operator_device_close(self._handle)
             self._handle = ctypes.c_void_p()
@@ -84,7 +78,6 @@ class GgmlOperator:
     """An operator with its inputs and its output."""
 
     def __init__(self, library: ctypes.CDLL, handle: ctypes.c_void_p) -> None:
-        """Take an open operator over."""
         self._library, self._handle = library, handle
 
     def set(self, which: OperatorInput, content: Array) -> None:
@@ -94,7 +87,6 @@ class GgmlOperator:
         _checked(self._library.ps_operator_set, self._open(), ctypes.c_int32(which), pointer, n_bytes)
 
     def clear(self) -> None:
-        """Fill the output and the guard behind it with NaN."""
         _checked(self._library.ps_operator_clear, self._open())
 
     def compute_ns(self, n_copies: int) -> int:
@@ -111,7 +103,6 @@ class GgmlOperator:
         return values[:n_outputs] if np.isnan(values[n_outputs:]).all() else None
 
     def close(self) -> None:
-        """Give back its buffers; a second time does nothing."""
         if self._handle:
             self._library.ps_operator_close(self._handle)
             self._handle = ctypes.c_void_p()

@@ -62,7 +62,6 @@ def _half_terms(case: ShapeCase, machine: str) -> float:
 
 
 def _root_sum_squares(inputs: ShapeInputs) -> Float64Array:
-    """Return of each output the root of the sum of its terms' squares."""
     shape = inputs.shape
     if shape.operation is Operation.ATTENTION:
         keys, values = (cached(shape, each) for each in inputs.stored)

@@ -48,10 +48,8 @@ class ShapeProcess:
     def ask(self, kind: RequestKind, case_ids: tuple[str, ...], **asked: Any) -> ShapeAnswer:
         """Return the answer to a request, whose other fields are `asked`.
 
-        Whatever is raised, the process has ended then, but for a failure at a case.
-
-        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where the process ended
-        for a reason that it knows, or answered something else; or there is a reason why the request has no answer.
+        Raises `ShapeCrashError` where the process died or hung at a case; `MeasurementError` where it ended for a
+        reason that it knows, or answered something else; or, and only then it goes on, where there is no answer.
         """
         self._n_requests += 1
         request = ShapeRequest(number=self._n_requests, kind=kind, case_ids=case_ids, **asked)
@@ -64,14 +62,8 @@ class ShapeProcess:
             raise MeasurementError(answer.failure)
         return answer
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be asked."""
-        return self._is_open
-
     def close(self) -> None:
-        """Stop the worker and its children."""
-        self._is_open = False
+        self.is_open = False
         self._stack.close()
 
     def _start(self, setup: ShapeSetup) -> None:
@@ -80,7 +72,8 @@ class ShapeProcess:
         self._stack.callback(self._mark.close)
         self._worker = WaitingWorker(replace(setup.plan, mark_path=str(folder / "mark")), folder, setup.environment)
         self._stack.callback(self._worker.close)
-        self._is_open = True
+        #: Whether it can be asked.
+        self.is_open = True
 
     def _ready(self) -> BenchDescription:
         worker = f"the worker for '{self._worker.task}'"
@@ -122,7 +115,6 @@ class ShapeProcess:
         return time.monotonic() + self._limit_s
 
     def _death(self, request: ShapeRequest) -> MeasurementError:
-        """Tell a process that knew why it ended from one that died at a case."""
         error = self._worker.early_end("it was asked to")
         is_known = any(line.startswith(FAILURE_MARK) for line in self._worker.words)
         return error if is_known else self._crash(request, str(error))
@@ -175,19 +167,16 @@ class ProcessMeters:
     """`ShapeMeters` of worker processes that are all set up alike, once."""
 
     def __init__(self, set_up: Callable[[], ShapeSetup], *, limit_s: float) -> None:
-        """Start nothing yet."""
         set_up_once = cache(set_up)
         self._start = lambda: ShapeProcess(set_up_once(), limit_s=limit_s)
         self._resident = ProcessMeter(self._start)
         self._opened = [self._resident]
 
     def resident(self) -> ShapeMeter:
-        """Return the meter of the process that stays."""
         return self._resident
 
     @contextmanager
     def fresh(self) -> Iterator[ShapeMeter]:
-        """Yield the meter of a process of its own."""
         with contextlib.closing(ProcessMeter(self._start)) as meter:
             self._opened.append(meter)
             try:
@@ -205,38 +194,31 @@ class ProcessMeter:
     """`ShapeMeter` of one worker process at a time: the next call after a crash starts another."""
 
     def __init__(self, start: Callable[[], ShapeProcess]) -> None:
-        """Start nothing yet."""
         self._start = start
         self._process: ShapeProcess | None = None
         self._is_closed = False
 
     @property
     def description(self) -> BenchDescription:
-        """On what it measures."""
         return self._running().description
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return why the subject cannot compute a case, or None where it can."""
         return self._ask(RequestKind.PROBLEM, (case,)).problem
 
     def verify(self, case: ShapeCase) -> Deviation:
-        """Run a case once and compare its output with NumPy's."""
         deviation = self._ask(RequestKind.VERIFY, (case,)).deviation
         assert deviation is not None
         return deviation
 
     def samples(self, case: ShapeCase, n_samples: int) -> tuple[int, ...]:
-        """Return samples of one case, ns."""
         (taken_ns,) = self._ask(RequestKind.SAMPLES, (case,), n_samples=n_samples).samples_ns
         return taken_ns
 
     def pairs(self, old: ShapeCase, new: ShapeCase, n_pairs: int) -> PairSamples:
-        """Return samples of two cases that took turns, ABBA."""
         old_ns, new_ns = self._ask(RequestKind.PAIRS, (old, new), n_samples=n_pairs).samples_ns
         return PairSamples(old_ns=old_ns, new_ns=new_ns)
 
     def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
-        """Return one sample of each case, ns, in the order of the cases; they are run in an order that is drawn."""
         if not cases:
             return ()
         taken_ns = self._ask(RequestKind.ROUND, cases, order_seed=order_seed, n_launches=n_launches).samples_ns

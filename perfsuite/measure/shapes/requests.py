@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import mmap
 import struct
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.shapes.meter import BenchDescription, Deviation
+from perfsuite.records.codec import from_plain, parse_json
+
+_Read = TypeVar("_Read")
 
 #: Steps so far, and the place of the case in the request that is being answered.
 _FORMAT = struct.Struct("=qq")
@@ -38,7 +40,6 @@ class ProgressMark:
         return n_steps, place
 
     def close(self) -> None:
-        """Unmap the file."""
         self._page.close()
 
 
@@ -73,18 +74,12 @@ class ShapeRequest:
     n_launches: int | None = None
 
     def to_line(self) -> str:
-        """Return the request as JSON, without the line's end."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_line(cls, line: str) -> ShapeRequest:
         """Read a request; `MeasurementError` where it is none."""
-        plain = _plain(line, "request")
-        try:
-            kind, case_ids = RequestKind(plain.pop("kind")), tuple(plain.pop("case_ids"))
-            return cls(kind=kind, case_ids=case_ids, **plain)
-        except (KeyError, TypeError, ValueError) as error:
-            raise _no_record("request", line, error) from None
+        return _read(line, cls, "request")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,36 +105,13 @@ class ShapeAnswer:
     @classmethod
     def from_line(cls, line: str) -> ShapeAnswer:
         """Read a marked line; `MeasurementError` where it is none."""
-        plain = _plain(line.removeprefix(ANSWER_MARK), "answer")
-        try:
-            return cls(**{name: _READERS[name](value) if name in _READERS else value for name, value in plain.items()})
-        except (KeyError, TypeError, ValueError) as error:
-            raise _no_record("answer", line, error) from None
+        return _read(line.removeprefix(ANSWER_MARK), cls, "answer")
 
 
-def _plain(line: str, what: str) -> dict[str, Any]:
+def _read(line: str, kind: type[_Read], what: str) -> _Read:
+    where, expected = f"shapes: no {what}: {line[:80]!r}", "expected a line of the suite"
     try:
-        plain = json.loads(line)
+        plain = parse_json(line, allows_nan=True)
     except ValueError as error:
-        raise _no_record(what, line, error) from None
-    if not isinstance(plain, dict):
-        raise _no_record(what, line, TypeError("expected an object"))
-    return plain
-
-
-def _no_record(what: str, line: str, error: Exception) -> MeasurementError:
-    return MeasurementError(f"shapes: no {what}: {line[:80]!r} ({type(error).__name__}: {error})")
-
-
-def _description(plain: Any) -> BenchDescription | None:
-    if plain is None:
-        return None
-    fingerprint = tuple((str(name), str(value)) for name, value in plain["fingerprint"])
-    return BenchDescription(**{**plain, "fingerprint": fingerprint})
-
-
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "description": _description,
-    "deviation": lambda plain: plain and Deviation(**plain),
-    "samples_ns": lambda rows: tuple(tuple(int(each) for each in row) for row in rows),
-}
+        raise MeasurementError(f"{where} ({error}); {expected}") from None
+    return from_plain(plain, kind, where, MeasurementError, expected, is_closed=True)

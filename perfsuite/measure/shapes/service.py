@@ -51,7 +51,8 @@ class BoundOperations:
             operation.run_ns()
         self._kept[case] = operation
         self._n_bytes += case.shape.moved_bytes
-        self._make_room()
+        while len(self._kept) > _FEWEST and (self._n_bytes > self._most_bytes or len(self._kept) > MOST_OPERATIONS):
+            self._drop_oldest()
         return operation
 
     def launch_ns(self, case: ShapeCase) -> int:
@@ -61,7 +62,6 @@ class BoundOperations:
         return self._launch_ns[case]
 
     def close(self) -> None:
-        """Give back all buffers."""
         while self._kept:
             self._drop_oldest()
 
@@ -74,10 +74,6 @@ class BoundOperations:
                 raise
         self.close()
         return self._bench.bound(case, seed=self._seed)
-
-    def _make_room(self) -> None:
-        while len(self._kept) > _FEWEST and (self._n_bytes > self._most_bytes or len(self._kept) > MOST_OPERATIONS):
-            self._drop_oldest()
 
     def _drop_oldest(self) -> None:
         case, operation = self._kept.popitem(last=False)
@@ -98,9 +94,6 @@ def _timed_launch_ns(operation: BoundOperation) -> int:
     start_ns = time.perf_counter_ns()
     operation.run_ns()
     return max(1, time.perf_counter_ns() - start_ns)
-
-
-_PARSED_IDS = 16384
 
 
 def serve(bench: ShapeBench, *, seed: int, requests: TextIO, answers: TextIO, mark: ProgressMark) -> int:
@@ -128,12 +121,10 @@ class ShapeService:
     """Answers requests with a bench."""
 
     def __init__(self, bench: ShapeBench, *, seed: int, mark: ProgressMark) -> None:
-        """Bind nothing yet."""
         self._bench, self._mark = bench, mark
         self._operations = BoundOperations(bench, seed=seed)
 
     def answer(self, request: ShapeRequest) -> ShapeAnswer:
-        """Return the answer to a request."""
         self._mark.step(0)
         try:
             cases = [_case(case_id) for case_id in request.case_ids]
@@ -142,7 +133,6 @@ class ShapeService:
             return ShapeAnswer(number=request.number, failure=self._failure(request, error))
 
     def close(self) -> None:
-        """Give back all buffers."""
         self._operations.close()
 
     def _pairs(self, cases: Sequence[ShapeCase], request: ShapeRequest) -> dict[str, Any]:
@@ -172,7 +162,6 @@ class ShapeService:
         return self._operations.launch_ns(cases[place])
 
     def _failure(self, request: ShapeRequest, error: Exception) -> str:
-        """Say what went wrong, and at which case."""
         case_id = request.case_ids[self._mark.read()[1]]
         text = str(error) or type(error).__name__
         return text if case_id in text else f"{case_id}: {text}"
@@ -188,4 +177,4 @@ _ANSWERS: dict[RequestKind, _Answer] = {
     RequestKind.ROUND: ShapeService._round,
 }
 
-_case = lru_cache(_PARSED_IDS)(ShapeCase.from_id)
+_case = lru_cache(16384)(ShapeCase.from_id)

@@ -54,7 +54,13 @@ def shape_reference(inputs: ShapeInputs) -> ShapeReference:
     if shape.operation is Operation.ATTENTION:
         cached = (shape.of("kvheads"), shape.of("context"), shape.of("head"))
         keys, values = (each.reshape(cached) for each in stored)
-        return _attention_reference(inputs.activations, keys, values)
+        queries = inputs.activations
+        weights = attention_weights(queries, keys)
+        return ShapeReference(
+            expected=mixed_values(weights, values),
+            magnitudes=mixed_values(weights, np.abs(values)),
+            f32_error_ratio=_attention_error_ratio(queries, keys),
+        )
     b, _, n, k = product_sizes(shape)
     weights = stored[0].reshape(b, n, k)
     return ShapeReference(
@@ -93,15 +99,6 @@ def sum_error_ratio(n_terms: int) -> float:
     *Source*: Higham and Mary, A new approach to probabilistic rounding error analysis, 2019, theorem 2.4.
     """
     return SAFETY * float(np.sqrt(n_terms)) * F32_ROUNDOFF
-
-
-def _attention_reference(queries: Array, keys: Float64Array, values: Float64Array) -> ShapeReference:
-    weights = attention_weights(queries, keys)
-    return ShapeReference(
-        expected=mixed_values(weights, values),
-        magnitudes=mixed_values(weights, np.abs(values)),
-        f32_error_ratio=_attention_error_ratio(queries, keys),
-    )
 
 
 def _attention_error_ratio(queries: Array, keys: Float64Array) -> float:

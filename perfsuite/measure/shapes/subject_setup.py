@@ -34,10 +34,7 @@ def set_up_shapes(
     engine: Engine | None,
     seed: int,
 ) -> ShapeSetup:
-    """Find what a subject needs.
-
-    Raises `PerfsuiteError` where there is no such platform, no engine, or no OpenCL backend for it.
-    """
+    """Find what a subject needs; `PerfsuiteError` where there is no such platform, no engine, or no OpenCL backend."""
     plan = ShapesPlan(
         subject=subject.value,
         n_threads=n_threads,
@@ -49,13 +46,9 @@ def set_up_shapes(
     if subject is Subject.TILED:
         inherited = launch.environment_opencl_vendors()
         return ShapeSetup(plan=plan, environment=opencl_environment(cache_dir, inherited=inherited))
-    return _ggml_setup(plan, engine or launch.environment_engine(), cache_dir)
-
-
-def _ggml_setup(plan: ShapesPlan, engine: Engine, cache_dir: Path) -> ShapeSetup:
-    """Let ggml run as it does in a calibration: with a processor for each thread, where there may be one."""
+    engine = engine or launch.environment_engine()
     plan = replace(plan, library_dir=str(engine.library_dir), engine_build_id=engine.build_id, cache_dir=str(cache_dir))
-    if Subject(plan.subject) is Subject.GGML_CPU:
+    if subject is Subject.GGML_CPU:  # as in a calibration: with a processor for each thread, where there may be one
         return ShapeSetup(plan=replace(plan, binds_threads=binds_threads(engine)), environment={})
     backend = set_up_opencl(engine, plan.platform, cache_dir)
     plan = replace(

@@ -49,7 +49,6 @@ class TiledBench:
 
     @property
     def description(self) -> BenchDescription:
-        """The device, its driver and the kernels' sources."""
         device = self._device
         texts = ("platform_name", "platform_version", "device_name", "device_version", "driver_version")
         return BenchDescription(
@@ -62,10 +61,12 @@ class TiledBench:
         )
 
     def problem(self, case: ShapeCase) -> str | None:
-        """Return which limit of the kernels or of the device a case is beyond, or None."""
         if case.subject is not Subject.TILED or case.tiling is None:
             return f"subject {case.subject.value}; expected {Subject.TILED.value}"
-        return next((why for why in (*_kernel_limits(case), *self._device_limits(case, case.tiling)) if why), None)
+        limits = self._limits(case, case.tiling)
+        return next(
+            (f"{what}: {wanted}; expected {most} at most" for what, wanted, most in limits if wanted > most), None
+        )
 
     def bound(self, case: ShapeCase, *, seed: int) -> TiledOperation:
         """Draw a case's inputs and place them; `ShapeError` where there is a problem with it."""
@@ -77,27 +78,28 @@ class TiledBench:
             placed = self._bench.placed(tiled_launch(inputs, case.tiling), n_outputs=case.shape.n_outputs)
         return TiledOperation(case, inputs, placed)
 
-    def _device_limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[str | None]:
-        """Yield what is beyond a limit of the device."""
+    def _limits(self, case: ShapeCase, tiling: Tiling) -> Iterator[tuple[str, int, int]]:
+        """Yield what the kernels are written for, and what the device holds: wanted, and at most."""
+        yield "the largest size", max(case.shape.sizes), _MOST_SIZE
+        if case.operation is Operation.ATTENTION:
+            yield "head", case.shape.of("head"), MOST_HEAD
         device, buffers = self._bench.queue.device, buffer_bytes(case.shape)
         items = local_size(case.shape, tiling)
-        yield _beyond("items of a work-group", math.prod(items), device.max_work_group_size)
+        yield "items of a work-group", math.prod(items), device.max_work_group_size
         for axis, (wanted, most) in enumerate(zip(items, device.max_work_item_sizes, strict=False)):
-            yield _beyond(f"items of a work-group along axis {axis}", wanted, most)
-        yield _beyond("bytes of local memory", local_bytes(case.shape, tiling), device.local_mem_size)
-        yield _beyond("bytes of a buffer", max(buffers), device.max_mem_alloc_size)
-        yield _beyond("bytes of memory", sum(buffers), device.global_mem_size)
+            yield f"items of a work-group along axis {axis}", wanted, most
+        yield "bytes of local memory", local_bytes(case.shape, tiling), device.local_mem_size
+        yield "bytes of a buffer", max(buffers), device.max_mem_alloc_size
+        yield "bytes of memory", sum(buffers), device.global_mem_size
 
 
 class TiledOperation:
     """A tiled kernel with its inputs on the device."""
 
     def __init__(self, case: ShapeCase, inputs: ShapeInputs, placed: PlacedLaunch) -> None:
-        """Keep what the reference is computed of, when it is asked for."""
         self._case, self._inputs, self._placed = case, inputs, placed
 
     def verify(self) -> Deviation:
-        """Run once on a poisoned output and compare it with NumPy's."""
         reference = shape_reference(self._inputs)
         with opencl_errors(self._case.case_id):
             self._placed.bind()
@@ -107,7 +109,6 @@ class TiledOperation:
         return Deviation(error_norm=norm, tolerance=reference.f32_tolerance)
 
     def run_ns(self) -> int:
-        """Run once and return END - START of its event."""
         with opencl_errors(self._case.case_id):
             self._placed.bind()
             profile = self._placed.run().profile
@@ -117,16 +118,4 @@ class TiledOperation:
         return taken_ns
 
     def close(self) -> None:
-        """Give back its buffers."""
         self._placed.release()
-
-
-def _kernel_limits(case: ShapeCase) -> Iterator[str | None]:
-    """Yield what the kernels are not written for."""
-    yield _beyond("the largest size", max(case.shape.sizes), _MOST_SIZE)
-    if case.operation is Operation.ATTENTION:
-        yield _beyond("head", case.shape.of("head"), MOST_HEAD)
-
-
-def _beyond(what: str, wanted: int, most: int) -> str | None:
-    return f"{what}: {wanted}; expected {most} at most" if wanted > most else None

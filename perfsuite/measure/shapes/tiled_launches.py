@@ -95,7 +95,6 @@ def _scalars(shape: OperationShape) -> tuple[Scalar, ...]:
 
 
 def _rows(shape: OperationShape, tiling: Tiling) -> int:
-    """Return the rows m of a work-group."""
     return tiling.tile if shape.operation is Operation.GEMM else 1
 
 

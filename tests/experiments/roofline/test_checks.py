@@ -18,19 +18,18 @@ from perfsuite.expectation.roofline.survey import Survey
 from perfsuite.experiments.roofline.checks import (
     BOUNDED,
     COMPUTE_PROMPT_TOKENS,
-    MEMORY_TOLERANCE_RATIO,
+    SERIES_CHECKS,
     all_checks,
     bound_check,
-    bound_checks,
     ceiling_check,
     expected_regime,
     floor_ns,
     memory_check,
     regime_check,
-    series_check,
     series_checks_of,
 )
 from perfsuite.experiments.roofline.stored_run import read_roofline
+from perfsuite.verdict.statement import Statement
 from tests.synthetic_roofline import (
     SPREAD_RATIO,
     bandwidth_ceiling,
@@ -55,8 +54,7 @@ def arithmetic(best_per_s: float, **changes: object) -> IndependentRate:
 
 
 @pytest.mark.parametrize(
-    ("best_per_s", "holds"),
-    [(10e9, True), (20e9, True), (22.2e9, True), (22.3e9, False), (60e9, False)],
+    ("best_per_s", "holds"), [(10e9, True), (20e9, True), (22.2e9, True), (22.3e9, False), (60e9, False)]
 )
 def test_a_bandwidth_below_another_program_is_told(best_per_s: float, holds: bool) -> None:
     """A ceiling may stay a tenth below what another program reads, and no further."""
@@ -83,15 +81,11 @@ def test_one_program_of_several_suffices() -> None:
         assert "stream's 30.0 GB/s" in found.evidence
 
 
-def test_the_largest_working_set_is_what_counts() -> None:
-    """A cache's five times faster plateau does not excuse memory."""
+def test_alike_is_compared_with_alike() -> None:
+    """A cache's five times faster plateau does not excuse memory; one thread is held against one thread of ours."""
     assert survey().of(n_threads=2).levels[0][1] == 100e9
     run = roofline_run(bounds=(independent_rate(best_per_s=40e9),))
     assert bound_check(run, "bound/cpu/read").holds is False
-
-
-def test_threads_are_compared_with_as_many() -> None:
-    """One thread of another program is held against one thread of ours."""
     one = independent_rate(n_threads=1, best_per_s=10.5e9)
     run = roofline_run(survey=survey(1, 2), bounds=(one,))
     assert bound_check(run, "bound/cpu/read").evidence.startswith("10.0 GB/s against numpy's 10.5")
@@ -99,27 +93,19 @@ def test_threads_are_compared_with_as_many() -> None:
 
 
 def test_absent_programs_are_told() -> None:
-    """Where no program was there for it, nothing is decided, and the programs to install are named."""
+    """Nothing is decided, and what to install is named; one that ran on other threads is not called absent."""
     run = roofline_run(bounds=(independent_rate(),))
-    found = {check.name: check for check in bound_checks(run)}
+    found = {check.name: check for check in all_checks(run) if check.name in BOUNDED}
     assert tuple(found) == BOUNDED
     assert [name for name, check in found.items() if check.holds is not None] == ["bound/cpu/read"]
     assert found["bound/opencl/fp32"].evidence == (
         "no independent program has measured fp32 of opencl; install likwid, STREAM or clpeak"
     )
-
-
-def test_a_rate_without_a_ceiling_is_undecided_for_that_reason() -> None:
-    """A program that ran on other threads, or beside a ceiling that is missing, is not called absent."""
     strange = roofline_run(bounds=(independent_rate(n_threads=7),))
-    found = bound_check(strange, "bound/cpu/read")
-    assert found.holds is None
-    assert found.evidence.startswith("no ceiling of ours was measured beside read of numpy")
-
-
-def test_a_run_that_asked_nobody_has_no_bounds() -> None:
-    """Without independent rates there is nothing to say, not even that programs are absent."""
-    assert bound_checks(roofline_run()) == ()
+    undecided = bound_check(strange, "bound/cpu/read")
+    assert undecided.holds is None
+    assert undecided.evidence.startswith("no ceiling of ours was measured beside read of numpy")
+    assert not {check.name for check in all_checks(roofline_run())} & set(BOUNDED)
 
 
 @pytest.mark.parametrize(("best_per_s", "holds"), [(900e9, True), (1200e9, False)])
@@ -169,6 +155,11 @@ def depth_rows(*times_ms: float, spread_ratio: float = 0.0) -> list[Row]:
         )
         for step, time_ms in enumerate(times_ms)
     ]
+
+
+def series_check(run: RooflineRun, name: str) -> Statement:
+    """Return one of the checks of series."""
+    return SERIES_CHECKS[name][1](run)
 
 
 def precision_row(setting: str, operational_intensity: float) -> Row:
@@ -225,33 +216,23 @@ def test_regimes_that_must_be(kind: RowKind, n_prompt: int, is_routed: bool, exp
     assert expected_regime(kind, n_prompt, is_routed=is_routed) is expected
 
 
-@pytest.mark.parametrize(("operational_intensity", "holds"), [(19.9, True), (20.0, False), (100.0, False)])
-def test_decode_right_of_the_ridge_is_told(operational_intensity: float, holds: bool) -> None:
-    """Memory must limit decode: from the ridge at 20 FLOPs a byte on it does not."""
+@pytest.mark.parametrize(("operational_intensity", "is_compute"), [(19.9, False), (20.0, True), (100.0, True)])
+def test_a_phase_on_the_wrong_side_of_the_ridge_is_told(operational_intensity: float, is_compute: bool) -> None:
+    """Memory must limit decode and arithmetic a prompt of 128 tokens: from 20 FLOPs a byte on it does."""
     found = row(work=bound_work(operational_intensity))
     check = regime_check(roofline_run(found), found)
-    assert (check.holds, check.name) == (holds, f"{found.case}/regime")
+    assert (check.holds, check.name) == (not is_compute, f"{found.case}/regime")
     assert check.evidence == f"{operational_intensity:.3g} FLOP/byte, ridge at 20"
+    prompt = replace(prefill_row(subject=subject(n_prompt=128)), work=bound_work(operational_intensity))
+    assert regime_check(roofline_run(prompt), prompt).holds is is_compute
 
 
-@pytest.mark.parametrize(("operational_intensity", "holds"), [(19.9, False), (20.0, True), (100.0, True)])
-def test_prefill_left_of_the_ridge_is_told(operational_intensity: float, holds: bool) -> None:
-    """Arithmetic must limit a prompt of 128 tokens."""
-    found = replace(prefill_row(subject=subject(n_prompt=128)), work=bound_work(operational_intensity))
-    assert regime_check(roofline_run(found), found).holds is holds
-
-
-@pytest.mark.parametrize("n_prompt", [64, 127])
-def test_short_prompts_may_be_anywhere(n_prompt: int) -> None:
-    """Below 128 tokens no regime is demanded, and no check of the kind is listed."""
-    short = prefill_row(subject=subject(n_prompt=n_prompt))
+def test_short_prompts_and_those_of_experts_may_be_anywhere() -> None:
+    """Below 128 tokens no regime is demanded, nor where experts vary; of its decode it is."""
+    short = prefill_row(subject=subject(n_prompt=127))
     run = roofline_run(short)
     assert regime_check(run, short).holds is None
     assert [check.name for check in all_checks(run)] == [f"{short.case}/ceiling"]
-
-
-def test_prompts_of_experts_may_be_anywhere() -> None:
-    """A long prompt whose experts vary is in either regime; its decode is not."""
     parts = replace(bound_work(100).parts[0], least_stored_bytes=10**8)
     prompt = replace(prefill_row(subject=subject(n_prompt=512)), work=work(parts))
     assert regime_check(roofline_run(prompt), prompt).holds is None
@@ -270,15 +251,10 @@ def test_precision_must_go_to_the_right() -> None:
 
 @pytest.mark.parametrize("settings", [(), ("f16",), ("q4_k_m",), ("q8_0", "q4_k_m")])
 def test_precision_without_both_ends_is_undecided(settings: tuple[str, ...]) -> None:
-    """Where one of the two was not measured, nothing tells."""
-    run = roofline_run(row(), *(precision_row(setting, 2.0) for setting in settings))
+    """Where the decode of one of the two was not measured, nothing tells; prompts do not count."""
+    prompts = [prefill_row(sweep="precision", setting=each) for each in ("f16", "q4_k_m")]
+    run = roofline_run(row(), *prompts, *(precision_row(setting, 2.0) for setting in settings))
     assert series_check(run, "precision-order").holds is None
-
-
-def test_precision_is_told_by_decode_alone() -> None:
-    """Prompts and whole runs of the same sweep do not count."""
-    prompts = [replace(prefill_row(sweep="precision", setting=each)) for each in ("f16", "q4_k_m")]
-    assert series_check(roofline_run(*prompts), "precision-order").holds is None
 
 
 @pytest.mark.parametrize(
@@ -317,25 +293,23 @@ def test_series_are_checked_where_their_sweep_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("peak_bytes", "holds"), [(1500, True), (1575, True), (1425, True), (1576, False), (1424, False), (3000, False)]
+    ("tolerance_bytes", "peak_bytes", "holds"),
+    [
+        *((0, peak_bytes, True) for peak_bytes in (1500, 1575, 1425)),
+        *((0, peak_bytes, False) for peak_bytes in (1576, 1424, 3000)),
+        *((None, 1500 + 10 * 2**20 + more_bytes, not more_bytes) for more_bytes in (0, 1)),
+    ],
 )
-def test_memory_is_held_to_its_tolerance(peak_bytes: int, holds: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1500 bytes are predicted: a twentieth more or less passes, and nothing beyond."""
-    monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)
+def test_memory_is_held_to_its_tolerance(
+    tolerance_bytes: int | None, peak_bytes: int, holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 1500 bytes a twentieth more or less passes, or 10 MiB where those are more, and nothing beyond."""
+    if tolerance_bytes is not None:
+        monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", tolerance_bytes)
     usual = memory_record()
-    assert usual.peak.predicted_bytes == 1500
-    assert MEMORY_TOLERANCE_RATIO == 0.05
     found = memory_check(replace(usual, timeline=replace(usual.timeline, peak_rss_bytes=peak_bytes)))
     assert (found.name, found.holds) == ("memory/own-q8_0/siso", holds)
-    assert "predicted" in found.evidence
-
-
-@pytest.mark.parametrize(("peak_bytes", "holds"), [(1500 + 10 * 2**20, True), (1501 + 10 * 2**20, False)])
-def test_small_processes_have_10_mib_of_their_own(peak_bytes: int, holds: bool) -> None:
-    """What the engine keeps for itself hardly depends on the weights."""
-    usual = memory_record()
-    found = memory_check(replace(usual, timeline=replace(usual.timeline, peak_rss_bytes=peak_bytes)))
-    assert found.holds is holds
+    assert "1.46 KiB predicted" in found.evidence
 
 
 def test_memory_that_nothing_was_predicted_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,29 +324,11 @@ def test_memory_that_nothing_was_predicted_of_is_told(monkeypatch: pytest.Monkey
 
 def test_all_checks_are_those_that_the_run_can_tell() -> None:
     """Points first, then series, memory and bounds; what nothing is demanded of is left out."""
-    run = roofline_run(
-        row(),
-        replace(depth_rows(200)[0]),
-        memory=(memory_record(),),
-        bounds=(independent_rate(),),
-    )
-    names = [check.name for check in all_checks(run)]
-    base = "roofline/base/own-q8_0/siso/t2/decode"
-    assert names == [
-        f"{base}/ceiling",
-        f"{base}/regime",
-        "roofline/depth/own-q8_0/siso/t2/whole_run/ceiling",
-        "depth-rises",
-        "memory/own-q8_0/siso",
-        *("bound/cpu/fp32", "bound/cpu/read", "bound/cpu/copy", "bound/cpu/triad"),
-        *("bound/opencl/fp32", "bound/opencl/read"),
-    ]
-
-
-def test_a_run_without_a_sweep_has_no_check_of_series() -> None:
-    """Neither series nor memory nor bounds are there unless they were measured."""
-    run: RooflineRun = roofline_run(row())
-    assert [check.name.rpartition("/")[2] for check in all_checks(run)] == ["ceiling", "regime"]
+    run = roofline_run(row(), replace(depth_rows(200)[0]), memory=(memory_record(),), bounds=(independent_rate(),))
+    own = [f"roofline/base/own-q8_0/siso/t2/decode/{name}" for name in ("ceiling", "regime")]
+    depth = ["roofline/depth/own-q8_0/siso/t2/whole_run/ceiling", "depth-rises"]
+    assert [check.name for check in all_checks(run)] == [*own, *depth, "memory/own-q8_0/siso", *BOUNDED]
+    assert [check.name for check in all_checks(roofline_run(row()))] == own
 
 
 STORED_DIR = Path(__file__).parents[3] / "baselines" / "rooflines"

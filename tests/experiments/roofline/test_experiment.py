@@ -100,7 +100,7 @@ def test_a_sweep_is_measured_and_kept(runs: HostRuns) -> None:
 
 
 def test_what_is_not_selected_is_not_measured(runs: HostRuns) -> None:
-    """Of two sweeps the one that -k names is measured; memory is that of no scenario."""
+    """Of two sweeps the one that -k names is measured; without any case of a sweep no ceiling is surveyed."""
     runs("--perf-sweep=precision,scenario", "-k", "precision")
     assert {plan.gguf_path.rpartition("-")[2] for plan in _sweep_plans(runs.device)} == {
         *("f16.gguf", "q8_0.gguf", "q4_k_m.gguf")
@@ -108,10 +108,7 @@ def test_what_is_not_selected_is_not_measured(runs: HostRuns) -> None:
     assert {row.sweep for row in _roofline(runs).rows} == {"precision"}
     assert runs.device.remembered == []
     assert _counted(runs.device)["SurveyPlan"] == 2
-
-
-def test_other_groups_alone_measure_no_sweep(runs: HostRuns) -> None:
-    """Where -k leaves no case of a sweep, no ceiling of it is surveyed."""
+    runs.device.plans.clear()
     runs("--perf-sweep=precision", "-k", "test_phase")
     assert _sweep_plans(runs.device) == []
     assert "SurveyPlan" not in _counted(runs.device)
@@ -126,14 +123,10 @@ def test_one_statement_needs_its_series(runs: HostRuns) -> None:
     assert {row.setting for row in _roofline(runs).rows} == {"f16", "q8_0", "q4_k_m"}
 
 
-def test_one_regime_needs_its_workload(runs: HostRuns) -> None:
-    """The regime of one depth measures that depth."""
+def test_a_statement_needs_its_workload(runs: HostRuns) -> None:
+    """The regime of one depth measures that depth; ceilings need no workload, so that the first is enough."""
     runs("--perf-sweep=depth", "-k", "l4-q8_0 and decode and regime")
     assert {row.setting for row in _roofline(runs).rows} == {"4"}
-
-
-def test_bounds_alone_measure_the_first_workload(runs: HostRuns) -> None:
-    """Ceilings need no workload, so that one is enough."""
     result = runs("--perf-sweep=depth,precision", "-k", "bound")
     assert result.ret == 0
     assert {(row.sweep, row.setting) for row in _roofline(runs).rows} == {("depth", "2")}
@@ -164,10 +157,7 @@ def test_points_above_their_ceiling_are_impossible(runs: HostRuns) -> None:
 
 @pytest.mark.parametrize(("memory_ratio", "n_failed"), [(1.04, 0), (1.2, 4)])
 def test_memory_beyond_the_prediction_fails(
-    runs: HostRuns,
-    memory_ratio: float,
-    n_failed: int,
-    monkeypatch: pytest.MonkeyPatch,
+    runs: HostRuns, memory_ratio: float, n_failed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scenarios' memory is measured in one process each, and is held to what was predicted."""
     monkeypatch.setattr("perfsuite.experiments.roofline.checks.MEMORY_TOLERANCE_BYTES", 0)

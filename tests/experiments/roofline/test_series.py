@@ -15,23 +15,16 @@ from perfsuite.experiments.roofline.stored_run import read_roofline
 from tests.synthetic_roofline import prefill_row, roofline_run, row
 
 
-def test_points_within_both_spreads_agree() -> None:
-    """A point that is 4 % slower agrees where the processes of each run spread by 3 %."""
-    first = row(samples_ns=(97_000_000, 100_000_000, 103_000_000))
+@pytest.mark.parametrize(("spread_ratio", "is_within"), [(0.03, True), (0.01, False)])
+def test_points_within_both_spreads_agree(spread_ratio: float, is_within: bool) -> None:
+    """A point that is 4 % slower or faster agrees where the processes of each run spread by 3 %, and not by 1 %."""
+    first = row(samples_ns=tuple(round(10**8 * (1.0 + each)) for each in (-spread_ratio, 0.0, spread_ratio)))
     second = replace(first, samples_ns=tuple(round(1.04 * each) for each in first.samples_ns))
-    (found,) = agreements(roofline_run(first), roofline_run(second))
-    assert found.ratio == pytest.approx(1 / 1.04)
-    assert found.spread_ratio == pytest.approx(0.06)
-    assert found.is_within
-
-
-def test_points_beyond_both_spreads_do_not() -> None:
-    """A point that is 4 % slower or faster does not agree where the processes of each run spread by 1 %."""
-    first = row(samples_ns=(99_000_000, 100_000_000, 101_000_000))
-    second = replace(first, samples_ns=tuple(round(1.04 * each) for each in first.samples_ns))
-    for one, other in ((first, second), (second, first)):
+    for one, other, ratio in ((first, second, 1 / 1.04), (second, first, 1.04)):
         (found,) = agreements(roofline_run(one), roofline_run(other))
-        assert not found.is_within
+        assert found.ratio == pytest.approx(ratio)
+        assert found.spread_ratio == pytest.approx(2 * spread_ratio)
+        assert found.is_within is is_within
 
 
 def test_points_of_one_run_alone_are_left_out() -> None:
@@ -64,26 +57,14 @@ FAST = row(sweep="depth", setting="2", samples_ns=(48_000_000, 50_000_000, 52_00
 
 
 def test_rows_of_a_series_keep_their_order() -> None:
-    """Only the sweep's rows of one kind are there, as they were measured and not sorted."""
+    """As they were measured; the last is told over the first with the spreads of both, of few samples with any."""
     run = roofline_run(SLOW, row(), prefill_row(sweep="depth", setting="4"), FAST)
     assert rows_of(run, "depth", RowKind.DECODE) == (SLOW, FAST)
     assert rows_of(run, "depth", RowKind.WHOLE_RUN) == rows_of(run, "precision", RowKind.DECODE) == ()
-
-
-def test_the_last_is_told_over_the_first() -> None:
-    """Half the time for the same work is twice the rate; the spreads of both ends add."""
     run = roofline_run(SLOW, FAST)
     assert first_and_last(run, (SLOW, FAST)) == (pytest.approx(2.0), pytest.approx(0.1 + 0.04))
     assert first_and_last(run, (FAST, SLOW))[0] == pytest.approx(0.5)
-
-
-def test_rates_are_told_by_setting() -> None:
-    """2 GFLOP in 100 and in 50 ms."""
     assert order_of(roofline_run(SLOW, FAST), (SLOW, FAST)) == "4 20.0 GFLOP/s, 2 40.0 GFLOP/s"
-
-
-def test_two_processes_do_not_tell_how_far_they_spread() -> None:
-    """With fewer than three samples at one end, every ratio lies within the spread."""
     few = row(sweep="depth", setting="2", samples_ns=(50_000_000, 50_000_000))
     ratio, spread = first_and_last(roofline_run(SLOW, few), (SLOW, few))
     assert ratio == pytest.approx(2.0)

@@ -64,7 +64,7 @@ def run(pytester: pytest.Pytester, subjects: FakeSubjects) -> Run:
 
     def run_plugin(*arguments: str) -> pytest.RunResult:
         own = ("--model=smollm2-135m-l2-q8_0", "--perf-dir=run", "--threads=2", "-p", "no:cacheprovider")
-        return pytester.runpytest_inprocess("--device=host", *own, "-k", "shape", *arguments)
+        return pytester.runpytest_inprocess("--device=host", *own, "-k", "shape-hunt or shape-kept", *arguments)
 
     return run_plugin
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from perfsuite.experiments.shapes.basis import told_difference
-from perfsuite.experiments.shapes.measurements import Measurements
 from perfsuite.testing.shape_meters import SimulatedMeters
 from tests.synthetic_shapes import basis, tiled
 
@@ -22,11 +21,3 @@ def test_a_slowdown_is_new_over_old() -> None:
     assert answer.is_confirmed
     assert 1.9 < answer.bounds.lower_ratio < answer.bounds.ratio < answer.bounds.upper_ratio < 2.1
     assert not basis(meters).slowdown(SMALL, LARGE).is_confirmed
-
-
-def test_the_screen_can_be_another_process() -> None:
-    """What a fresh process measures is not remembered as the resident's."""
-    meters = SimulatedMeters()
-    usual = basis(meters)
-    with meters.fresh() as meter:
-        assert usual.screened_with(Measurements(meter)).screen is not usual.screen

@@ -41,13 +41,9 @@ def test_a_range_holds_a_size(least: int, most: int) -> None:
 
 
 def test_what_is_given_goes_before_the_default() -> None:
-    """Other dimensions keep theirs, and those that the operation has not are of no matter."""
+    """Other dimensions keep theirs, and those that the operation has not are of no matter; types need a whole block."""
     found = bounds_of(Operation.GEMV, {"k": SizeRange(least=2, most=9), "m": SizeRange(least=1, most=2)})
     assert found == {"n": DEFAULT_BOUNDS[Operation.GEMV]["n"], "k": SizeRange(least=2, most=9)}
-
-
-def test_types_without_a_whole_block_are_left_out() -> None:
-    """Rows of 40 values hold a block of 32 and none of 256."""
     bounds = bounds_of(Operation.GEMM, {"k": SizeRange(least=1, most=40)})
     assert types_within(Operation.GEMM, bounds) == ("f32", "f16", "q8_0", "q4_0")
 

@@ -51,10 +51,6 @@ def test_checks_are_told_with_reasons_and_counted(capsys: Streams) -> None:
     assert "[something]" in words
     assert "n 21 to 512: measured at 64, 70; the choice was made at 64 as well" in words
     assert "1.5x (1.36 to 1.65)" in words
-
-
-def test_no_choice_is_nothing_to_check(capsys: Streams) -> None:
-    """A table of one choice is said to be one."""
     assert "backend of gemv, f16, k 512: nothing to check" in printed(checks_answer([(policy_table(), ())]), capsys)
 
 
@@ -156,11 +152,9 @@ def test_a_policy_that_lies_is_found_out(tmp_path: Path, capsys: Streams) -> Non
         (["gemv", "--tiles", "8,x"], "--tiles=8,x: expected whole numbers"),
         (["gemv", "--tiles", "12"], "expected a tile of 8, 16, 32, 64"),
         (["gemv", "--threads", "0"], "--threads=0"),
-        (["gemv", "--processes", "2"], "--processes=2: expected an even number from 6 on"),
         (["gemv", "--processes", "4"], "--processes=4: expected an even number from 6 on"),
         (["gemv", "--processes", "7"], "--processes=7: expected an even number"),
         (["gemv", "--processes", "1000000000000"], "--processes=1000000000000: expected 1 to 1024"),
-        (["gemv", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),
         (["gemv", "--output", "."], "--output=.: is a folder"),
         (["bmm", "--b", "1000", "--k", "100000"], "bmm/b1000-m1-n512-k100000/f16: moves"),
         (["check", "absent.json", "--rounds", "1000000000000"], "--rounds=1000000000000: expected 1 to 65536"),

@@ -48,28 +48,20 @@ def test_sizes_come_by_dimension() -> None:
     assert asked_sizes(parsed(), Operation.GEMM) == {}
 
 
-def test_one_row_and_one_product_are_no_contradiction() -> None:
-    """A GEMV has one of each; two it has not."""
+def test_a_size_of_another_operation_is_refused() -> None:
+    """With those that it has; a GEMV has one row and one product, and two it has not."""
     assert asked_sizes(parsed("--m", "1", "--b", "1", "--n", "8"), Operation.GEMV).keys() == {"n"}
     with pytest.raises(ShapeError, match="--m=2: gemv has no such size; it has --n, --k"):
         asked_sizes(parsed("--m", "2"), Operation.GEMV)
-
-
-def test_a_size_of_another_operation_is_refused() -> None:
-    """With those that it has."""
     with pytest.raises(ShapeError, match="--heads=1: gemm has no such size; it has --m, --n, --k"):
         asked_sizes(parsed("--heads", "1"), Operation.GEMM)
 
 
 def test_the_tile_has_a_default() -> None:
-    """64 by vectors of 8, or a smaller tile's width."""
+    """64 by vectors of 8, or a smaller tile's width; a tile that no kernel has is refused with those that there are."""
     assert chosen_tiling(parsed()) == Tiling(tile=64, vector=8)
     assert chosen_tiling(parsed("--tile", "8")) == Tiling(tile=8, vector=8)
     assert chosen_tiling(parsed("--tile", "32", "--vector", "16")) == Tiling(tile=32, vector=16)
-
-
-def test_a_tile_that_no_kernel_has_is_refused() -> None:
-    """With those that there are."""
     with pytest.raises(ShapeError, match="expected a tile of 8, 16, 32, 64"):
         chosen_tiling(parsed("--tile", "48"))
 

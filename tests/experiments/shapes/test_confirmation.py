@@ -53,16 +53,12 @@ def test_what_every_process_flags_is_confirmed() -> None:
 
 
 def test_the_first_process_that_does_not_flag_ends_it() -> None:
-    """A third process is not started, and what is told is what the second saw."""
+    """A third is not started, and what the second saw is told; two that flag do not make up for one that does not."""
     answer, meters = answered(bounds(2.0), bounds(1.0), n_confirmations=3)
     assert not answer.is_confirmed
     assert answer.bounds == bounds(1.0)
     assert answer.history == "; the screen saw +100.0 % (+90.0 % to +110.0 %), which fresh process 1 did not confirm"
     assert (meters.n_fresh, meters.n_open) == (1, 0)
-
-
-def test_one_process_of_several_is_not_outvoted() -> None:
-    """Two processes that flag do not make up for one that does not."""
     answer, _ = answered(bounds(2.0), bounds(2.0), bounds(1.3))
     assert not answer.is_confirmed
 

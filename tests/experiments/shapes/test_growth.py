@@ -58,20 +58,16 @@ def test_a_padded_shape_that_cannot_be_computed_bounds_nothing() -> None:
     assert verdict.reason == "its padded shape, n64: too large"
 
 
-CASE = tiled("gemm/m64-n64-k64/f32")
+WHOLE = tiled("gemm/m64-n64-k64/f32")
 
 
 def test_each_dimension_grows_by_its_step() -> None:
-    """Tiles of tokens and rows, the inner step along the inner dimension."""
+    """Tiles of tokens and rows, the inner step along the inner dimension, or whole blocks where they are longer."""
     assert [grown.shape.id for grown in grown_cases(tiled("gemm/m3-n5-k7/f32", tile=16))] == [
         "gemm/m19-n5-k7/f32",
         "gemm/m3-n21-k7/f32",
         "gemm/m3-n5-k39/f32",
     ]
-
-
-def test_the_inner_dimension_grows_by_whole_blocks() -> None:
-    """Rows of a type whose block is longer than the step grow by the block."""
     assert [grown.shape.id for grown in grown_cases(ggml("gemv/n5-k256/q4_k"))] == [
         "gemv/n37-k256/q4_k",
         "gemv/n5-k512/q4_k",
@@ -81,7 +77,7 @@ def test_the_inner_dimension_grows_by_whole_blocks() -> None:
 def test_a_cost_that_grows_with_every_dimension_passes() -> None:
     """The verdict tells of the dimension that came nearest to failing."""
     meters = SimulatedMeters()
-    verdict = judge_growth(basis(meters), CASE)
+    verdict = judge_growth(basis(meters), WHOLE)
     assert verdict.outcome is Outcome.PASS
     assert verdict.against_id == "shape/tiled/gemm/m64-n64-k96/f32/tile64-vector8"
     assert verdict.ratio is not None
@@ -93,7 +89,7 @@ def test_a_cost_that_grows_with_every_dimension_passes() -> None:
 def test_a_cost_that_falls_along_any_dimension_regresses(dimension: str, n_compared: int) -> None:
     """Dimensions are judged in turn, and none after the first that fails."""
     meters = SimulatedMeters(time_ns=lambda case: 1e6 if case.shape.of(dimension) > 64 else 2e6)
-    verdict = judge_growth(basis(meters), CASE)
+    verdict = judge_growth(basis(meters), WHOLE)
     assert verdict.outcome is Outcome.REGRESSED
     assert verdict.ratio == pytest.approx(2.0, abs=0.05)
     assert f"against grown {dimension}" in verdict.reason
@@ -106,7 +102,7 @@ def test_a_dimension_that_cannot_grow_bounds_nothing() -> None:
     def too_large(case: ShapeCase) -> str | None:
         return "too large" if case.shape.of("m") > 64 else None
 
-    assert judge_growth(basis(SimulatedMeters(problem=too_large)), CASE).outcome is Outcome.PASS
+    assert judge_growth(basis(SimulatedMeters(problem=too_large)), WHOLE).outcome is Outcome.PASS
     verdict = judge_growth(basis(SimulatedMeters(problem=lambda _: "too large")), tiled("gemv/n64-k64/f32"))
     assert verdict.outcome is Outcome.INVALID
     assert verdict.reason == "grown to n128: too large; grown to k96: too large"

@@ -82,13 +82,6 @@ def test_a_hunt_remembers_the_worst() -> None:
     assert hunt.worst.ratio > 1.2
 
 
-def test_the_smallest_failing_shape_is_told() -> None:
-    """The last failing verdict is that on what Hypothesis has shrunk to."""
-    hunt = hunted(FakeJudge(slow_above=99))
-    assert hunt.failing is not None
-    assert hunt.failing.case_id == "shape/tiled/gemv/n1-k100/f32/tile8-vector1"
-
-
 def test_what_could_not_be_judged_is_no_shape() -> None:
     """Unmeasured shapes are rejected, counted and told by their reason."""
     hunt = hunted(FakeJudge(unmeasured=True))
@@ -107,7 +100,7 @@ def test_when_the_time_is_up_nothing_new_is_measured() -> None:
 
 
 def test_shrinking_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure that is found in time is shrunk to the end, however long it takes."""
+    """A failure that is found in time is shrunk to the smallest shape, however long it takes."""
     now = iter(range(10**6))
     monkeypatch.setattr("perfsuite.experiments.shapes.hunt.time.monotonic", lambda: next(now))
     hunt = hunted(FakeJudge(slow_above=99), until_s=30)

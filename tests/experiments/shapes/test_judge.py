@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from perfsuite.errors import PerfsuiteError
@@ -19,18 +17,6 @@ from tests.synthetic_shapes import drawn_cases, tiled
 CASE = tiled("gemm/m1-n33-k33/f32")
 CEILINGS = ShapeCeilings(bandwidths=((1 << 16, 1e12),), flops_per_s={"fp32": 1e12}, spread_ratio=0.1)
 TIMED = (ShapeProperty.PADDING, ShapeProperty.GROWTH)
-
-
-@dataclass(slots=True)
-class FirstRuns:
-    """A fault that shows in the first runs only."""
-
-    n_left: int
-
-    def __call__(self, case: ShapeCase) -> bool:
-        """Take the next run."""
-        self.n_left -= 1
-        return self.n_left >= 0
 
 
 def noisy(sigma: float, *, factor: float = 1.0, seed: int = 1) -> SimulatedMeters:
@@ -98,16 +84,13 @@ def test_a_crash_of_the_padded_shape_is_not_held_against_other_properties() -> N
 
 
 def test_a_crash_that_does_not_come_again_leaves_the_verdict() -> None:
-    """The fresh process decides, and the reason tells of the one that died."""
-    meters = SimulatedMeters(crashes=FirstRuns(1))
+    """The fresh process decides; one that dies while it confirms is followed by another, whose crash is the verdict."""
+    runs = iter([True])
+    meters = SimulatedMeters(crashes=lambda case: next(runs, False))
     verdict = ShapeJudge(meters).judge(ShapeProperty.CORRECT, CASE)
     assert verdict.outcome is Outcome.PASS
     assert "a process died before and no fresh one did" in verdict.reason
     assert meters.n_open == 0
-
-
-def test_a_crash_in_a_confirming_process_is_a_crash() -> None:
-    """A process that dies while it confirms is followed by another, whose crash is the verdict."""
     crashing = SimulatedMeters(slowdowns=((lambda case: case == CASE, 3.0),))
     crashing.crashes = lambda case: crashing.n_fresh > 0 and case == CASE
     assert ShapeJudge(crashing).judge(ShapeProperty.PADDING, CASE).outcome is WRONG
@@ -124,14 +107,10 @@ def test_a_subject_that_cannot_run_is_an_error() -> None:
         ShapeJudge(SimulatedMeters(problem=broken)).judge(ShapeProperty.CORRECT, CASE)
 
 
-def test_a_judge_says_on_what_it_measures() -> None:
-    """Its fingerprint is the bench's."""
-    assert ShapeJudge(SimulatedMeters()).fingerprint == {"device": "simulated device"}
-
-
 @pytest.mark.parametrize("margin_ratio", [-0.1, float("nan"), float("inf")])
 def test_a_margin_that_is_none_is_refused(margin_ratio: float) -> None:
-    """The error names it."""
+    """The error names it; a judge tells on what it measures."""
+    assert ShapeJudge(SimulatedMeters()).fingerprint == {"device": "simulated device"}
     with pytest.raises(ValueError, match="margin_ratio is"):
         ShapeJudge(SimulatedMeters(), margin_ratio=margin_ratio)
 

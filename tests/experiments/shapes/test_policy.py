@@ -16,8 +16,8 @@ from perfsuite.experiments.shapes.policy import last_size, measure_policy
 from perfsuite.experiments.shapes.policy_choice import Span, acceptable, choose_ranges
 from perfsuite.experiments.shapes.policy_record import NO_GAIN
 from perfsuite.experiments.shapes.policy_rounds import RoundDesign
-from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
-from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.workload.shapes.shape_case import Subject
 from tests.synthetic_shape_policy import (
     CPU,
     FIBONACCI,
@@ -25,6 +25,8 @@ from tests.synthetic_shape_policy import (
     backend_meters,
     backend_question,
     crossing_at,
+    measured,
+    tiling_meters,
     tiling_question,
 )
 
@@ -34,8 +36,9 @@ def grid(
 ) -> NDArray[np.float64]:
     """Logarithms of times by choice and size, with noise by process."""
     generator = np.random.default_rng(seed)
-    logs = np.log(np.array(times_ns))
-    return logs + generator.normal(0.0, sigma, (n_processes, *logs.shape))
+    logs: NDArray[np.float64] = np.log(np.array(times_ns))
+    noise: NDArray[np.float64] = generator.normal(0.0, sigma, (n_processes, *logs.shape))
+    return logs + noise
 
 
 def spans(times_ns: list[list[float]], **noise: Any) -> list[tuple[int, int, int]]:
@@ -43,9 +46,34 @@ def spans(times_ns: list[list[float]], **noise: Any) -> list[tuple[int, int, int
     return [(each.first, each.last, each.choice) for each in choose_ranges(grid(times_ns, **noise)).spans]
 
 
-def test_a_crossover_parts_two_ranges() -> None:
-    """Each side has the sizes at which it wins."""
-    assert spans([[10, 20, 40, 80], [20, 30, 35, 40]]) == [(0, 1, 0), (2, 3, 1)]
+@pytest.mark.parametrize(
+    ("times_ns", "sigma", "expected"),
+    [
+        ([[10, 20, 40, 80], [20, 30, 35, 40]], 0.01, [(0, 1, 0), (2, 3, 1)]),
+        ([[100, 101, 100], [101, 100, 101]], 1e-5, [(0, 2, 0)]),
+        ([[100, 104, 104], [104, 100, 100]], 1e-5, [(0, 0, 0), (1, 2, 1)]),
+        ([[10, 10, 20, 10, 10], [20, 20, 10, 20, 20]], 0.01, [(0, 4, 0)]),
+        ([[10, 10, 20, 20, 10], [20, 20, 10, 10, 20]], 0.01, [(0, 1, 0), (2, 3, 1), (4, 4, 0)]),
+        ([[10, 10, 30], [12, 12, 10]], 0.01, [(0, 1, 0), (2, 2, 1)]),
+        ([[100, 100, 101.9, 101.9, 150], [150, 140, 100, 100, 100]], 1e-4, [(0, 1, 0), (2, 4, 1)]),
+        ([[10, 20]], 0.01, [(0, 1, 0)]),
+    ],
+    ids=[
+        "crossover",
+        "below 2 %",
+        "above 2 %",
+        "one odd size",
+        "two odd sizes",
+        "last size",
+        "least sum",
+        "one choice",
+    ],
+)
+def test_a_range_ends_where_another_choice_is_surely_faster(
+    times_ns: list[list[float]], sigma: float, expected: list[tuple[int, int, int]]
+) -> None:
+    """A single size that disagrees ends none, and the end lies where both sides together take least."""
+    assert spans(times_ns, sigma=sigma) == expected
 
 
 def test_what_is_no_faster_than_noise_is_not_chosen() -> None:
@@ -53,42 +81,10 @@ def test_what_is_no_faster_than_noise_is_not_chosen() -> None:
     assert len(spans([[10, 20, 40], [10, 20, 40], [10, 20, 40]], sigma=0.05)) == 1
 
 
-def test_a_saving_below_two_percent_makes_no_row() -> None:
-    """However little noise there is, a row must be worth it."""
-    assert spans([[100, 101, 100], [101, 100, 101]], sigma=1e-5) == [(0, 2, 0)]
-    assert spans([[100, 104, 104], [104, 100, 100]], sigma=1e-5) == [(0, 0, 0), (1, 2, 1)]
-
-
 def test_the_default_is_taken_where_another_is_only_as_good() -> None:
     """A choice that does not beat the default by more than noise is not taken, though it looks faster."""
     found = choose_ranges(grid([[100, 100, 50], [99, 99, 90]], sigma=1e-4))
     assert (found.default, found.worst, found.spans) == (0, 1, (Span(first=0, last=2, choice=0),))
-
-
-def test_one_odd_size_between_its_neighbours_ends_no_range() -> None:
-    """A size that disagrees with both of its neighbours is an exception and no change."""
-    assert spans([[10, 10, 20, 10, 10], [20, 20, 10, 20, 20]]) == [(0, 4, 0)]
-
-
-def test_two_odd_sizes_are_a_change() -> None:
-    """What two neighbours agree on is a range of its own."""
-    assert spans([[10, 10, 20, 20, 10], [20, 20, 10, 10, 20]]) == [(0, 1, 0), (2, 3, 1), (4, 4, 0)]
-
-
-def test_a_change_at_the_last_size_is_seen() -> None:
-    """There is no neighbour behind it that could disagree."""
-    assert spans([[10, 10, 30], [12, 12, 10]]) == [(0, 1, 0), (2, 2, 1)]
-
-
-def test_the_end_lies_where_both_together_take_least() -> None:
-    """Sizes at which both are acceptable go to the faster one."""
-    times = [[100.0, 100.0, 101.9, 101.9, 150.0], [150.0, 140.0, 100.0, 100.0, 100.0]]
-    assert spans(times, sigma=1e-4) == [(0, 1, 0), (2, 4, 1)]
-
-
-def test_a_single_choice_is_taken() -> None:
-    """There is nothing to be told apart."""
-    assert spans([[10, 20]]) == [(0, 1, 0)]
 
 
 def test_the_worst_single_choice_is_the_slowest_over_all_sizes() -> None:
@@ -114,7 +110,7 @@ def test_noise_makes_rows_in_no_more_than_one_of_twenty_grids() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crossover_is_found_within_one_step_of_the_grid(crossover: int, seed: int) -> None:
     """The processor wins below the crossover and the device above; the end of the row lies a step away at most."""
-    table = measure_policy(backend_question(), backend_meters(crossing_at(crossover), seed=seed), seed=seed).table
+    table = measured(backend_question(), backend_meters(crossing_at(crossover), seed=seed), seed=seed)
     assert [row.choice for row in table.rows] == [CPU, OPENCL]
     place = next(place for place, size in enumerate(FIBONACCI) if size > crossover)
     assert FIBONACCI[place - 2] <= table.rows[0].most <= FIBONACCI[place + 1]
@@ -126,7 +122,7 @@ def test_promised_intervals_hold_the_true_gain() -> None:
     time_ns, n_held = crossing_at(70), 0
     for seed in range(40):
         question = backend_question()
-        table = measure_policy(question, backend_meters(time_ns, seed=seed), seed=seed).table
+        table = measured(question, backend_meters(time_ns, seed=seed), seed=seed)
         chosen = {size: table.choose({"n": size, "k": 512}).choice for size in FIBONACCI}
         logs = [
             math.log(time_ns(question.case(table.worst, size)) / time_ns(question.case(choice, size)))
@@ -139,7 +135,7 @@ def test_promised_intervals_hold_the_true_gain() -> None:
 
 def test_a_device_that_never_wins_leaves_one_row() -> None:
     """The processor throughout is a table of one row: no gain over the default, and much over the worst."""
-    table = measure_policy(backend_question(), backend_meters(crossing_at(5000))).table
+    table = measured(backend_question(), backend_meters(crossing_at(5000)))
     assert finding(table) == "cpu throughout, n 1 to 377"
     assert table.rows[0].gain_over_default == NO_GAIN
     assert (table.default, table.worst) == (CPU, OPENCL)
@@ -157,7 +153,7 @@ def test_equal_choices_promise_no_gain_and_the_interval_covers_that() -> None:
         meters = SimulatedMeters(
             time_ns=lambda case: 20_000.0, sigma=0.03, placement_sigma=0.05, process_sigma=0.1, seed=seed
         )
-        table = measure_policy(tiling_question(sizes=(8, 21, 55)), {Subject.TILED: meters}, seed=seed).table
+        table = measured(tiling_question(sizes=(8, 21, 55)), {Subject.TILED: meters}, seed=seed)
         n_single += len(table.rows) == 1
         gain = table.gain_over_worst
         n_covered += gain.lower_ratio <= 1.0 <= gain.upper_ratio
@@ -169,33 +165,18 @@ def test_equal_choices_promise_no_gain_and_the_interval_covers_that() -> None:
 
 def test_tiles_are_chosen_by_what_their_padding_costs() -> None:
     """With times of padded shapes a small tile wins up to its size, and nothing is lost above with many rows."""
-
-    def time_ns(case: ShapeCase) -> float:
-        assert case.tiling is not None
-        return padded_time_ns(case, launch_ns=2_000.0) * (1.0 + 2.0 / case.tiling.tile)
-
-    meters = SimulatedMeters(time_ns=time_ns, sigma=0.01, placement_sigma=0.005)
-    table = measure_policy(tiling_question(), {Subject.TILED: meters}).table
+    table = measured(tiling_question(), tiling_meters())
     assert table.rows[0].choice.tile == 8
     assert table.rows[-1].choice.tile in (32, 64)
     assert table.gain_over_default.lower_ratio > 1.0
 
 
 def test_what_cannot_be_computed_is_told() -> None:
-    """A choice with a fault is not measured, and its reason is kept with the table."""
+    """A choice with a fault is not timed."""
     meters = SimulatedMeters(wrong=lambda case: case.tiling is not None and case.tiling.tile == 8)
-    table = measure_policy(tiling_question(), {Subject.TILED: meters}).table
+    table = measured(tiling_question(), {Subject.TILED: meters})
     assert {each.choice.tile for each in table.left_out} == {8}
     assert not any("tile8-" in case_id for case_id in meters.n_samples)
-
-
-def test_a_single_backend_is_the_default_and_the_worst() -> None:
-    """Where the device refuses, the processor is all that there is."""
-    meters = backend_meters(crossing_at(30))
-    meters[Subject.GGML_OPENCL].problem = lambda case: "f16 is not supported"
-    table = measure_policy(backend_question(), meters).table
-    assert finding(table) == "cpu throughout, n 1 to 377"
-    assert (table.default, table.worst, table.gain_over_worst) == (CPU, CPU, NO_GAIN)
 
 
 @pytest.mark.parametrize("n_processes", [4, 7])
@@ -205,14 +186,23 @@ def test_processes_that_cannot_be_parted_are_refused(n_processes: int) -> None:
         measure_policy(backend_question(), {}, design=RoundDesign(n_processes=n_processes))
 
 
-def test_what_is_wrong_at_a_drawn_size_alone_is_left_out() -> None:
-    """A choice that is sound at all sizes of the grid, and not between them, is found and told before it promises."""
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"problem": lambda case: "f16 is not supported"}, "f16 is not supported"),
+        ({"wrong": lambda case: case.shape.of("n") not in FIBONACCI}, "computes something else"),
+    ],
+    ids=["everywhere", "at drawn sizes alone"],
+)
+def test_a_choice_with_a_fault_is_left_out_before_it_promises(fault: dict[str, Any], reason: str) -> None:
+    """At the sizes of the grid or between them; the one backend that is left is the default and the worst."""
     meters = backend_meters(crossing_at(30))
-    meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") not in FIBONACCI
-    table = measure_policy(backend_question(), meters).table
+    meters[Subject.GGML_OPENCL] = SimulatedMeters(time_ns=crossing_at(30), **fault)
+    table = measured(backend_question(), meters)
     assert [each.choice for each in table.left_out] == [OPENCL]
-    assert "computes something else" in table.left_out[0].reason
+    assert reason in table.left_out[0].reason
     assert finding(table) == "cpu throughout, n 1 to 377"
+    assert (table.default, table.worst, table.gain_over_worst) == (CPU, CPU, NO_GAIN)
 
 
 def test_progress_goes_on_from_choosing_to_promising() -> None:
@@ -236,8 +226,4 @@ def test_progress_goes_on_from_choosing_to_promising() -> None:
 def test_a_crossover_is_interpolated_between_two_sizes(leads: tuple[float, float], expected: int) -> None:
     """On the logarithmic axis between 10 and 100, before 100; where noise hides it, in the middle."""
     assert last_size((10, 100), leads) == expected
-
-
-def test_neighbouring_sizes_leave_no_room() -> None:
-    """Between 1 and 2 a row ends at 1."""
-    assert last_size((1, 2), (0.5, -0.1)) == 1
+    assert last_size((1, 2), leads) == 1

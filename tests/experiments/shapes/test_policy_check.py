@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from perfsuite.errors import PolicyError, ShapeError
-from perfsuite.experiments.shapes.policy import measure_policy
 from perfsuite.experiments.shapes.policy_check import (
     Holding,
     PromiseCheck,
@@ -16,9 +16,11 @@ from perfsuite.experiments.shapes.policy_check import (
     holding_of,
     refuse_other_device,
 )
+from perfsuite.experiments.shapes.policy_question import PolicyQuestion
 from perfsuite.experiments.shapes.policy_record import Gain, MeasuredSubject
-from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
-from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+from perfsuite.experiments.shapes.policy_rounds import RoundDesign
+from perfsuite.testing.shape_meters import SimulatedMeters
+from perfsuite.workload.shapes.shape_case import Subject
 from tests.synthetic_shape_policy import (
     CPU,
     FIBONACCI,
@@ -27,11 +29,16 @@ from tests.synthetic_shape_policy import (
     backend_question,
     crossing_at,
     gain,
+    measured,
     policy_row,
     policy_table,
     shape_policy,
+    tiling_meters,
     tiling_question,
 )
+
+#: Checks with as much effort as the command does.
+checked = partial(check_table, design=RoundDesign(n_processes=6))
 
 
 def holdings(checks: Iterable[PromiseCheck]) -> list[str]:
@@ -42,7 +49,7 @@ def holdings(checks: Iterable[PromiseCheck]) -> list[str]:
 def test_what_was_measured_holds() -> None:
     """An honest table is confirmed, at sizes that it was not made from wherever there are others."""
     meters = backend_meters(crossing_at(55))
-    checks = check_table(measure_policy(backend_question(), meters).table, meters)
+    checks = checked(measured(backend_question(), meters), meters)
     assert {each.promise.over for each in checks} == {CPU, OPENCL}
     assert not {Holding.FAILS} & {each.holding for each in checks}
     assert Holding.HOLDS in {each.holding for each in checks}
@@ -51,69 +58,56 @@ def test_what_was_measured_holds() -> None:
     assert len(sizes - set(FIBONACCI)) >= 10
 
 
-def test_honest_tables_seldom_fail() -> None:
-    """Of 30 tables of simulated devices no more than two have a promise that fails."""
-    n_failed = 0
-    for seed in range(30):
-        meters = backend_meters(crossing_at(70), seed=seed)
-        table = measure_policy(backend_question(), meters, seed=seed).table
-        n_failed += "fails" in holdings(check_table(table, meters, seed=seed))
-    assert n_failed <= 2
-
-
-def tiling_meters(seed: int) -> dict[Subject, SimulatedMeters]:
-    """A quiet device whose times go in steps of the tiles, so that gains are saws over the sizes."""
-
-    def time_ns(case: ShapeCase) -> float:
-        assert case.tiling is not None
-        return padded_time_ns(case, launch_ns=2_000.0) * (1.0 + 2.0 / case.tiling.tile)
-
-    return {Subject.TILED: SimulatedMeters(time_ns=time_ns, sigma=0.01, placement_sigma=0.005, seed=seed)}
-
-
-def test_honest_tables_of_saws_seldom_fail() -> None:
-    """Of 20 tables of a quiet device with tiles one at most has a promise that fails, and most promises hold."""
-    n_failed, held = 0, []
-    for seed in range(20):
-        meters = tiling_meters(seed)
-        table = measure_policy(tiling_question(), meters, seed=seed).table
-        found = holdings(check_table(table, meters, seed=seed))
-        n_failed += "fails" in found
-        held += found
-    assert n_failed <= 1
-    assert held.count("holds") >= 0.8 * len(held)
+@pytest.mark.parametrize(
+    ("question", "meters", "n_tables", "most_failed", "least_held"),
+    [
+        (backend_question(), partial(backend_meters, crossing_at(70)), 30, 2, 0.0),
+        (tiling_question(), tiling_meters, 20, 1, 0.8),
+    ],
+    ids=["backends", "saws of tiles"],
+)
+def test_honest_tables_seldom_fail(
+    question: PolicyQuestion,
+    meters: Callable[..., dict[Subject, SimulatedMeters]],
+    n_tables: int,
+    most_failed: int,
+    least_held: float,
+) -> None:
+    """Of many tables of simulated devices one or two at most have a promise that fails, and most promises hold."""
+    found = []
+    for seed in range(n_tables):
+        device = meters(seed=seed)
+        found.append(holdings(checked(measured(question, device, seed=seed), device, seed=seed)))
+    assert sum("fails" in each for each in found) <= most_failed
+    held = [holding == "holds" for each in found for holding in each]
+    assert sum(held) >= least_held * len(held)
 
 
 def test_saws_do_not_hide_a_lie() -> None:
     """Promises that are half as large again as the gains of the same quiet device fail, each of them in most tables."""
     n_failed = n_promises = 0
     for seed in range(5):
-        meters = tiling_meters(seed)
-        table = measure_policy(tiling_question(), meters, seed=seed).table
+        meters = tiling_meters(seed=seed)
+        table = measured(tiling_question(), meters, seed=seed)
         rows = tuple(
-            replace(
-                row,
-                gain_over_default=_times(row.gain_over_default, 1.5),
-                gain_over_worst=_times(row.gain_over_worst, 1.5),
-            )
+            replace(row, gain_over_default=larger(row.gain_over_default), gain_over_worst=larger(row.gain_over_worst))
             for row in table.rows
         )
-        found = holdings(check_table(replace(table, rows=rows), meters, seed=seed))
+        found = holdings(checked(replace(table, rows=rows), meters, seed=seed))
         n_failed += found.count("fails")
         n_promises += len(found)
     assert n_failed >= 0.8 * n_promises
 
 
-def _times(found: Gain, factor: float) -> Gain:
-    return Gain(
-        ratio=factor * found.ratio, lower_ratio=factor * found.lower_ratio, upper_ratio=factor * found.upper_ratio
-    )
+def larger(found: Gain) -> Gain:
+    """Half as large again."""
+    return Gain(ratio=1.5 * found.ratio, lower_ratio=1.5 * found.lower_ratio, upper_ratio=1.5 * found.upper_ratio)
 
 
 def test_a_table_that_names_the_loser_fails() -> None:
     """Where the choice is the slower side, the whole interval lies below 1."""
     table = policy_table(rows=(policy_row(1, 512, OPENCL, gain_over_default=gain(1.5)),))
-    (check,) = check_table(table, backend_meters(crossing_at(100_000)))
+    (check,) = checked(table, backend_meters(crossing_at(100_000)))
     assert (check.holding, check.reason) == (Holding.FAILS, "the choice is slower")
     assert check.promise.over == CPU
 
@@ -121,10 +115,10 @@ def test_a_table_that_names_the_loser_fails() -> None:
 def test_a_table_that_promises_too_much_fails() -> None:
     """The right choice with ten times the gain that there is does not hold."""
     meters = backend_meters(crossing_at(5000))
-    table = measure_policy(backend_question(), meters).table
+    table = measured(backend_question(), meters)
     (row,) = table.rows
     lie = replace(table, rows=(replace(row, gain_over_worst=gain(10.0 * row.gain_over_worst.ratio)),))
-    (check,) = check_table(lie, meters)
+    (check,) = checked(lie, meters)
     assert (check.holding, check.reason) == (Holding.FAILS, "the gain is smaller than promised")
     assert check.measured is not None
     assert check.measured.ratio < check.promise.promised.ratio / 5.0
@@ -134,7 +128,7 @@ def test_a_choice_that_computes_something_else_fails() -> None:
     """A sound time of a wrong output is worth nothing, and the shape is named."""
     meters = backend_meters(crossing_at(100))
     meters[Subject.GGML_OPENCL].wrong = lambda case: case.shape.of("n") > 64
-    of_cpu, of_opencl = check_table(policy_table(), meters)
+    of_cpu, of_opencl = checked(policy_table(), meters)
     assert of_cpu.holding is not Holding.FAILS
     assert of_opencl.holding is Holding.FAILS
     assert of_opencl.measured is None
@@ -145,7 +139,7 @@ def test_an_alternative_that_cannot_be_measured_leaves_it_undecided() -> None:
     """There is nothing to hold the choice against."""
     meters = backend_meters(crossing_at(100))
     meters[Subject.GGML_OPENCL].problem = lambda case: "gone"
-    (check,) = check_table(policy_table(rows=(policy_row(1, 512, CPU),)), meters)
+    (check,) = checked(policy_table(rows=(policy_row(1, 512, CPU),)), meters)
     assert check.holding is Holding.UNDECIDED
     assert check.reason.startswith("nothing to hold it against: ")
     assert "gone" in check.reason
@@ -154,7 +148,7 @@ def test_an_alternative_that_cannot_be_measured_leaves_it_undecided() -> None:
 def test_a_row_of_measured_sizes_only_is_checked_there_and_says_so() -> None:
     """A range that holds nothing else is measured anew where it was fitted."""
     table = policy_table(measured_sizes=(1, 2, 3), rows=(policy_row(1, 3, CPU),))
-    (check,) = check_table(table, backend_meters(crossing_at(5000)))
+    (check,) = checked(table, backend_meters(crossing_at(5000)))
     assert check.promise.drawn.sizes == check.promise.drawn.fitted_sizes == (1, 2, 3)
 
 
@@ -167,7 +161,7 @@ def test_a_row_between_the_best_and_the_worst_has_two_promises() -> None:
         worst=choices[1],
         rows=(policy_row(1, 512, choices[2], gain_over_default=gain(1.2)),),
     )
-    checks = check_table(table, {Subject.TILED: SimulatedMeters()})
+    checks = checked(table, {Subject.TILED: SimulatedMeters()})
     assert [each.promise.over for each in checks] == [choices[0], choices[1]]
     assert [each.promise.promised.ratio for each in checks] == [1.2, 2.0]
 
@@ -175,7 +169,7 @@ def test_a_row_between_the_best_and_the_worst_has_two_promises() -> None:
 def test_one_choice_has_nothing_to_check() -> None:
     """Neither is anything measured."""
     meters = backend_meters(crossing_at(100))
-    assert check_table(policy_table(worst=CPU, rows=(policy_row(1, 512, CPU),)), meters) == ()
+    assert checked(policy_table(worst=CPU, rows=(policy_row(1, 512, CPU),)), meters) == ()
     assert sum(each.n_fresh for each in meters.values()) == 0
 
 
@@ -204,7 +198,7 @@ def test_a_promise_fails_where_its_difference_is_sure(promised: Gain, measured: 
 def test_a_table_about_nothing_is_refused() -> None:
     """Before anything is started."""
     with pytest.raises(ShapeError, match="type 'f64'"):
-        check_table(policy_table(type="f64"), {})
+        checked(policy_table(type="f64"), {})
 
 
 def test_another_device_is_refused_by_the_field_that_differs() -> None:

@@ -11,32 +11,19 @@ from tests.synthetic_shape_policy import CPU, backend_question, policy_table, sh
 
 
 def test_cases_are_those_of_the_catalogue() -> None:
-    """A choice at a size is a case with the id that sweeps and hunts use."""
+    """A choice at a size is a case with the id that sweeps and hunts use, and a case is of one choice."""
     question = tiling_question()
     assert question.case(question.choices[0], 21).case_id == "shape/tiled/gemv/n21-k512/f16/tile8-vector4"
     assert backend_question().case(CPU, 21).case_id == "shape/ggml-cpu/gemv/n21-k512/f16"
-
-
-def test_a_case_is_of_one_choice_at_its_size() -> None:
-    """Whatever the size."""
-    question = tiling_question()
     case = question.case(question.choices[3], 77)
     assert [choice for choice in question.choices if question.is_of(choice, case)] == [question.choices[3]]
 
 
 def test_vectors_wider_than_their_tile_are_left_out() -> None:
-    """No kernel is built for them."""
+    """No kernel is built for them; where none is left, or no kernel has such a tile, that is refused."""
     assert [str(each) for each in tilings((8, 16), (4, 16))] == ["tile8-vector4", "tile16-vector4", "tile16-vector16"]
-
-
-def test_vectors_that_are_all_wider_are_refused() -> None:
-    """There would be nothing to choose from."""
     with pytest.raises(ShapeError, match="vectors of 16: all are wider than the tiles"):
         tilings((8,), (16,))
-
-
-def test_a_tile_that_no_kernel_has_is_refused() -> None:
-    """The accepted tiles are named."""
     with pytest.raises(ShapeError, match="expected a tile of 8, 16, 32, 64"):
         tilings((12,), (4,))
 

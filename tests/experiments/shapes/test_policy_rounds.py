@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perfsuite.errors import PolicyError
-from perfsuite.experiments.shapes.policy_rounds import RoundDesign, measure_rounds
+from perfsuite.experiments.shapes.policy_rounds import Floats, RoundDesign, measure_rounds
 from perfsuite.measure.shapes.meter import ShapeMeter
 from perfsuite.testing.shape_meters import SimulatedMeter, SimulatedMeters
 from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
@@ -56,18 +56,11 @@ class Scripted:
 
 
 def test_times_are_those_of_the_cases_by_process() -> None:
-    """Without noise every process gives the logarithm of the times, in the order of the cases."""
+    """Without noise each gives the logarithm of the times, in the order of the cases; all are fresh, and ended."""
     time_ns = crossing_at(100)
     meters = backend_meters(time_ns, sigma=0.0, placement_sigma=0.0, process_sigma=0.0)
     found = measure_rounds(meters, cases(), design=DESIGN)
-    assert found.shape == (4, 4)
     np.testing.assert_allclose(np.exp(found), np.tile([time_ns(case) for case in cases()], (4, 1)), rtol=1e-3)
-
-
-def test_every_process_is_fresh_and_ended() -> None:
-    """Each subject gets as many processes as were asked for, and none is left open."""
-    meters = backend_meters(crossing_at(100))
-    measure_rounds(meters, cases(), design=DESIGN)
     assert [(each.n_fresh, each.n_open, each.n_calls["round"]) for each in meters.values()] == [(4, 0, 16), (4, 0, 16)]
 
 
@@ -78,6 +71,13 @@ def test_two_subjects_take_turns() -> None:
     measure_rounds(meters, cases(), design=DESIGN)
     firsts = "".join("A" if each is Subject.GGML_CPU else "B" for each in asked)
     assert firsts == "ABBAABBA" + "BAABBAAB" + "ABBAABBA" + "BAABBAAB"
+
+
+def tiled_times(factors: Sequence[float]) -> tuple[Floats, Scripted]:
+    """Times of two tilings by process, on meters of those factors."""
+    meters, question = Scripted(Subject.TILED, [], factors), tiling_question()
+    two = [question.case(each, 8) for each in question.choices[:2]]
+    return measure_rounds({Subject.TILED: meters}, two, design=DESIGN), meters
 
 
 def test_two_subjects_have_equally_many_launches_a_sample() -> None:
@@ -91,27 +91,16 @@ def test_two_subjects_have_equally_many_launches_a_sample() -> None:
         assert [each.n_launches for each in meters.values()] == [[1] + 15 * [expected]] * 2
 
 
-def test_one_subject_has_one_request_a_round_which_says_how_many() -> None:
-    """Its samples are alike without."""
-    meters = {Subject.TILED: Scripted(Subject.TILED, [])}
-    question = tiling_question()
-    measure_rounds(meters, [question.case(each, 8) for each in question.choices[:2]], design=DESIGN)
-    assert set(meters[Subject.TILED].n_launches) == {None}
-
-
 def test_the_first_round_of_a_process_does_not_count() -> None:
-    """What a process takes to get going is in nobody's time."""
-    meters = {Subject.TILED: Scripted(Subject.TILED, [], [50.0, 1.0, 1.0, 1.0] * 4)}
-    question = tiling_question()
-    found = measure_rounds(meters, [question.case(each, 8) for each in question.choices[:2]], design=DESIGN)
+    """What a process takes to get going is in nobody's time; of one subject each request says how many launches."""
+    found, meters = tiled_times([50.0, 1.0, 1.0, 1.0] * 4)
     np.testing.assert_allclose(np.exp(found), np.tile([10_000.0, 20_000.0], (4, 1)), rtol=1e-6)
+    assert set(meters.n_launches) == {None}
 
 
 def test_what_slows_a_whole_round_cancels_from_ratios() -> None:
     """A round that takes twice as long leaves the ratio of two cases as it is."""
-    meters = {Subject.TILED: Scripted(Subject.TILED, [], [1.0, 1.0, 2.0, 7.0] * 4)}
-    question = tiling_question()
-    found = measure_rounds(meters, [question.case(each, 8) for each in question.choices[:2]], design=DESIGN)
+    found, _ = tiled_times([1.0, 1.0, 2.0, 7.0] * 4)
     np.testing.assert_allclose(np.exp(found[:, 1] - found[:, 0]), 2.0)
 
 

@@ -19,12 +19,9 @@ def is_wide(case: ShapeCase) -> bool:
 def test_sound_choices_all_stay() -> None:
     """Nothing is left out without a reason, and each subject's device is told."""
     found = vetted(backend_question(), backend_meters(crossing_at(100)))
-    assert found.question == backend_question()
-    assert found.left_out == ()
-    assert [(each.subject, each.device) for each in found.subjects] == [
-        ("ggml-cpu", "simulated device"),
-        ("ggml-opencl", "simulated device"),
-    ]
+    assert (found.question, found.left_out) == (backend_question(), ())
+    devices = {each.subject: each.device for each in found.subjects}
+    assert devices == {"ggml-cpu": "simulated device", "ggml-opencl": "simulated device"}
 
 
 def is_refused(case: ShapeCase) -> bool:
@@ -55,14 +52,10 @@ def test_a_choice_with_a_fault_at_one_shape_is_left_out(meters: SimulatedMeters,
     assert meters.n_open == 0
 
 
-def test_a_question_without_choices_is_refused() -> None:
-    """Where nothing computes the operation, the first reason is told."""
+def test_choices_may_be_left_out_until_none_is_left() -> None:
+    """At once or later, with their reasons; where nothing computes the operation, the first reason is told."""
     with pytest.raises(PolicyError, match="tiling: no choice is left; tile8-vector4: gemv/n1-k512/f16: computes some"):
         vetted(tiling_question(), {Subject.TILED: SimulatedMeters(wrong=lambda case: True)})
-
-
-def test_choices_may_be_left_out_later_until_none_is_left() -> None:
-    """With their reasons; the last one is refused."""
     found = without(vetted(backend_question(), backend_meters(crossing_at(10))), 1, "n7: died")
     assert [(str(each.choice), each.reason) for each in found.left_out] == [("opencl", "n7: died")]
     assert [str(each) for each in found.question.choices] == ["cpu"]

@@ -47,7 +47,7 @@ class NotingMeter(SimulatedMeter):
         super().__init__(SimulatedMeters(sigma=0.0))
         self.sizes: list[int] = []
 
-    def round(self, cases: Sequence[ShapeCase], *, order_seed: int) -> tuple[int, ...]:
+    def round(self, cases: Sequence[ShapeCase], *, order_seed: int, n_launches: int | None = None) -> tuple[int, ...]:
         """Note, then measure."""
         self.sizes += map(n_of, cases)
         return super().round(cases, order_seed=order_seed)
@@ -65,17 +65,13 @@ def test_each_round_has_an_order_of_its_own() -> None:
 
 
 def test_a_case_that_always_crashes_is_left_out() -> None:
-    """It is found when it is verified; the others have all their samples."""
+    """It is found when it is verified, or as its call is halved until it is alone; the others have their samples."""
     meters = SimulatedMeters(crashes=lambda case: n_of(case) == 33)
     found = measure(meters)
     assert [n_of(each.case) for each in found if each.missing] == [33]
     assert "n33" in (found[32].missing or "")
     assert found[32].samples_ns == ()
     assert {len(each.samples_ns) for each in found if not each.missing} == {3}
-
-
-def test_a_case_that_crashes_when_it_is_timed_is_left_out() -> None:
-    """Its call is halved until it is alone; two of them are both found."""
     meters = SimulatedMeters(crashes=lambda case: n_of(case) in (5, 71))
     found = measure(meters, verifies=False)
     assert [n_of(each.case) for each in found if each.missing] == [5, 71]
@@ -83,16 +79,12 @@ def test_a_case_that_crashes_when_it_is_timed_is_left_out() -> None:
 
 
 def test_a_crash_that_does_not_come_again_costs_no_size() -> None:
-    """A process that was killed once is started again, and every case is measured."""
+    """A process that was killed once is started again; one that always crashes is not tried at each of all sizes."""
     crashes = iter([True])
     meters = SimulatedMeters(crashes=lambda case: next(crashes, False))
     found = measure(meters, verifies=False)
     assert not any(each.missing for each in found)
     assert {len(each.samples_ns) for each in found} == {3}
-
-
-def test_a_device_that_always_crashes_ends_the_sweep() -> None:
-    """It is not tried at each of thousands of sizes."""
     with pytest.raises(MeasurementError, match=r"crashes in one sweep, the last: .*SIGSEGV"):
         measure(SimulatedMeters(crashes=lambda case: True))
 

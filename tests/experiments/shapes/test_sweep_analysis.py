@@ -14,7 +14,6 @@ from perfsuite.experiments.shapes.sweep_record import Jump
 from perfsuite.experiments.shapes.sweep_steps import compare_steps, period_of, rank_correlation
 from perfsuite.measure.shapes.meter import BenchDescription
 from perfsuite.testing.shape_meters import SimulatedMeters, padded_time_ns
-from perfsuite.workload.shapes.shape_case import ShapeCase
 from tests.synthetic_shape_sweep import bmm_setting, line, staircase, swept
 
 SIZES = range(1, 513)
@@ -35,15 +34,11 @@ def test_each_multiple_is_found_or_missed() -> None:
     assert found.hidden == ()
 
 
-def test_a_multiple_near_an_end_does_not_count() -> None:
-    """A step has three sizes at either side of it."""
+def test_a_multiple_counts_with_three_sizes_at_either_side() -> None:
+    """Of coarse sizes the jump between 61 and 71 is at 64."""
     assert compare_steps([], range(1, 131), 64, QUIET).missed == (64,)
     assert compare_steps([], range(1, 132), 64, QUIET).missed == (64, 128)
     assert compare_steps([], range(63, 132), 64, QUIET).missed == (128,)
-
-
-def test_a_jump_between_coarse_sizes_is_at_the_multiple_between_them() -> None:
-    """Sizes 61 and 71 have 64 between them."""
     assert compare_steps([jump(61, step=10)], range(1, 512, 10), 64, QUIET).found == (64,)
 
 
@@ -60,48 +55,32 @@ def test_a_period_is_that_of_the_jumps(period: int) -> None:
     assert period_of([jump(size) for size in range(period, 510, period)], SIZES) == period
 
 
-def test_a_period_stands_a_missed_jump_and_small_ones_between() -> None:
-    """Jumps count by their heights."""
+def test_a_period_stands_what_is_missed_and_what_lies_between() -> None:
+    """Jumps count by their heights; of a million distances one is found; anywhere, alone or falling they have none."""
     jumps = [jump(size) for size in (64, 128, 256, 320, 384, 448)]
     assert period_of([jump(30, 50.0), *jumps, jump(400, 60.0)], SIZES) == 64
-
-
-def test_a_period_of_wide_sizes_is_found() -> None:
-    """A million distances are compared, with a hundred jumps each."""
     sizes = range(1, 1 << 20, 128)
     jumps = [jump(size, step=128) for size in sizes if size // 8192 != (size + 128) // 8192]
     assert period_of(jumps, sizes) == 8192
-
-
-def test_jumps_anywhere_have_no_period() -> None:
-    """Nor have fewer than two, or falls."""
     assert period_of([jump(size) for size in (17, 90, 101, 257, 300, 411)], SIZES) is None
     assert period_of([jump(64)], SIZES) is None
     assert period_of([jump(64, -1.0), jump(128, -1.0)], SIZES) is None
 
 
 def test_ranks_alone_are_compared() -> None:
-    """Spearman's coefficient is 1 for whatever grows with the other."""
+    """Spearman's coefficient is 1 for whatever grows with the other; what does not vary has None, not NaN."""
     assert rank_correlation([1.0, 2.0, 3.0, 40.0], [1.0, 4.0, 9.0, 10.0]) == pytest.approx(1.0)
     assert rank_correlation([1.0, 2.0, 3.0], [3.0, 2.0, 1.0]) == pytest.approx(-1.0)
-
-
-def test_what_does_not_vary_has_no_rank() -> None:
-    """None, not NaN."""
     assert rank_correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]) is None
     assert rank_correlation([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]) is None
     assert rank_correlation([1.0, 2.0], [1.0, 2.0]) is None
 
 
 def test_the_estimate_is_the_lower_quartile() -> None:
-    """Between samples where it falls between them."""
+    """Between samples where it falls between them; of 15 rounds ten may be disturbed."""
     assert estimate([50, 10, 30, 20, 40]).time_ns == 20.0
     assert estimate([40, 10, 20, 30]).time_ns == pytest.approx(17.5)
     assert estimate([7]) == (7.0, 7.0, 7.0)
-
-
-def test_disturbed_rounds_do_not_move_it() -> None:
-    """Of 15 rounds ten may be disturbed."""
     quiet = estimate([100, 101, 102, 103, 104] + [110] * 10)
     disturbed = estimate([100, 101, 102, 103, 104] + [9999] * 10)
     assert quiet.time_ns == disturbed.time_ns
@@ -130,14 +109,14 @@ def test_few_sizes_have_the_quartile() -> None:
     assert choose_part([[1, 2, 3], [1, 2, 3]]) == QUARTILE
 
 
-def test_other_quantiles_have_intervals_too() -> None:
-    """The median of 15 lies between the fourth sample and the twelfth."""
+def test_intervals_are_those_of_the_binomial_distribution() -> None:
+    """Of 15 rounds the quartile lies between samples 1 and 8, the median between 4 and 12; 10000 are nearly normal."""
     assert estimate(range(101, 116), 0.5) == (108.0, 104.0, 112.0)
-
-
-def test_the_interval_of_fifteen_rounds_lies_between_its_first_and_eighth_sample() -> None:
-    """Fewer than one, or more than seven, of 15 lie below the quartile with a chance of under 2.5 % each."""
     assert estimate(range(101, 116))[1:] == (101.0, 108.0)
+    assert estimate([10, 20])[1:] == (10.0, 20.0)
+    found = estimate(range(1, 10_001))
+    assert found.lower_ns == pytest.approx(2500.5 - 84.9, abs=1.0)
+    assert found.upper_ns == pytest.approx(2500.5 + 84.9, abs=1.0)
 
 
 @pytest.mark.parametrize("n_rounds", [13, 15, 40])
@@ -150,18 +129,6 @@ def test_the_interval_holds_the_quartile(n_rounds: int) -> None:
         found = estimate([round(1000.0 / (1.0 - draws.random())) for _ in range(n_rounds)])
         held += found.lower_ns <= quartile_ns <= found.upper_ns
     assert held >= 0.94 * 2000
-
-
-def test_few_rounds_have_the_widest_interval() -> None:
-    """From the least to a high one; two rounds say no more than their samples."""
-    assert estimate([10, 20])[1:] == (10.0, 20.0)
-
-
-def test_the_interval_of_many_rounds_is_narrow() -> None:
-    """It is a normal distribution's then: 2500 and 1.96 times the root of 10000 / 4 * 3 / 4."""
-    found = estimate(range(1, 10_001))
-    assert found.lower_ns == pytest.approx(2500.5 - 84.9, abs=1.0)
-    assert found.upper_ns == pytest.approx(2500.5 + 84.9, abs=1.0)
 
 
 MULTIPLES = tuple(range(64, 510, 64))
@@ -226,12 +193,14 @@ def test_noise_that_hides_steps_is_told() -> None:
     assert sweep.tile_steps.missed == ()
 
 
-def test_a_subject_without_a_tile_has_what_is_found() -> None:
-    """Steps and their period, and efficiency against the best of all sizes."""
+def test_without_a_whole_tile_the_best_of_all_is_the_measure() -> None:
+    """Of a subject without a tile, steps and their period are told."""
     sweep = swept(bmm_setting(tile=None), SimulatedMeters(time_ns=staircase(32), sigma=0.003))
     assert (sweep.tile_steps, sweep.rank_correlation, sweep.time_rank_correlation) == (None, None, None)
     assert sweep.period == 32
     assert max(point.efficiency_ratio or 0.0 for point in sweep.points) == 1.0
+    sweep = swept(bmm_setting(range(1, 41)), SimulatedMeters(sigma=0.0))
+    assert sweep.points[-1].efficiency_ratio == 1.0
 
 
 def test_a_size_without_a_time_is_missing_and_no_more() -> None:
@@ -255,20 +224,10 @@ def test_correctness_is_told_of_each_size() -> None:
     assert {point.is_correct for point in swept(bmm_setting(range(1, 9)), SimulatedMeters()).points} == {None}
 
 
-def test_without_a_whole_tile_the_best_of_all_is_the_measure() -> None:
-    """Sizes of 1 to 40 at tile 64."""
-    sweep = swept(bmm_setting(range(1, 41)), SimulatedMeters(sigma=0.0))
-    assert sweep.points[-1].efficiency_ratio == 1.0
-
-
 def test_a_sweep_of_nothing_is_an_error() -> None:
     """With the reason of its first size."""
     setting = bmm_setting(range(1, 3))
-    found = [_missing(case) for case in setting.cases]
+    found = [SweptCase(case=case, samples_ns=(), deviation=None, missing="gone") for case in setting.cases]
     description = BenchDescription(device="device", n_compute_units=1, fingerprint=())
     with pytest.raises(MeasurementError, match="no size was measured; gone"):
         analysed_sweep(setting, found, description, n_rounds=1)
-
-
-def _missing(case: ShapeCase) -> SweptCase:
-    return SweptCase(case=case, samples_ns=(), deviation=None, missing="gone")

@@ -20,14 +20,10 @@ def setting(operation: Operation, sizes: tuple[int, ...], swept: str, swept_size
     return SweepSetting(cases=tuple(cases), swept=swept)
 
 
-def test_the_mean_over_four_thousand_sizes_at_tile_64() -> None:
-    """0.964 of the padded work is of use."""
+def test_a_point_has_the_share_of_its_padded_size() -> None:
+    """65 of 128, at half of the time that 256 takes; over 4096 sizes at tile 64, 0.964 of the padded work is of use."""
     sweep = expected_sweep(bmm_setting(range(1, 4097)))
     assert sweep.expected_mean_efficiency_ratio == pytest.approx(0.964, abs=5e-4)
-
-
-def test_a_point_has_the_share_of_its_padded_size() -> None:
-    """65 of 128, at half of the time that 256 takes; nothing is measured."""
     point = expected_sweep(bmm_setting(range(65, 257))).points[0]
     assert point.size == 65
     assert point.expected_efficiency_ratio == pytest.approx(65 / 128)
@@ -43,21 +39,13 @@ def test_the_setting_is_told() -> None:
     assert (sweep.device, sweep.n_rounds) == ("", 0)
 
 
-def test_what_other_dimensions_waste_is_left_out() -> None:
-    """One row of a GEMM computes 64, at each n alike."""
+def test_a_dimension_wastes_what_its_own_step_makes_of_it() -> None:
+    """One row of a GEMM computes 64 at each n alike; k has steps of 32 whatever the tile, and products have none."""
     sweep = expected_sweep(setting(Operation.GEMM, (1, 1, 128), "n", range(1, 129)))
     assert sweep.points[63].expected_efficiency_ratio == 1.0
-
-
-def test_the_inner_dimension_has_its_own_step() -> None:
-    """Of 32, whatever the tile."""
     sweep = expected_sweep(setting(Operation.BMM, (32, 1, 100, 1), "k", range(1, 65)))
     assert sweep.step == 32
     assert sweep.points[32].expected_efficiency_ratio == pytest.approx(33 / 64)
-
-
-def test_a_dimension_that_is_not_padded_wastes_nothing() -> None:
-    """Each product more of a BMM is a work-group more."""
     sweep = expected_sweep(setting(Operation.BMM, (1, 1, 100, 32), "b", range(1, 9)))
     assert sweep.step == 1
     assert {point.expected_efficiency_ratio for point in sweep.points} == {1.0}

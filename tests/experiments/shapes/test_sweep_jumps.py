@@ -39,14 +39,10 @@ def test_each_step_of_a_staircase_is_found(tile: int, share: float) -> None:
 
 
 def test_a_jump_has_its_height() -> None:
-    """In time, and over the time before it."""
+    """In time, and over the time before it; where a larger size is faster it is negative."""
     first = find_jumps(SIZES, steps_of(64))[0]
     assert first.height_ns == pytest.approx(64 * 300.0)
     assert first.height_ratio == pytest.approx(64 * 300.0 / (20_000.0 + 64 * 300.0))
-
-
-def test_a_fall_is_a_jump_down() -> None:
-    """Where a larger size is faster, as behind a change to a better kernel."""
     (fall,) = find_jumps(range(20), [100.0] * 10 + [70.0] * 10)
     assert (fall.size, fall.next_size) == (9, 10)
     assert fall.height_ns == pytest.approx(-30.0)
@@ -76,14 +72,10 @@ def test_a_single_disturbed_size_makes_no_steps() -> None:
 
 
 def test_noise_is_what_differs_from_neighbours() -> None:
-    """Steps and slopes do not count, nor does a disturbance, and nothing is quieter than a thousandth."""
+    """Steps, slopes and disturbances do not count, and nothing is quieter than a thousandth; roughness counts them."""
     assert noise_ratio(steps_of(64)) == 0.001
     assert noise_ratio([1.0, 2.0]) == 0.001
     assert noise_ratio(noisy(steps_of(64), 0.05, 2)) == pytest.approx(0.05, rel=0.2)
-
-
-def test_roughness_has_what_stands_out_in_it() -> None:
-    """One size of 500 that takes twice as long; two sizes have no roughness."""
     times = noisy([1000.0] * 500, 0.01, 6)
     smooth = roughness_ratio(times)
     times[250] *= 2.0

@@ -42,20 +42,12 @@ def test_what_names_no_sizes_is_refused(text: str) -> None:
         sizes_of("n", text)
 
 
-def test_the_growing_dimension_decides_where_nothing_is_said() -> None:
-    """All other sizes have defaults."""
+def test_one_dimension_decides_and_the_others_are_fixed() -> None:
+    """The growing one where nothing is said, else the one of several sizes; defaults are whole blocks of the type."""
     dimension, sizes, fixed = grid_sizes(Operation.GEMV, "f16", {})
     assert (dimension, sizes[0], sizes[-1], fixed) == ("n", 1, 512, {"k": 2048})
-
-
-def test_another_dimension_decides_where_it_has_several_sizes() -> None:
-    """The growing one is fixed then."""
     dimension, sizes, fixed = grid_sizes(Operation.GEMM, "f16", {"m": "1,8,64", "k": "256"})
     assert (dimension, sizes, fixed) == ("m", (1, 8, 64), {"n": 512, "k": 256})
-
-
-def test_defaults_are_whole_blocks_of_the_type() -> None:
-    """Rows of Q4_K have blocks of 256."""
     _, _, fixed = grid_sizes(Operation.BMM, "q4_k", {})
     assert fixed == {"b": 8, "m": 1, "k": 256}
 
@@ -99,25 +91,16 @@ def test_a_range_holds_its_last_size() -> None:
     assert size_range("--n", "1:4") == SizeRange(sizes=range(1, 5), is_range=True)
     assert list(size_range("--n", "8:32:8").sizes) == [8, 16, 24, 32]
     assert list(size_range("--n", "1:10:4").sizes) == [1, 5, 9]
-    assert size_range("--n", "7") == SizeRange.one(7)
+    assert size_range("--n", "7") == SizeRange(sizes=range(7, 8), is_range=False)
     assert size_range("--n", "7:7").is_range
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "expected a size of 1 or more"),
-        ("x", "expected a size of 1 or more"),
-        ("-1", "expected a size of 1 or more"),
-        ("1.5", "expected a size of 1 or more"),
-        ("1:2:3:4", "expected a size of 1 or more"),
-        (":5", "expected a size of 1 or more"),
-        ("²", "expected a size of 1 or more"),
-        ("9:1", "an empty range"),
-        ("1:9:0", "an empty range"),
-        ("0", "expected sizes of 1 to"),
-        ("0:5", "expected sizes of 1 to"),
-        (f"1:{MOST_SIZE + 1}:1024", "expected sizes of 1 to"),
+        *((text, "expected a size of 1 or more") for text in ("", "x", "-1", "1.5", "1:2:3:4", ":5", "²")),
+        *((text, "an empty range") for text in ("9:1", "1:9:0")),
+        *((text, "expected sizes of 1 to") for text in ("0", "0:5", f"1:{MOST_SIZE + 1}:1024")),
         ("1:9000", "no more than 8192 of them"),
     ],
 )
@@ -129,10 +112,13 @@ def test_what_is_no_size_is_refused(text: str, message: str) -> None:
 
 
 def test_the_range_is_what_is_swept() -> None:
-    """Without one it is the growing dimension, unless that has a size."""
+    """Without one it is the growing dimension, from 1 to 512, unless that has a size."""
     assert swept_dimension(Operation.BMM, ranges(k="32:64", n="5")) == "k"
     assert swept_dimension(Operation.GEMV, {}) == "n"
     assert swept_dimension(Operation.ATTENTION, ranges(heads="4")) == "context"
+    grown = all_sizes(Operation.BMM, {}, type="f32", tile=64, n_compute_units=2)
+    assert grown["n"] == SizeRange(sizes=range(1, 513), is_range=True)
+    assert fixed(Operation.BMM, 2, k="1:64")["n"] == 512
 
 
 @pytest.mark.parametrize(
@@ -149,21 +135,10 @@ def test_exactly_one_range_is_swept(texts: dict[str, str], message: str) -> None
         swept_dimension(Operation.GEMM, ranges(**texts))
 
 
-def test_the_growing_dimension_is_swept_where_nothing_else_is() -> None:
-    """From 1 to 512; else it is 512."""
-    grown = all_sizes(Operation.BMM, {}, type="f32", tile=64, n_compute_units=2)
-    assert grown["n"] == SizeRange(sizes=range(1, 513), is_range=True)
-    assert fixed(Operation.BMM, 2, k="1:64")["n"] == 512
-
-
-@pytest.mark.parametrize(("n_compute_units", "b"), [(1, 8), (2, 8), (3, 9), (12, 12), (100, 100)])
-def test_products_fill_the_compute_units(n_compute_units: int, b: int) -> None:
-    """The least multiple from 8 on."""
-    assert fixed(Operation.BMM, n_compute_units) == {"b": b, "m": 1, "k": 128}
-
-
-def test_rows_of_a_gemm_are_a_tile_for_each_unit() -> None:
-    """A step of n then gives each of them one tile more."""
+def test_products_and_rows_fill_the_compute_units() -> None:
+    """Of a BMM the least multiple from 8 on, of a GEMM a tile for each: a step of n gives each one tile more."""
+    for n_compute_units, b in ((1, 8), (2, 8), (3, 9), (12, 12), (100, 100)):
+        assert fixed(Operation.BMM, n_compute_units) == {"b": b, "m": 1, "k": 128}
     assert fixed(Operation.GEMM, 6) == {"m": 384, "k": 128}
     assert fixed(Operation.GEMV, 6) == {"k": 2048}
 
@@ -188,9 +163,5 @@ def test_default_sizes_are_whole_blocks(operation: Operation, type: str) -> None
 
 def test_options_are_called_as_people_type_them() -> None:
     """KV heads and the head's size have longer names."""
-    assert [size_option(name) for name in Operation.ATTENTION.dimensions] == [
-        "--heads",
-        "--kv-heads",
-        "--head-size",
-        "--context",
-    ]
+    options = ["--heads", "--kv-heads", "--head-size", "--context"]
+    assert [size_option(name) for name in Operation.ATTENTION.dimensions] == options

@@ -27,13 +27,15 @@ from perfsuite.measure.shapes.ggml_inputs import ggml_inputs
 from perfsuite.measure.shapes.ggml_tolerance import F16_ROUNDOFF, ggml_tolerance
 from perfsuite.measure.shapes.shape_inputs import ShapeInputs
 from perfsuite.measure.shapes.shape_references import shape_reference
-from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
-from perfsuite.workload.shapes.shape_case import ShapeCase, Subject, Tiling
+from perfsuite.workload.shapes.operation_shape import STORED_TYPES, OperationShape, block_values
+from perfsuite.workload.shapes.shape_case import ShapeCase, Subject
+
+from ...synthetic_shapes import ggml, tiled
 
 
 def tolerances(shape_id: str, *, subject: Subject = Subject.GGML_CPU, machine: str = "x86_64") -> tuple[float, float]:
     """Return ggml's tolerance at a shape, and that of sums in F32."""
-    case = ShapeCase(subject=subject, shape=OperationShape.from_id(shape_id))
+    case = ggml(shape_id, subject)
     inputs = ggml_inputs(case.shape, seed=1)
     reference = shape_reference(inputs)
     return ggml_tolerance(case, inputs, reference, machine=machine), reference.f32_tolerance
@@ -49,24 +51,16 @@ def test_sums_in_f32_have_their_tolerance(shape_id: str, machine: str) -> None:
     assert (found == in_f32) == (machine == "x86_64" or "f16" not in shape_id)
 
 
-def test_opencl_adds_up_in_f32() -> None:
-    """The CPU backend's F16 sums are no excuse for the OpenCL backend's."""
+def test_f16_sums_round_once_a_position() -> None:
+    """One position is 2 units, 64 are 8 times as much; OpenCL adds up in F32, and Arm 4096 values as 32 sums of 128."""
     shape_id = "attention/heads2-kvheads1-head32-context64/f16"
     found, in_f32 = tolerances(shape_id, subject=Subject.GGML_OPENCL, machine="aarch64")
     assert found == in_f32
     assert tolerances(shape_id)[0] > 10 * in_f32
-
-
-def test_f16_sums_round_once_a_position() -> None:
-    """A single position is rounded once, with nothing to cancel: 2 units; 64 times as many have 8 times as much."""
     found, in_f32 = tolerances("attention/heads2-kvheads1-head32-context1/f16")
     assert found - in_f32 == pytest.approx(2 * F16_ROUNDOFF)
     many, of_f32 = tolerances("attention/heads64-kvheads64-head32-context64/f16")
     assert many - of_f32 == pytest.approx(16 * F16_ROUNDOFF, rel=0.2)
-
-
-def test_arm_adds_up_products_side_by_side() -> None:
-    """A product of 4096 values is 32 sums of 128."""
     found, in_f32 = tolerances("gemv/n512-k4096/f16", machine="aarch64")
     assert found - in_f32 == pytest.approx(2 * 128**0.5 * F16_ROUNDOFF, rel=0.2)
 
@@ -74,7 +68,7 @@ def test_arm_adds_up_products_side_by_side() -> None:
 def test_the_own_machine_is_asked_where_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bench on Arm has Arm's tolerance."""
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    case = ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id("gemv/n5-k64/f16"))
+    case = ggml("gemv/n5-k64/f16")
     inputs = ggml_inputs(case.shape, seed=1)
     reference = shape_reference(inputs)
     on_arm = ggml_tolerance(case, inputs, reference)
@@ -139,11 +133,6 @@ def bench(library: ctypes.CDLL, engine: Engine) -> Iterator[GgmlBench]:
     opened.close()
 
 
-def cpu_case(shape_id: str) -> ShapeCase:
-    """Return the CPU backend's case of a shape."""
-    return ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id(shape_id))
-
-
 def inner_sizes(type: str) -> tuple[int, ...]:
     """Return sizes of an inner dimension that a type can have."""
     block = block_values(type)
@@ -157,7 +146,7 @@ def wrong_ones(bench: GgmlBench, shape_ids: list[str]) -> list[str]:
 
 def verified(bench: GgmlBench, shape_id: str) -> Any:
     """Return the deviation of the CPU backend at a shape."""
-    operation = bench.bound(cpu_case(shape_id), seed=SEED)
+    operation = bench.bound(ggml(shape_id), seed=SEED)
     try:
         return operation.verify()
     finally:
@@ -250,7 +239,7 @@ def test_a_wrong_operand_is_caught(
     bench: GgmlBench, name: str, type: str, change: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dropped row, a dropped last column and blocks in the wrong place exceed the tolerance at any size."""
-    case = cpu_case(f"{name}/{type}")
+    case = ggml(f"{name}/{type}")
     right = ggml_inputs(case.shape, seed=SEED)
     changed = replace(right, stored=(*right.stored[:-1], change(right.stored[-1])))
     operation = perturbed(bench, case, changed, monkeypatch)
@@ -262,7 +251,7 @@ def test_a_wrong_operand_is_caught(
 
 def test_a_write_behind_the_output_is_caught(bench: GgmlBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """An output that is longer than it should be is infinitely wrong."""
-    operation = bench.bound(cpu_case("gemv/n8-k32/f32"), seed=SEED)
+    operation = bench.bound(ggml("gemv/n8-k32/f32"), seed=SEED)
     wrong = OperationShape.from_id("gemv/n7-k32/f32")
     operation._case = replace(operation._case, shape=wrong)
     operation._inputs = ggml_inputs(wrong, seed=SEED)
@@ -272,7 +261,7 @@ def test_a_write_behind_the_output_is_caught(bench: GgmlBench, monkeypatch: pyte
 
 def test_an_operation_runs_again_and_again(bench: GgmlBench) -> None:
     """A run takes time, leaves the output as it was, and a second verification finds the same."""
-    operation = bench.bound(cpu_case("bmm/b4-m1-n64-k64/f16"), seed=SEED)
+    operation = bench.bound(ggml("bmm/b4-m1-n64-k64/f16"), seed=SEED)
     first = operation.verify()
     assert all(operation.run_ns() > 0 for _ in range(5))
     assert operation.verify() == first
@@ -286,19 +275,11 @@ def test_small_operators_share_the_start_of_a_graph(bench: GgmlBench, monkeypatc
     monkeypatch.setattr(real, lambda _, n_copies: counts.append(n_copies) or 640_000)
     times_ns = []
     for shape_id in ("gemv/n1-k1/f32", f"gemv/n{GRAPH_FLOPS // 20}-k1/f32", "gemm/m128-n128-k128/f32"):
-        operation = bench.bound(cpu_case(shape_id), seed=SEED)
+        operation = bench.bound(ggml(shape_id), seed=SEED)
         times_ns.append([operation.run_ns(), operation.run_ns()])
         operation.close()
     assert counts == [64, 64, 64, 10, 10, 10, 1, 1, 1]
     assert times_ns == [[10_000] * 2, [64_000] * 2, [640_000] * 2]
-
-
-def test_inputs_are_drawn_from_the_seed() -> None:
-    """The same seed gives the same inputs, another gives others."""
-    shape = OperationShape.from_id("gemm/m3-n5-k64/q8_0")
-    first, again, other = (ggml_inputs(shape, seed=seed) for seed in (1, 1, 2))
-    assert (first.activations == again.activations).all()
-    assert (first.activations != other.activations).any()
 
 
 def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> None:
@@ -313,19 +294,9 @@ def test_a_bench_says_on_what_it_computes(bench: GgmlBench, engine: Engine) -> N
 @pytest.mark.parametrize(
     ("case", "why"),
     [
-        (
-            ShapeCase(subject=Subject.GGML_OPENCL, shape=OperationShape.from_id("gemv/n1-k1/f32")),
-            "subject ggml-opencl; expected ggml-cpu",
-        ),
-        (
-            ShapeCase(
-                subject=Subject.TILED,
-                shape=OperationShape.from_id("gemv/n1-k1/f32"),
-                tiling=Tiling(tile=8, vector=1),
-            ),
-            "subject tiled; expected ggml-cpu",
-        ),
-        (cpu_case("gemv/n2147483648-k1/f32"), "a size of 2147483648; expected 1 to 2147483647"),
+        (ggml("gemv/n1-k1/f32", Subject.GGML_OPENCL), "subject ggml-opencl; expected ggml-cpu"),
+        (tiled("gemv/n1-k1/f32"), "subject tiled; expected ggml-cpu"),
+        (ggml("gemv/n2147483648-k1/f32"), "a size of 2147483648; expected 1 to 2147483647"),
     ],
 )
 def test_what_cannot_be_computed_is_refused(bench: GgmlBench, case: ShapeCase, why: str) -> None:
@@ -335,16 +306,9 @@ def test_what_cannot_be_computed_is_refused(bench: GgmlBench, case: ShapeCase, w
         bench.bound(case, seed=SEED)
 
 
-@pytest.mark.parametrize("operation", Operation)
-def test_what_can_be_computed_is_no_problem(bench: GgmlBench, operation: Operation) -> None:
-    """Of every operation the smallest shape is one that ggml computes."""
-    shape = OperationShape(operation=operation, type="f32", sizes=(1,) * len(operation.dimensions))
-    assert bench.problem(ShapeCase(subject=Subject.GGML_CPU, shape=shape)) is None
-
-
 def test_a_closed_operation_says_so(bench: GgmlBench) -> None:
     """Closing twice is as good as once; a run afterwards is one line and no crash."""
-    operation = bench.bound(cpu_case("gemv/n1-k1/f32"), seed=SEED)
+    operation = bench.bound(ggml("gemv/n1-k1/f32"), seed=SEED)
     operation.close()
     operation.close()
     with pytest.raises(EngineError, match="shape/ggml-cpu/gemv/n1-k1/f32: the operator is closed"):
@@ -362,7 +326,7 @@ def test_a_backend_that_is_not_there_is_told(library: ctypes.CDLL) -> None:
 
 def test_nothing_is_left_of_closed_operations(bench: GgmlBench) -> None:
     """Two hundred operations of a mebibyte each, opened and closed, do not add up."""
-    case = cpu_case("gemm/m8-n512-k512/f32")
+    case = ggml("gemm/m8-n512-k512/f32")
     assert case.shape.stored_bytes == MIB
 
     def open_and_close(n_times: int) -> int:

@@ -48,14 +48,10 @@ def test_each_method_is_answered(meters: ProcessMeters) -> None:
     assert meter.round([], order_seed=1) == ()
 
 
-def test_the_resident_meter_stays(meters: ProcessMeters) -> None:
-    """It is the same one each time, in the same process."""
+def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
+    """Each is one of its own that ends with its context; the resident one is the same each time, and goes on."""
     assert meters.resident() is meters.resident()
     assert pid_of(meters.resident()) == pid_of(meters.resident())
-
-
-def test_fresh_processes_are_fresh(meters: ProcessMeters) -> None:
-    """Each is a process of its own that ends with its context; the resident one goes on beside them."""
     pids = [pid_of(meters.resident())]
     for _ in range(2):
         with meters.fresh() as meter:

@@ -65,26 +65,16 @@ def test_an_answer_comes_over_whole(answer: ShapeAnswer) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("what", "line"),
     [
-        "no JSON",
-        "[]",
-        "{}",
-        '{"number": 1, "kind": "divine", "case_ids": []}',
-        '{"number": 1, "kind": "verify", "case_ids": [], "volume": 11}',
+        *((what, line) for what in ("request", "answer") for line in ("no JSON", "[]", "7", "{}")),
+        ("request", '{"number": 1, "kind": "divine", "case_ids": []}'),
+        ("request", '{"number": 1, "kind": "verify", "case_ids": [], "volume": 11}'),
+        ("answer", '{"number": 1, "volume": 11}'),
+        ("answer", '{"number": 1, "deviation": {"error": 1}}'),
     ],
 )
-def test_what_is_no_request_is_refused(line: str) -> None:
+def test_what_is_none_is_refused(what: str, line: str) -> None:
     """A line of something else names itself in the refusal."""
-    with pytest.raises(MeasurementError, match="shapes: no request: "):
-        ShapeRequest.from_line(line)
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["no JSON", "7", "{}", '{"number": 1, "volume": 11}', '{"number": 1, "deviation": {"error": 1}}'],
-)
-def test_what_is_no_answer_is_refused(line: str) -> None:
-    """A marked line of something else names itself in the refusal."""
-    with pytest.raises(MeasurementError, match="shapes: no answer: "):
-        ShapeAnswer.from_line(f"{ANSWER_MARK}{line}")
+    with pytest.raises(MeasurementError, match=f"shapes: no {what}: "):
+        ShapeRequest.from_line(line) if what == "request" else ShapeAnswer.from_line(f"{ANSWER_MARK}{line}")

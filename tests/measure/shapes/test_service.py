@@ -19,16 +19,12 @@ from perfsuite.workload.shapes.shape_case import ShapeCase
 from .fake_bench import BASE_NS, BROKEN, BULKY, CHATTY, REFUSED, UNKNOWN, FakeBench, gemv
 
 
-def test_an_operation_is_bound_once() -> None:
-    """The second request of a case gets the operation of the first one."""
+def test_an_operation_is_bound_once_until_it_makes_room() -> None:
+    """Beyond the bound on bytes the one goes that was asked for longest ago, and its buffers with it."""
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
     assert operations.bound(gemv(1)) is operations.bound(gemv(1))
     assert bench.log == ["bind 1"]
-
-
-def test_the_oldest_makes_room() -> None:
-    """Beyond the bound on bytes the operation goes that was asked for longest ago, and its buffers with it."""
     bench = FakeBench()
     n_bytes = sum(gemv(n).shape.moved_bytes for n in (1, 2, 3))
     operations = BoundOperations(bench, seed=0, most_bytes=n_bytes)
@@ -59,25 +55,20 @@ def test_no_more_than_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_device_is_tried_again_without_the_others() -> None:
-    """What has no room beside kept operations has it alone."""
+    """What has no room beside kept operations has it alone; what cannot be computed, or has no memory, says so."""
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
     operations.bound(gemv(1))
     operations.bound(gemv(BULKY))
     assert bench.log == ["bind 1", "close 1", f"bind {BULKY}"]
-
-
-def test_what_the_bench_refuses_is_an_error() -> None:
-    """A case that cannot be computed, and one that has no memory, say so."""
-    operations = BoundOperations(FakeBench(), seed=0)
     with pytest.raises(ShapeError, match="has no such kernel"):
         operations.bound(gemv(REFUSED))
     with pytest.raises(OpenClError, match="MEM_OBJECT_ALLOCATION_FAILURE"):
         operations.bound(gemv(BROKEN))
 
 
-def test_a_warmed_up_operation_is_not_warmed_up_again() -> None:
-    """What a launch takes is remembered when its operation has made room."""
+def test_a_warmed_up_operation_is_not_warmed_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a launch takes is remembered when its operation has made room; a long one is launched once."""
     bench = FakeBench()
     operations = BoundOperations(bench, seed=0)
     launch_ns = operations.launch_ns(gemv(5))
@@ -86,10 +77,6 @@ def test_a_warmed_up_operation_is_not_warmed_up_again() -> None:
     assert operations.launch_ns(gemv(5)) == launch_ns > 0
     assert tuple(bench.log) == log
     assert log.count("run 5") == service.WARM_UP_LAUNCHES
-
-
-def test_a_long_operation_is_warmed_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More launches than one are made while they are short."""
     monkeypatch.setattr(service, "WARM_UP_NS", 1)
     bench = FakeBench()
     BoundOperations(bench, seed=0).launch_ns(gemv(5))
@@ -178,15 +165,11 @@ def test_rounds_bind_each_case_once(mark: ProgressMark) -> None:
     assert [line for line in bench.log if line.startswith("bind")] == [f"bind {n}" for n in range(1, 5)]
 
 
-def test_an_output_is_verified(mark: ProgressMark) -> None:
-    """The deviation is the bench's."""
+def test_an_output_is_verified_and_a_problem_is_an_answer(mark: ProgressMark) -> None:
+    """The deviation is the bench's; cases that it cannot compute have a reason, others none, and neither is bound."""
     answer = ShapeService(FakeBench(), seed=0, mark=mark).answer(request(RequestKind.VERIFY, gemv(1)))
     assert answer.deviation is not None
     assert not answer.deviation.is_correct
-
-
-def test_a_problem_is_an_answer_and_none_is_too(mark: ProgressMark) -> None:
-    """Cases that the bench cannot compute have a reason, others have none, and neither is bound."""
     bench = FakeBench()
     service = ShapeService(bench, seed=0, mark=mark)
     assert service.answer(request(RequestKind.PROBLEM, gemv(REFUSED))).problem == "it has no such kernel"

@@ -33,9 +33,10 @@ from perfsuite.measure.shapes.tiled_launches import (
 )
 from perfsuite.testing.planted_kernels import Fault, plant
 from perfsuite.workload.shapes.operation_shape import STORED_TYPES, Operation, OperationShape, block_values
-from perfsuite.workload.shapes.shape_case import TILES, VECTORS, ShapeCase, Subject, Tiling
+from perfsuite.workload.shapes.shape_case import TILES, VECTORS, Tiling
 
 from ...synthetic_opencl_backend import opencl_device
+from ...synthetic_shapes import ggml, tiled
 from ..opencl_children import child_answer, visible_opencl
 
 SHAPES = (
@@ -58,12 +59,7 @@ def test_the_step_is_that_of_the_expectation() -> None:
 
 @pytest.mark.parametrize(
     ("text", "groups"),
-    [
-        ("gemm/m65-n130-k33/f32", (3, 2, 1)),
-        ("bmm/b3-m2-n65-k64/q8_0", (2, 2, 3)),
-        ("gemv/n65-k256/q4_k", (2, 1, 1)),
-        ("attention/heads6-kvheads2-head64-context65/f16", (6, 1, 1)),
-    ],
+    list(zip(SHAPES, ((3, 2, 1), (2, 2, 3), (2, 1, 1), (6, 1, 1)), strict=True)),
 )
 @pytest.mark.parametrize("vector", [1, 8, 16])
 def test_whole_tiles(text: str, groups: tuple[int, ...], vector: int) -> None:
@@ -92,16 +88,12 @@ def test_buffers_hold_the_inputs(text: str) -> None:
 
 
 def test_sizes_are_arguments() -> None:
-    """Two shapes of an operation and type, and GEMV as a BMM of one, have the same program and other arguments."""
+    """Shapes of an operation and type share a program, GEMV is a BMM of one; attention is scaled by 1 / sqrt(head)."""
     texts = ("bmm/b3-m2-n65-k64/f16", "bmm/b1-m1-n1-k1/f16", "gemv/n65-k64/f16")
     launches = [tiled_launch(draw_inputs(_shape(text), seed=1), TILINGS[0]) for text in texts]
     assert len({(each.source, each.preludes, each.entry, each.defines) for each in launches}) == 1
     assert [tuple(map(int, each.scalars)) for each in launches] == [(2, 65, 64), (1, 1, 1), (1, 65, 64)]
     assert all(isinstance(scalar, np.int32) for each in launches for scalar in each.scalars)
-
-
-def test_arguments_of_attention() -> None:
-    """Attention is told its four sizes, and to scale by 1 / sqrt(head)."""
     launch = tiled_launch(draw_inputs(_shape(SHAPES[-1]), seed=1), TILINGS[0])
     assert launch.scalars == (6, 2, 64, 65, np.float32(0.125))
     assert isinstance(launch.scalars[-1], np.float32)
@@ -347,10 +339,6 @@ def _bench(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> TiledBench:
     return TiledBench(DEVICE, log_dir=Path("logs"))
 
 
-def _case(shape: str, tile: int = 64, vector: int = 1) -> ShapeCase:
-    return ShapeCase.from_id(f"shape/tiled/{shape}/tile{tile}-vector{vector}")
-
-
 @pytest.mark.parametrize(
     ("shape", "limits", "words"),
     [
@@ -366,30 +354,20 @@ def _case(shape: str, tile: int = 64, vector: int = 1) -> ShapeCase:
 def test_problem(monkeypatch: pytest.MonkeyPatch, shape: str, limits: Mapping[str, Any], words: str) -> None:
     """A case beyond a limit of the kernels or the device is told with the limit, and is not bound."""
     bench = _bench(monkeypatch, **limits)
-    problem = bench.problem(_case(shape))
+    case = tiled(shape, vector=1)
+    problem = bench.problem(case)
     assert problem is not None
     assert problem.endswith(words)
     with pytest.raises(ShapeError, match=words):
-        bench.bound(_case(shape), seed=0)
+        bench.bound(case, seed=0)
 
 
 def test_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device with 32 KiB of local memory and groups of 256 has no problem with any tiling of any operation."""
+    """32 KiB of local memory and groups of 256 suffice for every tiling of every operation, but not for ggml."""
     bench = _bench(monkeypatch)
-    shapes = (
-        "gemm/m2-n2-k2/f32",
-        "bmm/b2-m2-n2-k2/f32",
-        "gemv/n2-k2/f32",
-        "attention/heads2-kvheads1-head2-context2/f32",
-    )
-    cuts = [(tile, vector) for tile in (8, 16, 32, 64) for vector in (1, 2, 4, 8, 16) if vector <= tile]
-    assert {bench.problem(_case(shape, *cut)) for shape in shapes for cut in cuts} == {None}
-
-
-def test_problem_of_another_subject(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiled kernels do not stand in for ggml's."""
-    case = ShapeCase(subject=Subject.GGML_CPU, shape=OperationShape.from_id("gemv/n1-k1/f32"))
-    assert _bench(monkeypatch).problem(case) == "subject ggml-cpu; expected tiled"
+    cases = [tiled(shape, tile=cut.tile, vector=cut.vector) for shape in SHAPES for cut in TILINGS]
+    assert {bench.problem(case) for case in cases} == {None}
+    assert _bench(monkeypatch).problem(ggml("gemv/n1-k1/f32")) == "subject ggml-cpu; expected tiled"
 
 
 def test_description(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,8 +392,6 @@ def test_a_clock_that_stands_still(end: int) -> None:
     event = SimpleNamespace(profile=SimpleNamespace(start=1000, end=end))
     placed: Any = SimpleNamespace(bind=lambda: None, run=lambda: event)
     inputs: Any = None
-    case = ShapeCase(
-        subject=Subject.TILED, shape=OperationShape.from_id("gemv/n1-k1/f32"), tiling=Tiling(tile=8, vector=1)
-    )
-    with pytest.raises(MeasurementError, match=r"gemv/n1-k1/f32/tile8-vector1: END - START is -?\d ns"):
+    case = tiled("gemv/n1-k1/f32")
+    with pytest.raises(MeasurementError, match=r"gemv/n1-k1/f32/tile64-vector8: END - START is -?\d ns"):
         TiledOperation(case, inputs, placed).run_ns()
