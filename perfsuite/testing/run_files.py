@@ -32,12 +32,7 @@ _HTML = (
 
 _TEMPLATES = ("{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "datum['x'] + 1")
 
-_DIRECTIONS = (
-    "מבחן ביצועים 17",
-    "اختبار الأداء",
-    "before\u202eafter",
-    "\u2067isolated\u2069 and \u202bembedded",
-)
+_DIRECTIONS = ("מבחן ביצועים 17", "اختبار الأداء", "before\u202eafter", "\u2067isolated\u2069 and \u202bembedded")
 
 _PICTURES = ("👩\u200d💻 coder", "🏳️\u200d🌈🧪", "e\u0301 and é", "zero\u200bwidth")
 

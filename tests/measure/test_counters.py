@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import MeasurementError
-from perfsuite.measure.counters import (
-    ARM_COUNTERS,
-    CounterDefinition,
-    find_counters,
-    known_counters,
-    usual_counters,
-)
+from perfsuite.measure.counters import ARM_COUNTERS, CounterDefinition, find_counters, known_counters, usual_counters
 
 HEADER = Path("/usr/include/linux/perf_event.h")
 #: ``PERF_COUNT_SW_MAX`` and what perf_event_attr calls types.

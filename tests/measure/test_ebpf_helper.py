@@ -10,12 +10,7 @@ import pytest
 
 from perfsuite.errors import MeasurementError, NativeBuildError
 from perfsuite.measure import ebpf_helper as module
-from perfsuite.measure.ebpf_helper import (
-    PROTOCOL_VERSION,
-    check_helper,
-    ebpf_obstacle,
-    find_helper,
-)
+from perfsuite.measure.ebpf_helper import PROTOCOL_VERSION, check_helper, ebpf_obstacle, find_helper
 
 HEADER = Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_log.h"
 GOOD = f"[ $1 = --version ] && echo perfsuite-bpf {PROTOCOL_VERSION}"

@@ -12,11 +12,7 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure import ebpf_install as module
 from perfsuite.measure.ebpf_helper import find_helper
-from perfsuite.measure.ebpf_install import (
-    CAPABILITIES_ATTRIBUTE,
-    helper_capabilities,
-    install_helper,
-)
+from perfsuite.measure.ebpf_install import CAPABILITIES_ATTRIBUTE, helper_capabilities, install_helper
 
 
 @pytest.fixture

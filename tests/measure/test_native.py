@@ -85,10 +85,7 @@ def test_a_process_without_the_engine_is_refused(engine: Engine) -> None:
         refuse_other_engine(engine, maps_of(*libraries(engine)[1:]))
 
 
-@pytest.mark.parametrize(
-    "comes_first",
-    [True, False],
-)
+@pytest.mark.parametrize("comes_first", [True, False])
 def test_two_copies_at_once_are_refused(engine: Engine, copied: Path, comes_first: bool) -> None:
     """A second build beside the right one is refused, wherever it stands in the list."""
     own, other = libraries(engine), tuple(copied / path.name for path in libraries(engine))

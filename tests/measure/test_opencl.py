@@ -201,10 +201,7 @@ def test_wrong_value(environment: Mapping[str, str], log_dir: str, tmp_path: Pat
 def test_build_failure(environment: Mapping[str, str], tmp_path: Path, change: tuple[str, str], words: str) -> None:
     """A kernel that does not build is one line with the path of the log, where the compiler's words are."""
     answer = _run(
-        environment,
-        ["kernel/add/count1/f32"],
-        kernels_dir=_planted(tmp_path, change),
-        log_dir=str(tmp_path / "logs"),
+        environment, ["kernel/add/count1/f32"], kernels_dir=_planted(tmp_path, change), log_dir=str(tmp_path / "logs")
     )
     assert "kernel add of pointwise.cl does not build for" in answer["error"]
     assert "\n" not in answer["error"]

@@ -63,10 +63,7 @@ def test_another_device_is_taken_as_it_is(tmp_path: Path) -> None:
 def test_without_a_log_only_what_the_device_needs_is_loaded(tmp_path: Path) -> None:
     """A process that is not followed has the compatibility layer alone."""
     backend = opencl_backend(tmp_path)
-    assert backend.environment() == {
-        "GGML_OPENCL_PLATFORM": "A platform",
-        "OPENCL_LAYERS": str(tmp_path / "compat.so"),
-    }
+    assert backend.environment() == {"GGML_OPENCL_PLATFORM": "A platform", "OPENCL_LAYERS": str(tmp_path / "compat.so")}
 
 
 @pytest.mark.parametrize(("profile_only", "mode"), [(False, "record"), (True, "profile")])

@@ -192,11 +192,7 @@ def test_a_kernel_that_computes_wrongly_is_not_timed(
     kernels_dir = changed_kernels(tmp_path, *((good, bad) for good, bad, _ in FAULTS[fault]))
     other_way = "INT8" if "the dot product" in fault else "DOT"
     ceilings = measured(
-        environment,
-        tmp_path,
-        kernels_dir=kernels_dir,
-        working_sets_bytes=SETS[:1],
-        without=[other_way],
+        environment, tmp_path, kernels_dir=kernels_dir, working_sets_bytes=SETS[:1], without=[other_way]
     )
     missing = missing_reasons(ceilings)
     assert list(missing) == [kind for _, _, kind in FAULTS[fault]]

@@ -25,11 +25,7 @@ ADRENO = _device("QUALCOMM Snapdragon(TM)", "gpu")
 
 @pytest.mark.parametrize(
     ("devices", "chosen"),
-    [
-        ((POCL, INTEL, EMULATOR, ADRENO), ADRENO),
-        ((EMULATOR, POCL, INTEL), INTEL),
-        ((EMULATOR, POCL), POCL),
-    ],
+    [((POCL, INTEL, EMULATOR, ADRENO), ADRENO), ((EMULATOR, POCL, INTEL), INTEL), ((EMULATOR, POCL), POCL)],
 )
 def test_preference(devices: tuple[OpenClDevice, ...], chosen: OpenClDevice) -> None:
     """Without a name a GPU goes before Intel's CPU runtime, and that before PoCL, in whatever order they are found."""

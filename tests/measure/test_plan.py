@@ -118,10 +118,7 @@ PLANS: dict[str, Plan] = {
 HEADER_FAULTS = {
     "schema": (SCHEMA + 1, rf"schema {SCHEMA + 1}, this suite reads {SCHEMA}; use one version on both sides"),
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
-    "task": (
-        "dance",
-        r"names the task 'dance'; known are devices, duplication, ebpf_overhead, engine_duplication, ",
-    ),
+    "task": ("dance", r"names the task 'dance'; known are devices, duplication, ebpf_overhead, engine_duplication, "),
 }
 
 

@@ -79,12 +79,7 @@ def test_answers_become_ceilings() -> None:
     assert measured(FakeLibrary()).to_plain() == {
         "n_threads": 3,
         "bandwidths": [
-            {
-                "working_set_bytes": 1000,
-                "read_bytes_per_s": 1e12,
-                "copy_bytes_per_s": 2e12,
-                "triad_bytes_per_s": 3e12,
-            },
+            {"working_set_bytes": 1000, "read_bytes_per_s": 1e12, "copy_bytes_per_s": 2e12, "triad_bytes_per_s": 3e12},
             {
                 "working_set_bytes": 4000,
                 "read_bytes_per_s": 2.5e11,
@@ -120,8 +115,7 @@ def test_every_probe_has_a_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_threads", "pinned", "expected"),
-    [(3, None, 1), (2, None, 0), (4, None, 0), (2, True, 1), (3, False, 0)],
+    ("n_threads", "pinned", "expected"), [(3, None, 1), (2, None, 0), (4, None, 0), (2, True, 1), (3, False, 0)]
 )
 def test_threads_are_pinned_when_they_fill_the_processors(
     n_threads: int, pinned: bool | None, expected: int, monkeypatch: pytest.MonkeyPatch
@@ -135,11 +129,7 @@ def test_threads_are_pinned_when_they_fill_the_processors(
 
 @pytest.mark.parametrize(
     ("failing", "where"),
-    [
-        ("bandwidth", "bandwidth of 1000 bytes"),
-        ("compute", "arithmetic on fp32"),
-        ("dispatch", "dispatch"),
-    ],
+    [("bandwidth", "bandwidth of 1000 bytes"), ("compute", "arithmetic on fp32"), ("dispatch", "dispatch")],
 )
 def test_a_probe_that_fails_is_named(failing: str, where: str) -> None:
     """A failure says which probe failed, on how many threads, and in the library's words why."""

@@ -126,28 +126,14 @@ def test_the_sentinels_run_after_the_engine_was_closed(sentinels: list[str], mon
     monkeypatch.setattr("perfsuite.measure.llama.open_engine", lambda library, plan: FakeEngine(sentinels))
     payload = _RUNNERS[LlamaPlan](
         LlamaPlan(
-            gguf_path="x",
-            library_dir="x",
-            engine_build_id="x",
-            cache_dir="/cache",
-            n_threads=3,
-            n_prompt=1,
-            n_gen=1,
+            gguf_path="x", library_dir="x", engine_build_id="x", cache_dir="/cache", n_threads=3, n_prompt=1, n_gen=1
         )
     )
     assert sentinels == ["open", "run", "close", "sentinels on 3 threads of /cache"]
     assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
     assert payload["ebpf_notes"] == []
     assert payload["pid"] == os.getpid()
-    assert set(payload) == {
-        "engine",
-        "contention",
-        "base_memory",
-        "peak_rss_bytes",
-        "sentinels",
-        "ebpf_notes",
-        "pid",
-    }
+    assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "ebpf_notes", "pid"}
 
 
 def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
