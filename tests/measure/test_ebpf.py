@@ -20,7 +20,7 @@ from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.ebpf import EbpfRecording, start_ebpf
 from perfsuite.measure.ebpf_install import CAPABILITIES_ATTRIBUTE, helper_capabilities
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.bpf_log import BpfKind, BpfLog, EndReason, LevelsReason
 from perfsuite.records.bpf_log_file import read_bpf_log
@@ -57,9 +57,17 @@ class Recorder:
     helper: Path
     log_path: Path
 
-    def start(self, levels: TraceLevel = TraceLevel.TOKEN, layout: TensorLayout | None = None, **options: Any) -> Any:
+    def start(
+        self,
+        levels: TraceLevel = TraceLevel.TOKEN,
+        layout: TensorLayout | None = None,
+        *,
+        buffer_bytes: int | None = None,
+        **options: Any,
+    ) -> EbpfRecording:
         """Start to record the process."""
-        return start_ebpf(self.pid, levels, layout, self.helper, self.log_path, **options)
+        ebpf = EbpfPlan(helper=str(self.helper), log_path=str(self.log_path), levels=int(levels), **options)
+        return start_ebpf(self.pid, ebpf, layout, buffer_bytes=buffer_bytes)
 
     def log(self) -> BpfLog:
         """Read what was recorded."""
@@ -305,7 +313,7 @@ def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> Non
     with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as other:
         try:
             with pytest.raises(MeasurementError, match=f"belongs to user {NOBODY}, not to user 0"):
-                start_ebpf(other.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+                Recorder(pid=other.pid, helper=requires_ebpf, log_path=tmp_path / "log").start()
         finally:
             other.kill()
     assert (tmp_path / "log").read_bytes() == b""
@@ -515,17 +523,21 @@ def test_an_unprivileged_user_cannot_record_roots_process(
     assert f"belongs to user 0, not to user {NOBODY}" in done.stderr.decode()
 
 
-def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("levels", "options", "told"),
+    [
+        (TraceLevel.TOKEN, {"buffer": "tape"}, "buffer 'tape': one of ring, perf is expected"),
+        (OPERATORS, {}, "with a layout of the engine's tensors only"),
+        (TraceLevel.TOKEN, {"counters": ("luck",)}, "counter 'luck' is not known here"),
+        (TraceLevel.TOKEN, {}, "no-helper: cannot be started"),
+    ],
+)
+def test_options_that_are_none_are_refused(
+    tmp_path: Path, levels: TraceLevel, options: dict[str, Any], told: str
+) -> None:
     """Another buffer, structure without a layout, and a counter without a meaning are told before anything starts."""
-    helper = tmp_path / "no-helper"
-    with pytest.raises(MeasurementError, match="buffer 'tape': one of ring, perf is expected"):
-        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log", buffer="tape")
-    with pytest.raises(MeasurementError, match="with a layout of the engine's tensors only"):
-        start_ebpf(1, OPERATORS, None, helper, tmp_path / "log")
-    with pytest.raises(MeasurementError, match="counter 'luck' is not known here"):
-        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log", counters=("luck",))
-    with pytest.raises(MeasurementError, match="no-helper: cannot be started"):
-        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log")
+    with pytest.raises(MeasurementError, match=told):
+        Recorder(pid=1, helper=tmp_path / "no-helper", log_path=tmp_path / "log").start(levels, **options)
 
 
 def test_a_helper_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
