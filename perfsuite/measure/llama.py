@@ -92,17 +92,14 @@ class LlamaEngine:
 
     def record(self) -> EngineRecord:
         """Collect from the native side what was recorded."""
+        first, last = NativeClockPoint(), NativeClockPoint()
+        self._library.ps_engine_clock(self._handle, ctypes.byref(first), ctypes.byref(last))
         return EngineRecord(
             engine_version=self._library.ps_engine_version().decode(),
             spans=tuple(self._spans()),
-            clock=self._clock(),
+            clock=TickClock(first_ticks=first.ticks, first_ns=first.ns, last_ticks=last.ticks, last_ns=last.ns),
             **recorded_fields(self._library, self._library.ps_engine_recorder(self._handle)),
         )
-
-    def _clock(self) -> TickClock:
-        first, last = NativeClockPoint(), NativeClockPoint()
-        self._library.ps_engine_clock(self._handle, ctypes.byref(first), ctypes.byref(last))
-        return TickClock(first_ticks=first.ticks, first_ns=first.ns, last_ticks=last.ticks, last_ns=last.ns)
 
     def _spans(self) -> Iterator[Span]:
         n_spans = ctypes.c_uint64()

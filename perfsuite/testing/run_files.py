@@ -75,21 +75,11 @@ def synthetic_run(
 ) -> RunFile:
     """Make up a run: the same cases in each, in which about 60 and more have every outcome.
 
-    Parameters
-    ----------
-    n_cases
-        The first of them are the phases, then those with the given names, then the operators.
-    seed
-        Of the samples and of what tells runs apart; two runs of one seed and time are equal.
-    change_ratio
-        By how much the times of `CHOSEN_CASES` and of their baselines are multiplied: a change between two runs that
-        neither of them tells.
-    n_regressed
-        So many cases are slower than their baselines: the first of `CHOSEN_CASES`, then operators.
-    names
-        Of a third party's cases; they are written wherever else a run holds words of somebody's choice, too.
-    against
-        What the engine was compared with in pairs; None leaves it with its stored baseline.
+    The first cases are the phases, then those with the given `names` of a third party, then the operators; names are
+    wherever else a run holds words of somebody's choice, too. Two runs of one `seed` and time are equal. The times of
+    `CHOSEN_CASES` and of their baselines are multiplied by `change_ratio`: a change between two runs that neither of
+    them shows. `n_regressed` cases are slower than their baselines: the first of `CHOSEN_CASES`, then operators.
+    `against` is what the engine was compared with in pairs; None leaves it with its stored baseline.
     """
     cases = planned_cases(n_cases, names)
     circumstances = Circumstances(seed=seed, change_ratio=change_ratio, has_pairs=against is not None)

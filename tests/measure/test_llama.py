@@ -58,13 +58,9 @@ def test_a_process_gets_pages_of_its_own(library: tuple[Path, ctypes.CDLL]) -> N
     assert not any(" rwx" in line for line in executed)
 
 
-def test_other_libraries_are_left_alone(tmp_path: Path) -> None:
-    """A folder that nothing is mapped from has nothing to copy, though others of the process do."""
+def test_other_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where nothing is mapped from there is nothing to copy; without a list of mappings the pages stay the file's."""
     assert own_code_pages(ctypes.CDLL(None), tmp_path) == 0
-
-
-def test_a_system_without_maps_copies_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where there is no list of mappings, the pages stay those of the file."""
     monkeypatch.setattr(llama, "_MAPS", tmp_path / "missing")
     assert own_code_pages(ctypes.CDLL(None), tmp_path) == 0
 
