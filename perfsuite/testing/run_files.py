@@ -18,7 +18,8 @@ from perfsuite.testing.run_observations import synthetic_observation
 
 __all__ = ["CHOSEN_CASES", "HOSTILE_NAMES", "synthetic_observation", "synthetic_run"]
 
-_HTML = (
+#: Each of another danger, and no two alike: of HTML, templates, directions, joined pictures, markup, space, formulas.
+HOSTILE_NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "</script><svg/onload=alert(1)>",
@@ -28,37 +29,15 @@ _HTML = (
     "`backticks` and ``two``",
     "a & b &amp; c &#x3c;",
     "javascript:alert(1)",
-)
-
-_TEMPLATES = ("{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "datum['x'] + 1")
-
-_DIRECTIONS = ("מבחן ביצועים 17", "اختبار الأداء", "before\u202eafter", "\u2067isolated\u2069 and \u202bembedded")
-
-_PICTURES = ("👩\u200d💻 coder", "🏳️\u200d🌈🧪", "e\u0301 and é", "zero\u200bwidth")
-
-_MARKUP = (
-    "| a | b |",
-    "[link](https://example.invalid) ![image](x)",
-    "**bold** _it_ ~~no~~ # head",
-    "[bold red]rich[/]",
-    "back\\slash\\n",
-    "100 % {le=\"1\",x='2'} %s %(a)s",
-    "::error file=a,line=1::b",
-)
-
-_SPACE = ("two\nlines", "a\ttab", " leading and trailing ", "\x1b[31mred\x07")
-
-_FORMULAS = ("=1+1", "+1", "-1", "@x", 'a,b;"c"')
-
-#: Each of another danger, and no two alike.
-HOSTILE_NAMES: tuple[str, ...] = (
-    *_HTML,
-    *_TEMPLATES,
-    *_DIRECTIONS,
-    *_PICTURES,
-    *_MARKUP,
-    *_SPACE,
-    *_FORMULAS,
+    *("{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "datum['x'] + 1"),
+    "מבחן ביצועים 17",
+    "اختبار الأداء",
+    *("before\u202eafter", "\u2067isolated\u2069 and \u202bembedded"),
+    *("👩\u200d💻 coder", "🏳️\u200d🌈🧪", "e\u0301 and é", "zero\u200bwidth"),
+    *("| a | b |", "[link](https://example.invalid) ![image](x)", "**bold** _it_ ~~no~~ # head", "[bold red]rich[/]"),
+    *("back\\slash\\n", "100 % {le=\"1\",x='2'} %s %(a)s", "::error file=a,line=1::b"),
+    *("two\nlines", "a\ttab", " leading and trailing ", "\x1b[31mred\x07"),
+    *("=1+1", "+1", "-1", "@x", 'a,b;"c"'),
     "long-" * 60,
 )
 

@@ -183,11 +183,11 @@ def test_experts_are_told_once_an_evaluation(
 ) -> None:
     """Each layer's ids come once a token, though three products read them; a long prompt comes in pieces."""
     with TracedLlama(program, routed_plan.gguf_path) as target:
-        levels = TraceLevel.TOKEN | TraceLevel.EXPERTS
-        with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log"):
+        recorder = Recorder(pid=target.pid, helper=requires_ebpf, log_path=tmp_path / "log")
+        with recorder.start(TraceLevel.TOKEN | TraceLevel.EXPERTS, layout):
             target.decode(3)
             target.prompt(100)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     places = log.positions(BpfKind.EXPERT_IDS)
     pieces = [np.frombuffer(log.tail(int(place)), np.int32) for place in places]
     shapes = [(int(value) & 0xFFFF, int(value) >> 16) for value in log.records["value"][places]]

@@ -208,10 +208,13 @@ def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path)
 
 
 def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The worker's own reason is told, not that its stream broke off."""
+    """The worker's own reason is told, not that its stream broke off; a socket that others could reach is another."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
         run_live(broken, lambda delivery: None, limit_s=LIMIT_S)
+    tmp_path.chmod(0o755)
+    with pytest.raises(MeasurementError, match="expected a folder of your own with mode 0700"):
+        run_worker(replace(small_plan, live_socket=str(tmp_path / "live.sock")))
 
 
 def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan: LlamaPlan) -> None:
@@ -219,13 +222,6 @@ def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan:
     child("exit 0")
     with pytest.raises(MeasurementError, match="wrote no record"):
         run_live(small_plan, lambda delivery: None, limit_s=LIMIT_S)
-
-
-def test_a_worker_that_shares_its_folder_is_refused(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """A socket that others could reach is the plan's mistake, told in one line."""
-    tmp_path.chmod(0o755)
-    with pytest.raises(MeasurementError, match="expected a folder of your own with mode 0700"):
-        run_worker(replace(small_plan, live_socket=str(tmp_path / "live.sock")))
 
 
 def test_what_the_consumer_raises_ends_the_run(small_plan: LlamaPlan) -> None:

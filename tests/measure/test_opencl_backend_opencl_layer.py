@@ -197,9 +197,15 @@ def _types(trace: OpenClTrace) -> Counter[CommandType]:
     return Counter(CommandType(each) for each in trace.commands["type"])
 
 
-def test_a_program_sees_and_computes_what_it_would(run: Run) -> None:
-    """Results, refused times, reference counts and properties of queues are the same, and every command is there."""
-    _, trace = run(_PLAIN)
+def test_a_program_sees_and_computes_what_it_would(
+    run: Run, layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Results, refused times, reference counts and properties of queues are the same, and every command is there.
+
+    Of each launch there are name, range, sizes of buffers and the four times in their order. In the mode that only
+    switches profiling on, nothing is recorded.
+    """
+    seen, trace = run(_PLAIN)
     assert trace.is_complete
     assert _types(trace) == {
         CommandType.KERNEL: 21,
@@ -211,11 +217,6 @@ def test_a_program_sees_and_computes_what_it_would(run: Run) -> None:
         CommandType.READ: 2,
     }
     assert [queue.caller_profiles for queue in trace.queues] == [False, True]
-
-
-def test_a_kernel_is_recorded_whole(run: Run) -> None:
-    """Name, range, sizes of buffers and the four times in their order are there for each launch."""
-    _, trace = run(_PLAIN)
     kernels = trace.commands[trace.commands["type"] == CommandType.KERNEL]
     add = kernels[[trace.names[name] == "add" for name in kernels["name"]]]
     assert len(add) == 20
@@ -228,6 +229,10 @@ def test_a_kernel_is_recorded_whole(run: Run) -> None:
     assert (kernels["start_ns"] < kernels["end_ns"]).all()
     assert (kernels["host_start_ns"] < kernels["host_end_ns"]).all()
     assert trace.clock_points
+    (tmp_path / "profile").mkdir()
+    under = layer_environment(layers.tracing, tmp_path / "profile", profile_only=True)
+    assert _output(_PLAIN, {**environment, **under}) == seen
+    assert not list((tmp_path / "profile").iterdir())
 
 
 def test_what_waits_for_the_program_holds_up_nothing(run: Run) -> None:
@@ -250,30 +255,12 @@ def test_threads_and_contexts_are_told_apart(run: Run) -> None:
     assert Counter(Counter(queue.context for queue in trace.queues).values()) == {2: 4}
 
 
-def test_commands_that_never_finish_are_counted(
-    layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
-) -> None:
-    """A program that ends with commands behind a user event leaves their number, and what went before."""
-    _output(_NEVER, {**environment, **layer_environment(layers.tracing, tmp_path)})
-    (log,) = tmp_path.glob("opencl-*.log")
-    trace = read_opencl_log(log)
-    assert trace.n_unfinished == 7
-    assert _types(trace) == {CommandType.KERNEL: 1}
-
-
 @pytest.mark.parametrize("ring", [{}, {"PERFSUITE_OPENCL_LAYER_RING": "16"}], ids=["usual", "small"])
 def test_an_exit_without_finish_loses_nothing(run: Run, ring: dict[str, str]) -> None:
     """Commands on their way are waited for; with a ring of 16 each is there or counted as lost, as the drain has it."""
     _, trace = run(_NO_FINISH, **ring)
     assert len(trace.commands) + trace.n_lost == 300
     assert trace.is_complete or ring
-
-
-def test_profiling_alone_records_nothing(layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path) -> None:
-    """In the mode that only switches profiling on, a program sees what it would and no log is made."""
-    under = layer_environment(layers.tracing, tmp_path, profile_only=True)
-    assert _output(_PLAIN, {**environment, **under}) == _output(_PLAIN, environment)
-    assert not list(tmp_path.iterdir())
 
 
 def test_duplicates_change_no_result(run: Run) -> None:
@@ -285,10 +272,18 @@ def test_duplicates_change_no_result(run: Run) -> None:
     assert set(trace.replayed["sequence"]) == {3}
 
 
-def test_without_a_folder_the_program_runs_as_it_is(
+def test_commands_that_never_finish_are_counted(
     layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """The layer says so in one line, and leaves every call alone."""
+    """A program that ends with commands behind a user event leaves their number, and what went before.
+
+    Without a folder for its log the layer says so in one line, and leaves every call alone.
+    """
+    _output(_NEVER, {**environment, **layer_environment(layers.tracing, tmp_path)})
+    (log,) = tmp_path.glob("opencl-*.log")
+    trace = read_opencl_log(log)
+    assert trace.n_unfinished == 7
+    assert _types(trace) == {CommandType.KERNEL: 1}
     under = layer_environment(layers.tracing, tmp_path / "nowhere")
     done = _child(f"{_PRELUDE}\n{_NO_FINISH}", {**environment, **under})
     assert done.returncode == 0
