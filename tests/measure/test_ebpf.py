@@ -361,8 +361,18 @@ def test_it_ends_with_the_program_that_it_records(target: TracedLlama, recorder:
     assert count(log, BpfKind.TOKEN_BEGIN) == count(log, BpfKind.TOKEN_END) == 2
 
 
-def test_a_signal_ends_it_in_order(target: TracedLlama, recorder: Recorder) -> None:
-    """SIGTERM has it finish the log, and the target goes on."""
+def test_a_killed_recorder_leaves_what_it_wrote(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
+    """The log loads up to where it was killed, its probes are gone with it, and the target goes on.
+
+    SIGTERM has it finish the log.
+    """
+    recording = recorder.start(OPERATORS, layout)
+    target.decode(3)
+    time.sleep(0.2)
+    recording.kill()
+    target.decode(1)
+    assert recorder.log().cut is not None
+    assert count(recorder.log(), BpfKind.TOKEN_END) == 3
     with recorder.start() as recording:
         target.decode(2)
         os.kill(recording.helper_pid, signal.SIGTERM)
@@ -372,29 +382,12 @@ def test_a_signal_ends_it_in_order(target: TracedLlama, recorder: Recorder) -> N
     target.decode(1)
 
 
-def test_a_killed_recorder_leaves_what_it_wrote(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
-    """The log loads up to where it was killed, its probes are gone with it, and the target goes on."""
-    recording = recorder.start(OPERATORS, layout)
-    target.decode(3)
-    time.sleep(0.2)
-    recording.kill()
-    target.decode(1)
-    assert recorder.log().cut is not None
-    assert count(recorder.log(), BpfKind.TOKEN_END) == 3
-
-
-def test_a_full_disk_ends_it_with_the_reason(recorder: Recorder) -> None:
-    """Where nothing can be written, that is the error."""
+def test_a_log_that_cannot_be_written_ends_it_with_the_reason(target: TracedLlama, recorder: Recorder) -> None:
+    """On a full disk, and where its output is closed while it records, it ends by itself and says why."""
     with pytest.raises(MeasurementError, match=r"the log cannot be written \(No space left on device\)"):
         replace(recorder, log_path=Path("/dev/full")).start()
-
-
-def test_a_reader_that_goes_ends_it_with_the_reason(target: TracedLlama, requires_ebpf: Path) -> None:
-    """Where its output is closed while it records, it ends by itself and says why."""
-    options = ["--pid", str(target.pid), "--levels", "1"]
-    process = subprocess.Popen(
-        [str(requires_ebpf), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command, pipe = [str(recorder.helper), "--pid", str(target.pid), "--levels", "1"], subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
     recording = EbpfRecording(process)
     recording.wait_until_ready(LIMIT_S)
     assert process.stdout is not None

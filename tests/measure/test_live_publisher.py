@@ -214,7 +214,10 @@ def kernel_log(*enqueue_ns: int) -> bytes:
 
 
 def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
-    """What the layer has written by a token's end is sent with it; what it enqueued before the run's begin is not."""
+    """What the layer has written by a token's end is sent with it; what it enqueued before the run's begin is not.
+
+    Of a broken log nobody knows how many there were, and the stream goes on without.
+    """
     log = tmp_path / "opencl-1.log"
     with published(library, str(path), opencl_log=log) as pause:
         records = subscribe(path, limit_s=LIMIT_S)
@@ -229,11 +232,6 @@ def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_
     assert [(each.sequence, each.name, each.enqueue_ns) for each in kernels] == [(1, "add", 2**62)]
     end: Any = seen[-1]
     assert end.n_kernels == 1
-
-
-def test_a_broken_log_is_a_loss_and_no_more(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
-    """The stream goes on without kernels, and says that nobody knows how many."""
-    log = tmp_path / "opencl-1.log"
     log.write_bytes(b"no log of any kind at all")
     with published(library, str(path), opencl_log=log):
         push(library, DECODE, 0, 0, 1)

@@ -172,8 +172,11 @@ def test_what_follows_the_run_is_left_out() -> None:
         timeline_of(watched(60), SPANS, BASE)
 
 
-def test_a_process_is_sampled_while_it_runs() -> None:
-    """A child that takes 40 MiB after a while is seen before and after; time goes on from sample to sample."""
+def test_a_process_is_sampled_while_it_runs(tmp_path: Path) -> None:
+    """A child that takes 40 MiB after a while is seen before and after; time goes on from sample to sample.
+
+    Of one that is gone nothing is seen, and nobody waits.
+    """
     script = "import time; time.sleep(0.2); held = bytearray(b'x' * (40 << 20)); time.sleep(0.3)"
     child = subprocess.Popen([sys.executable, "-c", script])
     with watch_memory(child.pid, MemoryWatch(), interval_s=0.01) as watch:
@@ -183,10 +186,6 @@ def test_a_process_is_sampled_while_it_runs() -> None:
     assert times == sorted(times)
     assert max(sizes) - min(sizes) > 40 * MIB
     assert max(watch.marks) >= max(each.rss_bytes for each in watch.samples) - MIB
-
-
-def test_a_process_that_is_gone_ends_the_watch(tmp_path: Path) -> None:
-    """Nothing is seen, and nobody waits."""
     started = time.monotonic()
     with watch_memory(1, MemoryWatch(), proc=tmp_path, interval_s=60.0) as watch:
         pass
