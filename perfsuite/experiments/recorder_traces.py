@@ -11,19 +11,13 @@ from perfsuite.measure.board.local_board import LocalBoard
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.launch import Observe
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
+from perfsuite.measure.recorders import RECORDERS
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.engine_trace import EngineTrace, TraceRecorder
 from perfsuite.records.events import EngineRecord
 from perfsuite.records.trace_file import write_trace
 from perfsuite.trace.recorded_trace import recorded_trace
 from perfsuite.trace.recording import LOG_NAME, TRACE_NAME, Origin, finish_recording, write_origin
-
-#: The engine's own recorders that make a trace, and what the trace says of who recorded.
-ENGINE_RECORDERS: Mapping[str, TraceRecorder] = {
-    "callback": TraceRecorder.CALLBACK,
-    "preload": TraceRecorder.PRELOAD,
-    "experts": TraceRecorder.CALLBACK,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +31,7 @@ class RecorderTrace:
 def traced_by_engine(
     plan: LlamaPlan, recorder: str, folder: Path | None = None, *, observe: Observe | None = None
 ) -> RecorderTrace:
-    """Run a plan under one of `ENGINE_RECORDERS`; keep the trace where a folder is given.
+    """Run a plan under one of the driver's own `RECORDERS` that make a trace; keep the trace where a folder is given.
 
     Raises MeasurementError: the worker failed, or the trace cannot be written.
     """
@@ -76,7 +70,8 @@ def _payload(plan: LlamaPlan, observe: Observe | None) -> dict[str, Any]:
 
 def _engine_trace(plan: LlamaPlan, payload: Mapping[str, Any], recorder: str) -> EngineTrace:
     record = EngineRecord.from_plain(payload["engine"])
-    return recorded_trace(record, ENGINE_RECORDERS[recorder], pid=payload["pid"], command=plan_words(plan))
+    who = TraceRecorder(RECORDERS[recorder].traced_as)
+    return recorded_trace(record, who, pid=payload["pid"], command=plan_words(plan))
 
 
 def plan_words(plan: LlamaPlan) -> tuple[str, ...]:

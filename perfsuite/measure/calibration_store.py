@@ -17,17 +17,11 @@ def store_calibration(
 ) -> Path:
     """Write a calibration whole, in place of an older one; return its path.
 
-    Parameters
-    ----------
-    board
-        The identity of a board at the end of a link; None is the machine whose cache it is.
-    quick_for
-        Names what a quick calibration was made for. Each has a file beside that of a whole one, and takes no place of
-        that.
+    `board` is the identity of a board at the end of a link, None the machine whose cache it is. `quick_for` names what
+    a quick calibration was made for: each has a file beside that of a whole one, and takes no place of that.
     """
-    path = calibration_path(
-        calibration.fingerprint, build_id, calibration.n_threads, cache_dir, board=board, quick_for=quick_for
-    )
+    kept_for = (calibration.fingerprint, build_id, calibration.n_threads, cache_dir)
+    path = calibration_path(*kept_for, board=board, quick_for=quick_for)
     write_json(path, calibration.to_plain(), MeasurementError)
     return path
 
@@ -45,10 +39,7 @@ def find_calibration(
 
     `board` and `quick_for` are as in `store_calibration`: another board of the kind has none of this one's.
 
-    Raises
-    ------
-    MeasurementError
-        The file is there and cannot be read; the message names it.
+    Raises `MeasurementError` where the file is there and cannot be read; the message names it.
     """
     path = calibration_path(fingerprint, build_id, n_threads, cache_dir, board=board, quick_for=quick_for)
     plain = plain_json(path, MeasurementError, "run 'perfsuite calibrate' again", absent=ABSENT)

@@ -8,6 +8,7 @@ that are reached over a link each has its own, or the fastest one would loosen t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from perfsuite.errors import MeasurementError
@@ -22,20 +23,14 @@ def best_ceilings(
 ) -> Ceilings:
     """Merge `measured` with what the store holds for this machine and thread count, keep the best, and return it.
 
-    A store that cannot be read or written is left alone: the run goes on with what it measured itself.
-
-    Parameters
-    ----------
-    board
-        Identity of a board that was reached over a link; None is this machine.
+    A store that cannot be read or written is left alone: the run goes on with what it measured itself. `board` is the
+    identity of one that was reached over a link; None is this machine.
     """
     path = _path(fingerprint, measured.n_threads, cache_dir, board)
     stored = _stored(path)
     best = merge_ceilings((stored, measured)) if stored and _are_alike(stored, measured) else measured
-    try:
+    with suppress(MeasurementError):
         write_json(path, best.to_plain(), MeasurementError)
-    except MeasurementError:
-        return best
     return best
 
 

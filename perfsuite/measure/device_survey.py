@@ -47,6 +47,15 @@ class SurveyRequest:
     cpu_budget_ms: int = CPU_BUDGET_MS
     opencl_budget_ms: int = OPENCL_BUDGET_MS
 
+    @property
+    def platform(self) -> str | None:
+        """The OpenCL platform that was asked for, or else the profile's."""
+        return self.opencl_platform or self.profile.opencl_platform
+
+    def opencl_environment(self) -> Mapping[str, str]:
+        """Return the variables of a process that uses OpenCL."""
+        return opencl_environment(self.cache_dir, inherited=environment_opencl_vendors())
+
 
 def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Survey:
     """Measure every ceiling; what cannot be measured is a ceiling that says why.
@@ -55,9 +64,8 @@ def survey_device(request: SurveyRequest, progress: Callable[[str], None]) -> Su
     used.
     """
     if request.opencl_platform:
-        run_worker(  # raises before minutes are spent
-            DevicesPlan(platform=request.opencl_platform), extra_environment=_environment(request)
-        )
+        devices = DevicesPlan(platform=request.opencl_platform)
+        run_worker(devices, extra_environment=request.opencl_environment())  # raises before minutes are spent
     progress("ceilings of the processor")
     plan = SurveyPlan(
         cache_dir=str(request.cache_dir),
@@ -89,8 +97,8 @@ def measure_bounds(request: SurveyRequest, progress: Callable[[str], None]) -> t
 
 def _bounds_on_device(request: SurveyRequest, progress: Callable[[str], None]) -> tuple[IndependentRate, ...]:
     try:
-        environment = _environment(request)
-        chosen = run_worker(DevicesPlan(platform=_platform(request)), extra_environment=environment)["chosen"]
+        environment = request.opencl_environment()
+        chosen = run_worker(DevicesPlan(platform=request.platform), extra_environment=environment)["chosen"]
     except (MeasurementError, OpenClError):
         return ()
     return attempted(lambda: rates_on_device(OpenClDevice(**chosen), environment), progress)
@@ -121,25 +129,14 @@ def _is_meant(ceiling: Ceiling, peak: TheoreticalPeak, ceilings: Sequence[Ceilin
     return peak.kind == Resource.BANDWIDTH.value and ceiling.working_set_bytes == largest
 
 
-def _platform(request: SurveyRequest) -> str | None:
-    return request.opencl_platform or request.profile.opencl_platform
-
-
-def _environment(request: SurveyRequest) -> Mapping[str, str]:
-    return opencl_environment(request.cache_dir, inherited=environment_opencl_vendors())
-
-
 def _opencl_ceilings(request: SurveyRequest) -> list[Ceiling]:
-    plan = OpenClCeilingsPlan(
-        platform=_platform(request), budget_ms=request.opencl_budget_ms, log_dir=str(request.log_dir)
-    )
+    log_dir = str(request.log_dir)
+    plan = OpenClCeilingsPlan(platform=request.platform, budget_ms=request.opencl_budget_ms, log_dir=log_dir)
     try:
-        payload = run_worker(plan, extra_environment=_environment(request))
+        payload = run_worker(plan, extra_environment=request.opencl_environment())
     except (MeasurementError, OpenClError) as error:
         if request.opencl_platform:
             raise
-        return [
-            Ceiling(processor=OPENCL, resource=resource, kind=kind, missing=str(error))
-            for resource, kind in ((Resource.BANDWIDTH, "read"), (Resource.COMPUTE, "fp32"))
-        ]
+        missing = ((Resource.BANDWIDTH, "read"), (Resource.COMPUTE, "fp32"))
+        return [Ceiling(processor=OPENCL, resource=each, kind=kind, missing=str(error)) for each, kind in missing]
     return [Ceiling.from_plain(plain) for plain in payload["ceilings"]]

@@ -18,6 +18,7 @@ from typing import IO
 
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.counters import find_counters, usual_counters
+from perfsuite.measure.plan import EbpfPlan
 from perfsuite.measure.tensor_layout import refuse_other_layout
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
@@ -40,34 +41,19 @@ _NEEDS_LAYOUT = TraceLevel.STRUCTURE | TraceLevel.EXPERTS
 
 
 def start_ebpf(
-    pid: int,
-    levels: TraceLevel,
-    layout: TensorLayout | None,
-    helper: Path,
-    log_path: Path,
-    *,
-    buffer: str = "ring",
-    buffer_bytes: int | None = None,
-    floor_tokens_per_s: float | None = None,
-    counters: Sequence[str] = (),
-    statistics: bool = False,
+    pid: int, ebpf: EbpfPlan, layout: TensorLayout | None, *, buffer_bytes: int | None = None
 ) -> EbpfRecording:
     """Begin to record a process that has loaded llama.cpp; everything asked for is attached when this returns.
 
     `layout` may be None where neither structure nor experts are recorded, at any time. Without names of counters those
     that are usual on this kind of machine are asked for, and those that it lacks are noted.
 
-    Raises
-    ------
-    MeasurementError
-        The helper cannot be started, cannot attach, or is not ready in time; the text has its own word for it.
-    EngineError
-        The process maps another build than the layout is of.
+    Raises `MeasurementError` where the helper cannot be started, cannot attach, or is not ready in time, in its own
+    words; `EngineError` where the process maps another build than the layout is of.
     """
     if layout is not None:
         refuse_other_layout(layout, pid)
-    options = _options(pid, levels, layout, buffer, buffer_bytes, floor_tokens_per_s, counters, statistics)
-    recording = EbpfRecording(_start([str(helper), *options], log_path))
+    recording = EbpfRecording(_start([ebpf.helper, *_options(pid, ebpf, layout, buffer_bytes)], Path(ebpf.log_path)))
     try:
         recording.wait_until_ready(READY_LIMIT_S)
     except BaseException:
@@ -89,7 +75,7 @@ class EbpfRecording:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Finish, unless that was done; where something else went wrong, that is what is told."""
+        """Finish, unless that was done; where something else went wrong, that is what is raised."""
         if kind is not None:
             self.kill()
         elif not self._is_collected:
@@ -106,16 +92,13 @@ class EbpfRecording:
         return tuple(line.removeprefix("note: ") for line in lines if line.startswith("note: "))
 
     def has_ended(self) -> bool:
-        """Tell whether it has ended by itself, such as with the process that it records."""
+        """Return whether it has ended by itself, such as with the process that it records."""
         return self._process.poll() is not None
 
     def switch(self, levels: TraceLevel) -> None:
         """Switch to other levels; they hold when this returns, unless a note says why not. The log has the time.
 
-        Raises
-        ------
-        MeasurementError
-            The helper has ended, or does not answer in time.
+        Raises `MeasurementError` where the helper has ended, or does not answer in time.
         """
         n_answers = self._said.count(_ANSWER)
         try:
@@ -129,10 +112,7 @@ class EbpfRecording:
     def finish(self) -> tuple[str, ...]:
         """Have it write what is left and end, if it has not ended already; return what it left out, or could not do.
 
-        Raises
-        ------
-        MeasurementError
-            It broke off, or does not end in time; what the log has up to then stays.
+        Raises `MeasurementError` where it broke off, or does not end in time; what the log has up to then stays.
         """
         self._collect(FINISH_LIMIT_S)
         if self._process.returncode != 0:
@@ -145,13 +125,7 @@ class EbpfRecording:
         self._collect(FINISH_LIMIT_S)
 
     def wait_until_ready(self, limit_s: float) -> None:
-        """Wait for its word that everything is attached.
-
-        Raises
-        ------
-        MeasurementError
-            It failed, with its own error line as the reason, or said nothing in time.
-        """
+        """Wait for its word that everything is attached; `MeasurementError` with its own where it failed."""
         self._listen(lambda said: _READY in said, limit_s)
 
     def _listen(self, has_come: Callable[[bytes], bool], limit_s: float) -> None:
@@ -198,39 +172,27 @@ def _stream(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 def _start(command: Sequence[str], log_path: Path) -> subprocess.Popen[bytes]:
+    """Start it in a session of its own: a terminal's Ctrl-C is for the program, which may go on after it."""
+    pipe = subprocess.PIPE
     try:
         with log_path.open("wb") as log:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.PIPE,
-                start_new_session=True,  # a terminal's Ctrl-C is for the program, which may go on after it
-            )
+            return subprocess.Popen(command, stdin=pipe, stdout=log, stderr=pipe, start_new_session=True)
     except OSError as error:
         where = error.filename or command[0]
         raise MeasurementError(f"eBPF recorder: {where}: cannot be started ({error.strerror})") from None
 
 
-def _options(
-    pid: int,
-    levels: TraceLevel,
-    layout: TensorLayout | None,
-    buffer: str,
-    buffer_bytes: int | None,
-    floor_tokens_per_s: float | None,
-    counters: Sequence[str],
-    statistics: bool,
-) -> list[str]:
-    if buffer not in BUFFERS:
-        raise MeasurementError(f"buffer {buffer!r}: one of {', '.join(BUFFERS)} is expected")
-    if layout is None and levels & _NEEDS_LAYOUT:
+def _options(pid: int, ebpf: EbpfPlan, layout: TensorLayout | None, buffer_bytes: int | None) -> list[str]:
+    if ebpf.buffer not in BUFFERS:
+        raise MeasurementError(f"buffer {ebpf.buffer!r}: one of {', '.join(BUFFERS)} is expected")
+    if layout is None and ebpf.levels & _NEEDS_LAYOUT:
         raise MeasurementError("structure and experts are recorded with a layout of the engine's tensors only")
-    options = ["--pid", str(pid), "--levels", str(int(levels)), "--buffer", buffer]
+    options = ["--pid", str(pid), "--levels", str(ebpf.levels), "--buffer", ebpf.buffer]
     options += ["--buffer-bytes", str(buffer_bytes)] if buffer_bytes is not None else []
-    options += ["--floor-milli-tokens-per-s", str(round(1000 * floor_tokens_per_s))] if floor_tokens_per_s else []
-    options += ["--statistics"] if statistics else []
-    names = counters or (usual_counters() if levels & TraceLevel.COUNTERS else ())
+    if ebpf.floor_tokens_per_s:
+        options += ["--floor-milli-tokens-per-s", str(round(1000 * ebpf.floor_tokens_per_s))]
+    options += ["--statistics"] if ebpf.statistics else []
+    names = ebpf.counters or (usual_counters() if ebpf.levels & TraceLevel.COUNTERS else ())
     for counter in find_counters(names):
         options += ["--counter", f"{counter.name}:{counter.type}:{counter.config}"]
     return options + (_layout_options(layout) if layout is not None else [])

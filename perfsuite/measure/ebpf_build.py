@@ -16,7 +16,7 @@ from perfsuite.measure.native import build_program, has_header, make_whole, run_
 HELPER_NAME = "perfsuite-bpf"
 SKELETON_NAME = "probes.skel.h"
 
-#: What the kernel tells of its own types, from which bpftool writes the header that the programs are compiled against.
+#: What the kernel says of its own types, from which bpftool writes the header that the programs are compiled against.
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
 
 _PROGRAMS = "bpf/probes.bpf.c"
@@ -47,10 +47,7 @@ def build_obstacle() -> str | None:
 def build_helper(cache_dir: Path) -> Path:
     """Compile the helper into the cache, and return its path; one with the same sources is kept.
 
-    Raises
-    ------
-    NativeBuildError
-        Something is missing, and the text names it, or it does not build.
+    Raises `NativeBuildError` where something is missing, which the text names, or it does not build.
     """
     root = source_root(_PROGRAMS)
     if obstacle := build_obstacle():

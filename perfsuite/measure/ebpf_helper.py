@@ -34,16 +34,11 @@ _LIMIT_S = 60
 def find_helper(cache_dir: Path, *, folder: Path = HELPER_FOLDER) -> Path:
     """Return the helper that is installed, or for root without one that can be used the one that it builds.
 
-    Raises
-    ------
-    MeasurementError
-        There is none; the text names the one thing that is missing.
-    NativeBuildError
-        Root's own does not build.
+    Raises `MeasurementError` where there is none, naming the one thing that is missing; `NativeBuildError` where
+    root's own does not build.
     """
     path = folder / HELPER_NAME
-    problem = _installed_problem(path)
-    if problem is None:
+    if (problem := _installed_problem(path)) is None:
         return path
     if os.geteuid() == 0:
         return _own_helper(cache_dir)
@@ -63,11 +58,8 @@ def _own_helper(cache_dir: Path) -> Path:
 
 def ebpf_obstacle(cache_dir: Path, *, folder: Path = HELPER_FOLDER) -> str | None:
     """Return the one thing that keeps the eBPF recorder from working here, or None where a probe was set and hit."""
-    if obstacle := _machine_obstacle():
-        return obstacle
     try:
-        helper = find_helper(cache_dir, folder=folder)
-        return check_helper(helper)
+        return _machine_obstacle() or check_helper(find_helper(cache_dir, folder=folder))
     except PerfsuiteError as error:
         return str(error)
 
@@ -103,14 +95,6 @@ def _installed_problem(path: Path) -> str | None:
         return f"no helper: {path} is not there"
     if not stat.S_ISREG(status.st_mode) or not _is_roots_own(status):
         return f"{path}: is not a file that belongs to root and that only root can write"
-    return _version_problem(path)
-
-
-def _is_roots_own(status: os.stat_result) -> bool:
-    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-
-
-def _version_problem(path: Path) -> str | None:
     try:
         said = _run(path, "--version").stdout.split()
     except NativeBuildError as error:
@@ -120,16 +104,14 @@ def _version_problem(path: Path) -> str | None:
     return None
 
 
+def _is_roots_own(status: os.stat_result) -> bool:
+    return status.st_uid == 0 and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
 def _run(helper: Path, option: str) -> subprocess.CompletedProcess[str]:
+    command = [str(helper), option]
     try:
-        return subprocess.run(
-            [str(helper), option],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-            check=False,
-        )
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
         raise NativeBuildError(f"{helper}: {option} takes more than {_LIMIT_S} s") from None
     except OSError as error:

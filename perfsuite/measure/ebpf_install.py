@@ -40,12 +40,8 @@ class InstalledHelper:
 def install_helper(folder: Path = HELPER_FOLDER) -> InstalledHelper:
     """Compile the helper and put it into a folder, root's own and with file capabilities; an older one is replaced.
 
-    Raises
-    ------
-    MeasurementError
-        This is not root, or somebody else can write to the folder or above it, or capabilities do not work there.
-    NativeBuildError
-        It does not build.
+    Raises `MeasurementError` where this is not root, somebody else can write to the folder or above it, or
+    capabilities do not work there; `NativeBuildError` where it does not build.
     """
     if os.geteuid() != 0:
         raise MeasurementError(f"installing {HELPER_NAME} takes root; run {INSTALL_COMMAND}")
@@ -76,9 +72,7 @@ def _make_folder(folder: Path) -> None:
     if open_place is not None:
         raise MeasurementError(f"{open_place}: others than root can write there; install into a folder of root's own")
     if is_without_privileges:
-        raise MeasurementError(
-            f"{folder}: its file system is mounted nosuid, so that capabilities have no effect there"
-        )
+        raise MeasurementError(f"{folder}: its file system is mounted nosuid: capabilities have no effect there")
 
 
 def _put(built: Path, path: Path) -> None:

@@ -7,8 +7,7 @@ to do while nothing is attached. Between processes such things make a percent of
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from perfsuite.measure.plan import LlamaPlan
@@ -38,20 +37,13 @@ def alternate(
     A turn begins with one token that is not counted: it meets the breakpoints that have just been set. `run` runs the
     work once, so that the caller can watch over it.
     """
-    one_token = replace(plan, n_prompt=min(plan.n_prompt, 1), n_depth=0)
-    sides: list[bool] = []
-    for is_traced in _drawn_sides(n_pairs, order):
+    drawn = (order.random() < 0.5 for _ in range(n_pairs))
+    sides = tuple(side for first in drawn for side in (first, not first))
+    for is_traced in sides:
         recording.switch(levels if is_traced else TraceLevel(0))
-        engine.warm_up(one_token)
+        engine.warm_up(plan.one_token)
         run()
-        sides.append(is_traced)
-    return tuple(sides)
-
-
-def _drawn_sides(n_pairs: int, order: random.Random) -> Iterator[bool]:
-    for _ in range(n_pairs):
-        first = order.random() < 0.5
-        yield from (first, not first)
+    return sides
 
 
 def paired_sums(record: EngineRecord, sides: tuple[bool, ...]) -> dict[Phase, tuple[list[int], list[int]]]:
@@ -63,9 +55,8 @@ def paired_sums(record: EngineRecord, sides: tuple[bool, ...]) -> dict[Phase, tu
     for span in record.spans:
         if span.phase in sums and span.repetition < len(sides):
             sums[span.phase][span.repetition] += span.duration_ns
-    paired = {}
-    for phase, turns in sums.items():
-        plain = [ns for ns, is_traced in zip(turns, sides, strict=True) if not is_traced]
-        traced = [ns for ns, is_traced in zip(turns, sides, strict=True) if is_traced]
-        paired[phase] = (plain, traced)
-    return paired
+
+    def of_side(turns: list[int], traced: bool) -> list[int]:
+        return [ns for ns, is_traced in zip(turns, sides, strict=True) if is_traced is traced]
+
+    return {phase: (of_side(turns, False), of_side(turns, True)) for phase, turns in sums.items()}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from perfsuite.errors import MeasurementError
 from perfsuite.measure.engine import find_engine
 from perfsuite.measure.plan import EbpfPlan, LlamaPlan
-from perfsuite.records.trace_levels import TraceLevel
 
 if TYPE_CHECKING:
     from perfsuite.measure.ebpf import EbpfRecording
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
 def ebpf_recorded(plan: LlamaPlan) -> Iterator[list[str]]:
     """Record what this process does meanwhile, where its plan asks for that; in the end the list says what is left out.
 
-    Raises
-    ------
-    MeasurementError
-        The helper cannot attach, or ended before it was told to.
+    Raises `MeasurementError` where the helper cannot attach, or ended too early.
     """
     notes: list[str] = []
     if plan.ebpf is None:
@@ -36,38 +32,16 @@ def ebpf_recorded(plan: LlamaPlan) -> Iterator[list[str]]:
 
 
 def start_recording(plan: LlamaPlan, ebpf: EbpfPlan) -> EbpfRecording:
-    """Attach the helper to this process.
-
-    Raises
-    ------
-    MeasurementError
-        The helper cannot attach, or another build of llama.cpp than the plan's is mapped.
-    """
+    """Attach the helper to this process; raises as `start_ebpf` does."""
     from perfsuite.measure.ebpf import start_ebpf  # few runs are traced
     from perfsuite.measure.tensor_layout import tensor_layout
 
     layout = tensor_layout(find_engine(Path(plan.library_dir)), Path(plan.cache_dir))
-    return start_ebpf(
-        os.getpid(),
-        TraceLevel(ebpf.levels),
-        layout,
-        Path(ebpf.helper),
-        Path(ebpf.log_path),
-        buffer=ebpf.buffer,
-        floor_tokens_per_s=ebpf.floor_tokens_per_s,
-        counters=ebpf.counters,
-        statistics=ebpf.statistics,
-    )
+    return start_ebpf(os.getpid(), ebpf, layout)
 
 
 def required_ebpf(plan: LlamaPlan) -> EbpfPlan:
-    """Return what a plan says of the eBPF recorder.
-
-    Raises
-    ------
-    MeasurementError
-        It says nothing.
-    """
+    """Return what a plan says of the eBPF recorder; `MeasurementError` where it says nothing."""
     if plan.ebpf is None:
         raise MeasurementError("the plan of an eBPF recording names no helper; run again")
     return plan.ebpf

@@ -66,10 +66,7 @@ class Engine:
 def find_engine(named: Path | None = None) -> Engine:
     """Find the llama.cpp that llama-cpp-python brings, or the one that is meant by a folder that a user names.
 
-    Raises
-    ------
-    EngineError
-        No library or no header is found; the message says where it was looked for.
+    Raises `EngineError` where no library or no header is found; the message says where it was looked for.
     """
     directory = _packaged_library_dir() if named is None else library_folder(named)
     return Engine(
@@ -124,10 +121,7 @@ def _gnu_build_id(content: bytes) -> str | None:
         at = sections_at + index * entry_bytes
         if at + 64 > len(content):
             return None
-        kind, offset, size = (
-            struct.unpack_from("<I", content, at + 4)[0],
-            *struct.unpack_from("<QQ", content, at + 24),
-        )
+        (kind,), (offset, size) = struct.unpack_from("<I", content, at + 4), struct.unpack_from("<QQ", content, at + 24)
         if kind == _SECTION_NOTE and (found := _build_id_note(content[offset : offset + size])):
             return found
     return None

@@ -78,7 +78,7 @@ def engine_memory(plan: LlamaPlan) -> EngineMemory:
             f"{plan.library_dir}: build {plan.engine_build_id} is not the one of llama-cpp-python "
             f"({packaged.build_id}), whose structs alone are known; unset LLAMA_CPP_LIB_PATH"
         )
-    plain = _ask("tell_memory", plan)
+    plain = _ask("_account", plan)
     return EngineMemory(**{**plain, "cpu_features": tuple(plain["cpu_features"])})
 
 
@@ -87,20 +87,16 @@ def engine_cpu_features(plan: LlamaPlan) -> tuple[str, ...]:
 
     Raises MeasurementError where the engine cannot be loaded.
     """
-    return tuple(_ask("tell_features", plan)["cpu_features"])
+    return tuple(_ask("_features", plan)["cpu_features"])
 
 
-def _ask(teller: str, plan: LlamaPlan) -> dict[str, Any]:
+def _ask(account: str, plan: LlamaPlan) -> dict[str, Any]:
+    """Have a function of this module account for a plan in a process of its own; its name is `account`."""
     root = str(Path(__file__).resolve().parents[2])
-    script = f"import sys; sys.path.insert(0, {root!r}); from perfsuite.measure.engine_memory import {teller} as tell; "
+    script = f"import sys; sys.path.insert(0, {root!r}); from {__name__} import tell, {account} as asked; tell(asked)"
+    command = [sys.executable, "-c", script]
     try:
-        child = subprocess.run(
-            [sys.executable, "-c", f"{script}tell()"],
-            input=dump_plan(plan),
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_S,
-        )
+        child = subprocess.run(command, input=dump_plan(plan), capture_output=True, text=True, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
         raise MeasurementError(f"{plan.gguf_path}: the engine did not open it within {_LIMIT_S:.0f} s") from None
     for line in child.stdout.splitlines():
@@ -113,17 +109,8 @@ def _ask(teller: str, plan: LlamaPlan) -> dict[str, Any]:
     raise MeasurementError(f"{plan.gguf_path}: the process that asks the engine ended without an answer: {last}")
 
 
-def tell_memory() -> None:
-    """Open the plan that comes in on the standard input and print the engine's account of it."""
-    _tell(lambda plan: {**_account(plan), **_features(plan)})
-
-
-def tell_features() -> None:
-    """Load the engine of the plan that comes in on the standard input and print the features of its CPU backend."""
-    _tell(_features)
-
-
-def _tell(account: Callable[[LlamaPlan], dict[str, Any]]) -> None:
+def tell(account: Callable[[LlamaPlan], dict[str, Any]]) -> None:
+    """Print what is asked of the engine of the plan that comes in on the standard input: in a process of its own."""
     plan = load_plan(sys.stdin.read())
     assert isinstance(plan, LlamaPlan)
     try:
@@ -145,7 +132,8 @@ def _account(plan: LlamaPlan) -> dict[str, Any]:
         raise EngineError("this build of llama.cpp does not tell its buffers' sizes (llama_get_memory_breakdown)")
     context = _context(llama, plan)
     breakdown.restype, breakdown.argtypes = _Map, (ctypes.c_void_p,)
-    return _summed(dict(_entries(breakdown(context), llama._lib.ggml_backend_buft_name)))
+    sizes = dict(_entries(breakdown(context), llama._lib.ggml_backend_buft_name))
+    return {**_summed(sizes), **_features(plan)}
 
 
 def _context(llama: Any, plan: LlamaPlan) -> Any:

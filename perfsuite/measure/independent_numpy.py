@@ -25,15 +25,18 @@ def blas_environment(n_threads: int) -> dict[str, str]:
 def measure_numpy(*, n_threads: int, working_set_bytes: int, budget_ms: int) -> tuple[IndependentRate, ...]:
     """Measure a product of F32 matrices, and a copy and a sum of arrays on one thread, as NumPy knows no other.
 
-    A product of two matrices of order n is 2 n³ FLOPs. ``a[:] = b`` moves two arrays, ``np.add(b, c, out=a)`` three, as
-    a triad does; the arrays together take ``working_set_bytes``.
+    A product of two matrices of order n is 2 n³ FLOPs. ``np.copyto(a, b)`` moves two arrays, ``np.add(b, c, out=a)``
+    three, as a triad does; the arrays together take ``working_set_bytes``.
     """
     share_ns = budget_ms * 1_000_000 // (len(_ORDERS) + 2)
     product = max(2 * order**3 / _least_s(_product(order), share_ns) for order in _ORDERS)
+    pair, three = (np.ones((n, working_set_bytes // n // _VALUE_BYTES), dtype=np.float32) for n in (2, 3))
+    copy_s = _least_s(lambda: np.copyto(pair[0], pair[1]), share_ns)
+    add_s = _least_s(lambda: np.add(three[1], three[2], out=three[0]), share_ns)
     return (
         _rate(Resource.COMPUTE, "fp32", n_threads, product),
-        _rate(Resource.BANDWIDTH, "copy", 1, _copy_bytes_per_s(working_set_bytes, share_ns)),
-        _rate(Resource.BANDWIDTH, "triad", 1, _add_bytes_per_s(working_set_bytes, share_ns)),
+        _rate(Resource.BANDWIDTH, "copy", 1, pair.nbytes / copy_s),
+        _rate(Resource.BANDWIDTH, "triad", 1, three.nbytes / add_s),
     )
 
 
@@ -41,20 +44,6 @@ def _product(order: int) -> Callable[[], object]:
     a, b = (np.full((order, order), value, dtype=np.float32) for value in (0.5, 0.25))
     out = np.empty_like(a)
     return lambda: np.matmul(a, b, out=out)
-
-
-def _copy_bytes_per_s(working_set_bytes: int, share_ns: int) -> float:
-    a, b = np.ones((2, working_set_bytes // 2 // _VALUE_BYTES), dtype=np.float32)
-
-    def copy() -> None:
-        a[:] = b
-
-    return (a.nbytes + b.nbytes) / _least_s(copy, share_ns)
-
-
-def _add_bytes_per_s(working_set_bytes: int, share_ns: int) -> float:
-    a, b, c = np.ones((3, working_set_bytes // 3 // _VALUE_BYTES), dtype=np.float32)
-    return (a.nbytes + b.nbytes + c.nbytes) / _least_s(lambda: np.add(b, c, out=a), share_ns)
 
 
 def _least_s(work: Callable[[], object], share_ns: int) -> float:

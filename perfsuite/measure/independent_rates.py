@@ -19,17 +19,6 @@ from perfsuite.measure.independent_numpy import blas_environment
 from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import IndependentPlan
 
-__all__ = [
-    "LIKWID_KINDS",
-    "IndependentRate",
-    "absent_programs",
-    "clpeak_rates",
-    "likwid_rate",
-    "rates_on_device",
-    "rates_on_processor",
-    "stream_rates",
-]
-
 #: Benchmarks of likwid-bench, with and without AVX, by what they do to memory.
 LIKWID_KINDS = {
     "load_avx": "read",

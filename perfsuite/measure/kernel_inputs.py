@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
+from perfsuite.measure.kernel_references import Array as Array
 from perfsuite.workload.kernel_catalog import BLOCK_SIZES
-
-Array = NDArray[Any]
 
 
 def floats(rng: Generator, *shape: int) -> Array:

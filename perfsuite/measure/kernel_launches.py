@@ -11,7 +11,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from perfsuite.measure import kernel_references as references
-from perfsuite.measure.kernel_inputs import Array, floats, halves, stored
+from perfsuite.measure.kernel_inputs import floats, halves, stored
+from perfsuite.measure.kernel_references import Array
 from perfsuite.workload.kernel_catalog import KernelCase
 
 RMS_EPSILON = 1e-5
@@ -237,19 +238,14 @@ def _round_up(count: int, multiple: int) -> int:
 
 _LAUNCHES: dict[str, Callable[[KernelCase, Tuning, Generator], KernelLaunch]] = {
     "gemm": _gemm,
-    "gemv_f32": _gemv,
-    "gemv_f16": _gemv,
-    "gemv_q8_0": _gemv,
-    "gemv_q4_0": _gemv,
+    **{f"gemv_{type}": _gemv for type in ("f32", "f16", "q8_0", "q4_0")},
     "bmm_kq": _bmm_kq,
     "bmm_kqv": _bmm_kqv,
     "rms_norm": _rms_norm,
-    "rope_normal": _rope,
-    "rope_neox": _rope,
+    **{f"rope_{style}": _rope for style in ("normal", "neox")},
     "softmax": _softmax,
     "silu_mul": _silu_mul,
     "add": _add,
-    "dequantize_q8_0": _dequantize,
-    "dequantize_q4_0": _dequantize,
+    **{f"dequantize_{type}": _dequantize for type in ("q8_0", "q4_0")},
     "get_rows": _get_rows,
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import rebuilt, to_plain
 
 _STAMPS = ("queued_ns", "submit_ns", "start_ns", "end_ns")
 
@@ -51,22 +52,19 @@ class KernelRecord:
         return len(self.end_ns) - len(self.durations_ns)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the record as a dict of strings, numbers and lists."""
-        stamps = {name: list(getattr(self, name)) for name in _STAMPS}
-        return {"case_id": self.case_id, "error_norm": self.error_norm, "tolerance": self.tolerance, **stamps}
+        """Return the record as a dict of strings, numbers and tuples."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> KernelRecord:
         """Return the record that `to_plain` made; `MeasurementError` when it is no such thing."""
         try:
-            stamps = {name: tuple(int(stamp) for stamp in plain[name]) for name in _STAMPS}
-            case_id, error_norm = str(plain["case_id"]), float(plain["error_norm"])
-            tolerance = float(plain["tolerance"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise MeasurementError(
-                f"kernel record: {error!r} in {sorted(plain)}; expected what to_plain wrote"
-            ) from None
-        if len({len(stamp) for stamp in stamps.values()}) != 1:
-            counts = ", ".join(f"{len(stamp)} {name}" for name, stamp in stamps.items())
-            raise MeasurementError(f"{case_id}: {counts}; expected one of each a launch, measure again")
-        return cls(case_id=case_id, error_norm=error_norm, tolerance=tolerance, **stamps)
+            record = rebuilt(plain, cls)
+        except ValueError as error:
+            raise MeasurementError(f"kernel record: {error} in {sorted(plain)}; expected what to_plain wrote") from None
+        counts = {name: len(getattr(record, name)) for name in _STAMPS}
+        if len(set(counts.values())) != 1:
+            told = ", ".join(f"{count} {name}" for name, count in counts.items())
+            raise MeasurementError(f"{record.case_id}: {told}; expected one of each a launch, measure again")
+        return record

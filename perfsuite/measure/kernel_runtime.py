@@ -79,17 +79,12 @@ def _write_vendors(cache_dir: Path, entries: Mapping[str, str]) -> Path:
         draft = Path(tempfile.mkdtemp(prefix="opencl-vendors-", dir=cache_dir))
         for name, text in entries.items():
             (draft / name).write_text(text, encoding="utf-8")
-        _move(draft, vendors)
+        try:
+            draft.rename(vendors)
+        except OSError:
+            shutil.rmtree(draft)
+            if not vendors.is_dir():  # unless another process was first with the same contents
+                raise
     except OSError as error:
         raise OpenClError(f"{error.filename}: {error.strerror}; the OpenCL vendors directory goes there") from None
     return vendors
-
-
-def _move(draft: Path, vendors: Path) -> None:
-    """Rename the draft, or drop it where another process was first with the same contents."""
-    try:
-        draft.rename(vendors)
-    except OSError:
-        shutil.rmtree(draft)
-        if not vendors.is_dir():
-            raise

@@ -24,22 +24,13 @@ from perfsuite.records.live import LiveEnd, LiveKernel, LivePhase, LiveRecord, L
 _RETRY_S = 0.01
 
 
-def never() -> bool:
-    """Tell that it is not over."""
-    return False
-
-
-def silent() -> None:
-    """Announce nothing."""
-
-
 def connect(
     connection: socket.socket,
     path: Path,
     *,
     limit_s: float,
-    is_over: Callable[[], bool] = never,
-    announce_wait: Callable[[], None] = silent,
+    is_over: Callable[[], bool] = lambda: False,
+    announce_wait: Callable[[], None] = lambda: None,
 ) -> bool:
     """Connect as soon as somebody listens; return False where it is over before.
 
@@ -120,8 +111,8 @@ def deliveries(
     socket_path: Path,
     *,
     limit_s: float,
-    is_over: Callable[[], bool] = never,
-    announce_wait: Callable[[], None] = silent,
+    is_over: Callable[[], bool] = lambda: False,
+    announce_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[Delivery]:
     """Yield records as `subscribe` does, with the times of their arrival; nothing where `is_over` before the socket.
 

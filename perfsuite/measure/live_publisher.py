@@ -201,10 +201,23 @@ def published(
     if socket_path is None:
         yield nullcontext
         return
+    tail = None
+    if opencl_log is not None:
+        from perfsuite.records.opencl_log_tail import OpenClLogTail  # NumPy is loaded where there is a log to read
+
+        tail = OpenClLogTail(opencl_log)
     with open_server(Path(socket_path)) as server, open_queue(library) as queue:
-        publisher = LivePublisher(queue, server, _tail(opencl_log))
+        publisher = LivePublisher(queue, server, tail)
+
+        @contextmanager
+        def pause() -> Iterator[None]:
+            publisher.kernels_from_ns = _NEVER_NS
+            with live_queue.paused(library):
+                yield
+            publisher.kernels_from_ns = time.monotonic_ns()
+
         with _thread(publisher, processors):
-            yield lambda: _paused(library, publisher)
+            yield pause
 
 
 @contextmanager
@@ -224,19 +237,3 @@ def _thread(publisher: LivePublisher, processors: frozenset[int]) -> Iterator[No
         publisher.stop()
         thread.join()
         publisher.finish(is_complete=is_complete)
-
-
-@contextmanager
-def _paused(library: ctypes.CDLL, publisher: LivePublisher) -> Iterator[None]:
-    publisher.kernels_from_ns = _NEVER_NS
-    with live_queue.paused(library):
-        yield
-    publisher.kernels_from_ns = time.monotonic_ns()
-
-
-def _tail(opencl_log: Path | None) -> OpenClLogTail | None:
-    if opencl_log is None:
-        return None
-    from perfsuite.records.opencl_log_tail import OpenClLogTail  # NumPy is loaded where there is a log to read
-
-    return OpenClLogTail(opencl_log)

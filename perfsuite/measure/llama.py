@@ -1,11 +1,10 @@
 """Drives llama.cpp through the native engine library and turns what it recorded into records.
 
-Gives a process pages of its own for the engine's code and constants, drawn by the kernel anew.
-
-All processes share a library's pages in the page cache, which stay where they came to lie when the file was first
-read. Two copies of one build then differ for as long as they stay cached: decode's attention by 3 %, an operator of
-2 us by 11 %, in 138 of 138 pairs alike (docs/results.md, 'The main road'). With pages of its own a process draws where
-its code lies, as it draws where its buffers do, and what was a bias between two files is noise between processes.
+A process gets pages of its own for the engine's code and constants, drawn by the kernel anew. All processes share a
+library's pages in the page cache, which stay where they came to lie when the file was first read. Two copies of one
+build then differ for as long as they stay cached: decode's attention by 3 %, an operator of 2 us by 11 %, in 138 of 138
+pairs alike (docs/results.md, 'The main road'). With pages of its own a process draws where its code lies, as it draws
+where its buffers do, and what was a bias between two files is noise between processes.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from perfsuite.measure.llama_record import recorded_fields
 from perfsuite.measure.llama_structs import NativeClockPoint, NativeOptions, NativeWorkload, declare
 from perfsuite.measure.native_calls import checked
 from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.recorders import RECORDERS
 from perfsuite.records.events import EngineRecord, Phase, Span, TickClock
 
 _MAPS = Path("/proc/self/maps")
@@ -64,8 +64,6 @@ def _copied(library: ctypes.CDLL, begin: int, end: int, executed: int) -> int:
     return end - begin
 
 
-RECORDER_KINDS = {"none": 0, "callback": 1, "preload": 2, "cb_eval": 3, "groups": 4, "experts": 5, "splits": 6}
-
 _checked = partial(checked, otherwise="the native driver failed without a word")
 
 #: Phases in the order of the native side's `ps_phase`.
@@ -94,17 +92,14 @@ class LlamaEngine:
 
     def record(self) -> EngineRecord:
         """Collect from the native side what was recorded."""
+        first, last = NativeClockPoint(), NativeClockPoint()
+        self._library.ps_engine_clock(self._handle, ctypes.byref(first), ctypes.byref(last))
         return EngineRecord(
             engine_version=self._library.ps_engine_version().decode(),
             spans=tuple(self._spans()),
-            clock=self._clock(),
+            clock=TickClock(first_ticks=first.ticks, first_ns=first.ns, last_ticks=last.ticks, last_ns=last.ns),
             **recorded_fields(self._library, self._library.ps_engine_recorder(self._handle)),
         )
-
-    def _clock(self) -> TickClock:
-        first, last = NativeClockPoint(), NativeClockPoint()
-        self._library.ps_engine_clock(self._handle, ctypes.byref(first), ctypes.byref(last))
-        return TickClock(first_ticks=first.ticks, first_ns=first.ns, last_ticks=last.ticks, last_ns=last.ns)
 
     def _spans(self) -> Iterator[Span]:
         n_spans = ctypes.c_uint64()
@@ -162,8 +157,9 @@ def measure_overhead(
 
 
 def _options(plan: LlamaPlan) -> NativeOptions:
-    if plan.recorder not in RECORDER_KINDS:
-        raise EngineError(f"recorder '{plan.recorder}' is not known; known are {', '.join(RECORDER_KINDS)}")
+    kinds = {each.name: each.native for each in RECORDERS.values() if each.native is not None}
+    if plan.recorder not in kinds:
+        raise EngineError(f"recorder '{plan.recorder}' is not known; known are {', '.join(kinds)}")
     return NativeOptions(
         gguf_path=plan.gguf_path.encode(),
         type_k=plan.type_k.encode(),
@@ -182,7 +178,7 @@ def _options(plan: LlamaPlan) -> NativeOptions:
         n_ubatch=plan.n_ubatch,
         flash_attn=plan.flash_attn,
         n_gpu_layers=plan.n_gpu_layers,
-        recorder=RECORDER_KINDS[plan.recorder],
+        recorder=kinds[plan.recorder],
         seed=plan.seed,
         layout_seed=plan.layout_seed,
         inject_phases=sum(1 << PHASES.index(Phase(phase)) for phase in plan.inject_phases),

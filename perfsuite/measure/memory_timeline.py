@@ -1,12 +1,8 @@
 """Samples a worker's memory from its parent while it runs.
 
 Sampling takes time on a processor that the worker wants, so memory is measured in a process of its own and never in a
-replicate that is timed.
-
-What of a GPU's memory one process holds, as the driver tells it.
-
-The kernel's DRM drivers tell it for each open device in ``/proc/PID/fdinfo``; NVIDIA's own driver tells it through
-``nvidia-smi``.
+replicate that is timed. What it holds of a GPU's memory the kernel's DRM drivers report for each open device in
+``/proc/PID/fdinfo``, and NVIDIA's own driver through ``nvidia-smi``.
 
 *Source*: ``Documentation/gpu/drm-usage-stats.rst`` of Linux; ``nvidia-smi --help-query-compute-apps``.
 """
@@ -140,8 +136,6 @@ INTERVAL_S = 0.02
 #: Time between two questions about a GPU's memory, which may start a program.
 VRAM_INTERVAL_S = 0.5
 
-_PROC = Path("/proc")
-
 
 @dataclass(slots=True)
 class MemoryWatch:
@@ -155,7 +149,7 @@ class MemoryWatch:
 
 @contextmanager
 def watch_memory(
-    pid: int, watch: MemoryWatch, *, asks_vram: bool = False, proc: Path = _PROC, interval_s: float = INTERVAL_S
+    pid: int, watch: MemoryWatch, *, asks_vram: bool = False, proc: Path = _PROC_ROOT, interval_s: float = INTERVAL_S
 ) -> Iterator[MemoryWatch]:
     """Sample a process every `interval_s` until the block ends or the process is gone."""
     ended = threading.Event()

@@ -63,11 +63,7 @@ WIDTHS = (4, 8, 16)
 #: Arrays of each use of memory.
 ARRAYS = {"read": 1, "copy": 2, "triad": 3}
 #: Parts of the source that do each kind of arithmetic, with the widths tried, and the extension that a part needs.
-ARITHMETIC = {
-    "fp32": (("FP32", WIDTHS),),
-    "f16": (("F16", WIDTHS),),
-    "int8": (("DOT", (4,)), ("INT8", WIDTHS)),
-}
+ARITHMETIC = {"fp32": (("FP32", WIDTHS),), "f16": (("F16", WIDTHS),), "int8": (("DOT", (4,)), ("INT8", WIDTHS))}
 _EXTENSIONS = {"F16": "cl_khr_fp16", "DOT": "cl_khr_integer_dot_product"}
 
 #: FLOPs of one step of one chain, of which INT8 and DOT do four multiplications and four additions.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
@@ -35,18 +36,14 @@ class Way:
     #: Runs this many passes in one launch and returns its duration on the device's clock, in ns; may raise OpenClError.
     launch_ns: Callable[[int], int]
 
+    def rate_per_s(self, passes: int) -> float:
+        """Return the rate of one launch of so many passes, 0 where the device's clock did not move."""
+        duration_ns = self.launch_ns(passes)
+        return self.amount * passes / duration_ns * 1e9 if duration_ns > 0 else 0.0
 
-@dataclass(slots=True, kw_only=True)
-class _Contender:
-    """A way with the passes of a launch."""
 
-    way: Way
-    passes: int
-
-    def rate_per_s(self) -> float:
-        """Return the rate of one launch, 0 where the device's clock did not move."""
-        duration_ns = self.way.launch_ns(self.passes)
-        return self.way.amount * self.passes / duration_ns * 1e9 if duration_ns > 0 else 0.0
+#: A way with the passes of a launch.
+_Contender = tuple[Way, int]
 
 
 def rates_in_rounds(
@@ -77,7 +74,7 @@ def _contenders(ways: Sequence[Way], target_ns: int) -> tuple[tuple[_Contender, 
     contenders, reason = [], "there is no way to do it"
     for way in ways:
         try:
-            contenders.append(_Contender(way=way, passes=_passes(way, target_ns)))
+            contenders.append((way, _passes(way, target_ns)))
         except OpenClError as error:
             reason = str(error)
     return tuple(contenders), reason
@@ -95,12 +92,10 @@ def _passes(way: Way, target_ns: int) -> int:
 def _best_per_s(contenders: Sequence[_Contender]) -> float:
     """Run one round of a kind; a launch that fails now counts as one that took for ever."""
     best = 0.0
-    for contender in contenders:
-        for _ in range(REPETITIONS):
-            try:
-                best = max(best, contender.rate_per_s())
-            except OpenClError:
-                break
+    for way, passes in contenders:
+        with suppress(OpenClError):
+            for _ in range(REPETITIONS):
+                best = max(best, way.rate_per_s(passes))
     return best
 
 

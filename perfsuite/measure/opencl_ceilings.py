@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pyopencl as cl
 
@@ -29,8 +29,7 @@ _LADDER_STEP = 4
 _MEMORY_SHARE = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
+class _Kind(NamedTuple):
     """What a ceiling is of."""
 
     resource: Resource
@@ -93,15 +92,11 @@ def _all_ways(kernels: CeilingKernels, sets: Sequence[int]) -> Iterator[tuple[_K
     """Yield each kind of work with what prepares each of its ways."""
     for size in sets:
         for kind in BANDWIDTH_KINDS:
-            yield (
-                _Kind(resource=Resource.BANDWIDTH, kind=kind, working_set_bytes=size),
-                [partial(kernels.stream, kind, width, size) for width in WIDTHS],
-            )
+            streams: list[Callable[[], Way]] = [partial(kernels.stream, kind, width, size) for width in WIDTHS]
+            yield _Kind(Resource.BANDWIDTH, kind, size), streams
     for kind in COMPUTE_KINDS:
-        yield (
-            _Kind(resource=Resource.COMPUTE, kind=kind),
-            [partial(kernels.arithmetic, kind, part, width) for part, widths in ARITHMETIC[kind] for width in widths],
-        )
+        parts = [(part, width) for part, widths in ARITHMETIC[kind] for width in widths]
+        yield _Kind(Resource.COMPUTE, kind), [partial(kernels.arithmetic, kind, *each) for each in parts]
 
 
 def _able(preparations: Sequence[Callable[[], Way]]) -> tuple[list[Way], str]:
@@ -118,9 +113,7 @@ def _able(preparations: Sequence[Callable[[], Way]]) -> tuple[list[Way], str]:
 def _ceiling(device: OpenClDevice, kind: _Kind, measured: Rate | str) -> Ceiling:
     return Ceiling(
         processor=device.device_name,
-        resource=kind.resource,
-        kind=kind.kind,
-        working_set_bytes=kind.working_set_bytes,
+        **kind._asdict(),
         rate=measured if isinstance(measured, Rate) else None,
         missing=measured if isinstance(measured, str) else "",
     )

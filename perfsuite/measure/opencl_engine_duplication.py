@@ -107,8 +107,9 @@ def duplicate_engine_kernels(
     layer has not written its log, or lost commands.
     """
     declare_functions(layer, *_FUNCTIONS)
-    chosen = [kernel for phase in plan.phases for kernel in _chosen(engine, layer, plan, phase)]
-    return tuple(_duplicated(engine, layer, plan, kernel) for kernel in chosen)
+    duplicator = _Duplicator(engine, layer, plan)
+    chosen = [kernel for phase in plan.phases for kernel in duplicator.chosen(phase)]
+    return tuple(map(duplicator.duplicated, chosen))
 
 
 def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
@@ -120,62 +121,58 @@ def phase_plan(plan: LlamaPlan, phase: str) -> LlamaPlan:
     return replace(plan, n_prompt=n_prompt, n_gen=n_gen, n_depth=0, n_repetitions=1)
 
 
-def _chosen(
-    engine: LlamaEngine, layer: ctypes.CDLL, plan: EngineDuplicationPlan, phase: str
-) -> tuple[EngineKernel, ...]:
-    """Run the phase twice, and choose by what the layer has logged of the second time."""
-    evaluation = phase_plan(plan.llama, phase)
-    engine.warm_up(evaluation)
-    since_ns = time.monotonic_ns()
-    engine.warm_up(evaluation)
-    if not layer.ps_cl_flush(_FLUSH_LIMIT_NS):
-        raise MeasurementError(f"the OpenCL layer has not written its log within {_FLUSH_LIMIT_NS / 1e9:g} s")
-    trace = read_opencl_log(Path(plan.log_dir) / f"opencl-{os.getpid()}.log")
-    if trace.n_lost:
-        raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
-    kernels = kernels_since(trace, since_ns, phase)
-    return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels, names=plan.names)
+@dataclass(frozen=True, slots=True)
+class _Duplicator:
+    """What takes part in each duplication."""
 
+    engine: LlamaEngine
+    layer: ctypes.CDLL
+    plan: EngineDuplicationPlan
 
-def _duplicated(
-    engine: LlamaEngine, layer: ctypes.CDLL, plan: EngineDuplicationPlan, kernel: EngineKernel
-) -> KernelDuplication:
-    evaluation = phase_plan(plan.llama, kernel.phase)
-    pilot = _measured(engine, layer, evaluation, kernel, n_duplicates=_N_PILOT, n_rounds=1)
-    if isinstance(pilot, str):
-        return KernelDuplication(name=kernel.title, n_duplicates=0, n_wanted=0, rounds=(), problem=pilot)
-    kernel_ns = pilot[0].duplicates_execution_ns / (1 + _N_PILOT)
-    n_duplicates = duplicates_within(kernel_ns, plan.n_rounds, plan.budget_ns)
-    found = _measured(engine, layer, evaluation, kernel, n_duplicates=n_duplicates, n_rounds=plan.n_rounds)
-    return KernelDuplication(
-        name=kernel.title,
-        n_duplicates=n_duplicates,
-        n_wanted=duplicates_wanted(kernel_ns),
-        rounds=() if isinstance(found, str) else found,
-        problem=found if isinstance(found, str) else None,
-    )
+    def chosen(self, phase: str) -> tuple[EngineKernel, ...]:
+        """Run the phase twice, and choose by what the layer has logged of the second time."""
+        plan, evaluation = self.plan, phase_plan(self.plan.llama, phase)
+        self.engine.warm_up(evaluation)
+        since_ns = time.monotonic_ns()
+        self.engine.warm_up(evaluation)
+        if not self.layer.ps_cl_flush(_FLUSH_LIMIT_NS):
+            raise MeasurementError(f"the OpenCL layer has not written its log within {_FLUSH_LIMIT_NS / 1e9:g} s")
+        trace = read_opencl_log(Path(plan.log_dir) / f"opencl-{os.getpid()}.log")
+        if trace.n_lost:
+            raise MeasurementError(f"the OpenCL layer lost {trace.n_lost} commands, so that launches cannot be counted")
+        kernels = kernels_since(trace, since_ns, phase)
+        return longest_kernels(kernels, least_ns=plan.least_ns, n_kernels=plan.n_kernels, names=plan.names)
 
+    def duplicated(self, kernel: EngineKernel) -> KernelDuplication:
+        """Measure a kernel, after a pilot that says how long it takes."""
+        pilot = self._measured(kernel, n_duplicates=_N_PILOT, n_rounds=1)
+        if isinstance(pilot, str):
+            return KernelDuplication(name=kernel.title, n_duplicates=0, n_wanted=0, rounds=(), problem=pilot)
+        kernel_ns = pilot[0].duplicates_execution_ns / (1 + _N_PILOT)
+        n_duplicates = duplicates_within(kernel_ns, self.plan.n_rounds, self.plan.budget_ns)
+        found = self._measured(kernel, n_duplicates=n_duplicates, n_rounds=self.plan.n_rounds)
+        return KernelDuplication(
+            name=kernel.title,
+            n_duplicates=n_duplicates,
+            n_wanted=duplicates_wanted(kernel_ns),
+            rounds=() if isinstance(found, str) else found,
+            problem=found if isinstance(found, str) else None,
+        )
 
-def _measured(
-    engine: LlamaEngine,
-    layer: ctypes.CDLL,
-    evaluation: LlamaPlan,
-    kernel: EngineKernel,
-    *,
-    n_duplicates: int,
-    n_rounds: int,
-) -> tuple[DuplicationRound, ...] | str:
-    """Run an evaluation with a duplication armed; return its rounds, or why there are none."""
-    armed = _Duplication(name=kernel.name.encode(), skip=kernel.skip, n_duplicates=n_duplicates, n_rounds=n_rounds)
-    if not layer.ps_cl_duplicate(ctypes.byref(armed)):
-        return "the layer does not take the duplication: one is armed already, or it does not record"
-    engine.warm_up(evaluation)  # leaves no spans, which nobody asks for
-    rounds, error = (_Round * n_rounds)(), ctypes.create_string_buffer(_ERROR_BYTES)
-    n_found = layer.ps_cl_duplication_rounds(rounds, n_rounds, error, _ERROR_BYTES)
-    if n_found < 0:
-        return error.value.decode(errors="replace") or "the layer could not duplicate the launch"
-    if n_found < n_rounds:
-        layer.ps_cl_duplicate(None)  # the next kernel finds the layer free
-        return f"{n_found} of {n_rounds} rounds were measured; was {kernel.name} launched at all?"
-    names = [field.name for field in fields(DuplicationRound)]
-    return tuple(DuplicationRound(**{name: getattr(each, name) for name in names}) for each in rounds)
+    def _measured(
+        self, kernel: EngineKernel, *, n_duplicates: int, n_rounds: int
+    ) -> tuple[DuplicationRound, ...] | str:
+        """Run an evaluation with a duplication armed; return its rounds, or why there are none."""
+        armed = _Duplication(name=kernel.name.encode(), skip=kernel.skip, n_duplicates=n_duplicates, n_rounds=n_rounds)
+        if not self.layer.ps_cl_duplicate(ctypes.byref(armed)):
+            return "the layer does not take the duplication: one is armed already, or it does not record"
+        self.engine.warm_up(phase_plan(self.plan.llama, kernel.phase))  # leaves no spans, which nobody asks for
+        rounds, error = (_Round * n_rounds)(), ctypes.create_string_buffer(_ERROR_BYTES)
+        n_found = self.layer.ps_cl_duplication_rounds(rounds, n_rounds, error, _ERROR_BYTES)
+        if n_found < 0:
+            return error.value.decode(errors="replace") or "the layer could not duplicate the launch"
+        if n_found < n_rounds:
+            self.layer.ps_cl_duplicate(None)  # the next kernel finds the layer free
+            return f"{n_found} of {n_rounds} rounds were measured; was {kernel.name} launched at all?"
+        names = [field.name for field in fields(DuplicationRound)]
+        return tuple(DuplicationRound(**{name: getattr(each, name) for name in names}) for each in rounds)

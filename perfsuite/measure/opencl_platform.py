@@ -1,6 +1,6 @@
 """Which OpenCL devices there are, and which one is measured.
 
-A broken driver may crash whoever asks: ask in a worker process, which `opencl_environment` is the environment of.
+A broken driver may crash whoever asks: ask in a worker process, with the environment of `opencl_environment`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import MeasurementError, OpenClError
-from perfsuite.measure.kernel_runtime import opencl_environment, runtime_problem
+from perfsuite.measure.kernel_runtime import runtime_problem
 
 if TYPE_CHECKING:
     import pyopencl as cl
-
-__all__ = ["OpenClDevice", "choose_device", "list_devices", "opencl_environment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +77,8 @@ def list_devices() -> tuple[OpenClDevice, ...]:
                 for device_index, device in enumerate(platform.get_devices()):
                     found.append(_describe(platform_index, platform, device_index, device))
     if not found:
-        raise _none_error()
+        problem = runtime_problem()
+        raise OpenClError(f"OpenCL: no platform has a device{f' ({problem})' if problem else ''}; {_fix()}")
     return tuple(found)
 
 
@@ -130,11 +129,6 @@ def _describe(platform_index: int, platform: cl.Platform, device_index: int, dev
         global_memory_bytes=int(device.global_mem_size),
         local_memory_bytes=int(device.local_mem_size),
     )
-
-
-def _none_error() -> OpenClError:
-    problem = runtime_problem()
-    return OpenClError(f"OpenCL: no platform has a device{f' ({problem})' if problem else ''}; {_fix()}")
 
 
 def _fix() -> str:

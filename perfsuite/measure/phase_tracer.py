@@ -16,28 +16,11 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.native import build_phase_tracer
 from perfsuite.records.call_trace import CallTrace, TracedCall, TracedFunction
 
-#: The header and the calls of the file, as native/include/perfsuite/call_trace.h has them.
-HEADER_DTYPE = np.dtype(
-    [
-        ("magic", "S8"),
-        ("n_calls", "<u8"),
-        ("n_lost", "<u8"),
-        ("first_raw_ns", "<i8"),
-        ("first_monotonic_ns", "<i8"),
-        ("last_raw_ns", "<i8"),
-        ("last_monotonic_ns", "<i8"),
-    ]
-)
-CALL_DTYPE = np.dtype(
-    [
-        ("entry_ns", "<i8"),
-        ("exit_ns", "<i8"),
-        ("function", "<i4"),
-        ("count", "<i4"),
-        ("thread", "<i4"),
-        ("reserved", "<i4"),
-    ]
-)
+#: The header and the calls of the file are as native/include/perfsuite/call_trace.h has them.
+_TIMES = ("first_raw_ns", "first_monotonic_ns", "last_raw_ns", "last_monotonic_ns")
+HEADER_DTYPE = np.dtype([("magic", "S8"), ("n_calls", "<u8"), ("n_lost", "<u8"), *((name, "<i8") for name in _TIMES)])
+_PLACES = ("function", "count", "thread", "reserved")
+CALL_DTYPE = np.dtype([("entry_ns", "<i8"), ("exit_ns", "<i8"), *((name, "<i4") for name in _PLACES)])
 MAGIC = b"pscalls"
 
 _FUNCTIONS = tuple(TracedFunction)
@@ -46,22 +29,13 @@ _FUNCTIONS = tuple(TracedFunction)
 def tracer_environment(engine: Engine, cache_dir: Path, path: Path) -> Mapping[str, str]:
     """Return the variables with which a worker on this engine is traced; its calls go to `path` when it ends.
 
-    Raises
-    ------
-    NativeBuildError
-        The tracer does not build.
+    Raises `NativeBuildError` where the tracer does not build.
     """
     return {"LD_PRELOAD": str(build_phase_tracer(engine, cache_dir)), "PERFSUITE_PHASE_TRACE": str(path)}
 
 
 def read_trace(path: Path) -> CallTrace:
-    """Read what the tracer wrote, in the order of entry.
-
-    Raises
-    ------
-    MeasurementError
-        There is no file, it is cut short, or it is no trace.
-    """
+    """Read what the tracer wrote, in the order of entry; `MeasurementError` where there is no whole trace."""
     try:
         content = path.read_bytes()
     except OSError as error:

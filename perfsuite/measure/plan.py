@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
+
+import msgspec
 
 from perfsuite import __version__
 from perfsuite.errors import MeasurementError
@@ -103,6 +105,11 @@ class LlamaPlan(Plan):
         """Context length in tokens: what the workload needs, in steps of 256 as llama.cpp pads it."""
         longest = max(self.prompt_lengths, default=self.n_prompt)
         return -(-(self.n_depth + longest + self.n_gen) // 256) * 256
+
+    @property
+    def one_token(self) -> LlamaPlan:
+        """The plan of a turn's warm-up: it streams the weights and wakes the threads, which is enough."""
+        return replace(self, n_prompt=min(self.n_prompt, 1), n_depth=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,30 +312,7 @@ def load_plan(text: str) -> Plan:
     """Read a plan; another schema, suite version or task is refused with a `MeasurementError`."""
     plain = json.loads(text)
     _check_header(plain, "plan")
-    arguments = dict(plain["arguments"])
-    if "llama" in arguments:
-        arguments["llama"] = LlamaPlan(**_llama_arguments(arguments["llama"]))
-    if "shapes" in arguments:
-        arguments["shapes"] = [OperatorShape(**shape) for shape in arguments["shapes"]]
-    plan: Plan = _TASKS[plain["task"]](**_llama_arguments(arguments))
-    return plan
-
-
-def _llama_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo what JSON does to tuples, and to the plan within a plan of llama.cpp."""
-    found = _with_tuples(arguments)
-    if found.get("ebpf") is not None:
-        found["ebpf"] = EbpfPlan(**_with_tuples(found["ebpf"]))
-    return found
-
-
-def _with_tuples(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo what JSON does to tuples."""
-    return {name: _as_tuple(value) for name, value in arguments.items()}
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(_as_tuple(each) for each in value) if isinstance(value, list) else value
+    return msgspec.convert(plain["arguments"], _TASKS[plain["task"]])
 
 
 def dump_record(task: str, payload: Mapping[str, Any]) -> bytes:

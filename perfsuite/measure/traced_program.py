@@ -29,10 +29,7 @@ def run_traced(
     `observe` is given the process's id, and what it returns is open for as long as the process runs; where it fails,
     the program runs to its end nevertheless, and the failure is raised after it.
 
-    Raises
-    ------
-    MeasurementError
-        The program cannot be started.
+    Raises `MeasurementError` where the program cannot be started.
     """
     with _forwarded() as recipient:
         process = _start(command, program_environment(extra_environment))

@@ -30,10 +30,7 @@ _TIME_AT = 16
 def paired_calls(function: TracedFunction, entries: Sequence[int], returns: Sequence[int]) -> list[TracedCall]:
     """Pair the times of entries with those of returns; a function does not call itself, so their order is the same.
 
-    Raises
-    ------
-    MeasurementError
-        There is not one return for each entry, after it.
+    Raises `MeasurementError` where there is not one return for each entry, after it.
     """
     if len(entries) != len(returns) or any(end < begin for begin, end in zip(entries, returns, strict=True)):
         raise MeasurementError(
@@ -107,10 +104,8 @@ class Uprobes:
     def __init__(self, library: ctypes.CDLL, functions: Sequence[TracedFunction] = tuple(TracedFunction)) -> None:
         """Attach to functions as `library` and what it depends on have them, not counting yet.
 
-        Raises
-        ------
-        MeasurementError
-            This kernel has no such probes, this user may not set them, or a function is not there.
+        Raises `MeasurementError` where this kernel has no such probes, this user may not set them, or a function is
+        not there.
         """
         self._rings: dict[tuple[TracedFunction, bool], _Ring] = {}
         pmu = _pmu_type()
@@ -153,13 +148,7 @@ class Uprobes:
 
 
 def place_of(address: int, maps: str) -> ProbePlace:
-    """Find which file, and where in it, an address of this process is mapped from.
-
-    Raises
-    ------
-    MeasurementError
-        No file is mapped there.
-    """
+    """Find which file, and where in it, an address of this process is mapped from; `MeasurementError` where none is."""
     for line in maps.splitlines():
         fields = line.split(maxsplit=5)
         begin, end = (int(each, 16) for each in fields[0].split("-"))
@@ -212,12 +201,8 @@ def _address(library: ctypes.CDLL, function: TracedFunction) -> int:
 
 
 def _open(library: ctypes.CDLL, pmu: int, function: TracedFunction, place: ProbePlace, at_return: bool) -> int:
-    descriptor: int = library.ps_uprobe_open(
-        ctypes.c_uint32(pmu),
-        ctypes.c_char_p(os.fsencode(place.path)),
-        ctypes.c_uint64(place.offset),
-        ctypes.c_int(at_return),
-    )
+    path, offset = ctypes.c_char_p(os.fsencode(place.path)), ctypes.c_uint64(place.offset)
+    descriptor: int = library.ps_uprobe_open(ctypes.c_uint32(pmu), path, offset, ctypes.c_int(at_return))
     if descriptor < 0:
         raise MeasurementError(
             f"uprobes: no probe at the {'return' if at_return else 'entry'} of {function.value} in {place.path} "

@@ -10,41 +10,23 @@ import os
 import random
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfsuite.errors import EngineError, PerfsuiteError
+from perfsuite.measure import plan as plans
 from perfsuite.measure.contention import USABLE_PROCESSORS, Contention, ContentionMark, contended
 from perfsuite.measure.launch import FAILURE_MARK, READY_MARK
-from perfsuite.measure.plan import (
-    DevicesPlan,
-    DuplicationPlan,
-    EbpfOverheadPlan,
-    EngineDuplicationPlan,
-    IndependentPlan,
-    KernelPlan,
-    LlamaPlan,
-    OpenClCeilingsPlan,
-    OperatorsPlan,
-    OverheadPlan,
-    ProbePlan,
-    ShapesPlan,
-    SurveyPlan,
-    TurnsPlan,
-    UprobePlan,
-    dump_record,
-    load_plan,
-    task_of,
-)
+from perfsuite.measure.plan import dump_record, load_plan, task_of
 from perfsuite.measure.resident import resident_sample
 from perfsuite.records.trace_levels import TraceLevel
 
 if TYPE_CHECKING:
     from perfsuite.measure.kernel_record import KernelRecord
     from perfsuite.measure.live_publisher import Pause
+    from perfsuite.workload.kernel_catalog import KernelCase
 
 
 def main(arguments: list[str]) -> int:
@@ -67,7 +49,7 @@ def peak_rss_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
+def _run_llama(plan: plans.LlamaPlan) -> dict[str, Any]:
     from perfsuite.measure.ebpf_run import ebpf_recorded
     from perfsuite.measure.llama import open_engine
 
@@ -91,7 +73,7 @@ def _run_llama(plan: LlamaPlan) -> dict[str, Any]:
     }
 
 
-def _published(library: Any, plan: LlamaPlan) -> AbstractContextManager[Pause]:
+def _published(library: Any, plan: plans.LlamaPlan) -> AbstractContextManager[Pause]:
     """Publish what the driver does where the plan names a socket, and the kernels where the OpenCL layer is here.
 
     The driver's thread is bound to the first processor where threads are bound at all: publishing keeps off it.
@@ -120,7 +102,7 @@ def _sentinels(cache_dir: str, n_threads: int) -> dict[str, int]:
     return measure_sentinels(load_probe_library(Path(cache_dir)), n_threads).to_plain()
 
 
-def _run_turns(plan: TurnsPlan) -> dict[str, Any]:
+def _run_turns(plan: plans.TurnsPlan) -> dict[str, Any]:
     """Run a warm-up and a repetition each time that a line comes in, and say when it is done."""
     from perfsuite.measure.ebpf_run import ebpf_recorded
     from perfsuite.measure.llama import open_engine
@@ -135,7 +117,7 @@ def _run_turns(plan: TurnsPlan) -> dict[str, Any]:
         print(READY_MARK, flush=True)
         for _ in iter(sys.stdin.readline, ""):
             with pause():
-                engine.warm_up(_one_token(plan.llama))
+                engine.warm_up(plan.llama.one_token)
             before = ContentionMark.take()
             engine.run(plan.llama)
             turns.append(before.until(ContentionMark.take()))
@@ -148,12 +130,7 @@ def _run_turns(plan: TurnsPlan) -> dict[str, Any]:
     }
 
 
-def _one_token(plan: LlamaPlan) -> LlamaPlan:
-    """Return the plan of the warm-up of a turn: it streams the weights and wakes the threads, which is enough."""
-    return replace(plan, n_prompt=min(plan.n_prompt, 1), n_depth=0)
-
-
-def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
+def _run_overhead(plan: plans.OverheadPlan) -> dict[str, Any]:
     from perfsuite.measure.llama import measure_overhead
     from perfsuite.records.events import Phase
 
@@ -163,7 +140,7 @@ def _run_overhead(plan: OverheadPlan) -> dict[str, Any]:
     return {"plain_ns": plain, "recorded_ns": recorded, **contention}
 
 
-def _run_ebpf_overhead(plan: EbpfOverheadPlan) -> dict[str, Any]:
+def _run_ebpf_overhead(plan: plans.EbpfOverheadPlan) -> dict[str, Any]:
     from perfsuite.measure.ebpf_overhead import alternate, paired_sums
     from perfsuite.measure.ebpf_run import required_ebpf, start_recording
     from perfsuite.measure.llama import open_engine
@@ -188,7 +165,7 @@ def _run_ebpf_overhead(plan: EbpfOverheadPlan) -> dict[str, Any]:
     }
 
 
-def _run_uprobes(plan: UprobePlan) -> dict[str, Any]:
+def _run_uprobes(plan: plans.UprobePlan) -> dict[str, Any]:
     """Run as `_run_llama`, with probes that are set after the warm-up."""
     from perfsuite.measure.llama import open_engine
     from perfsuite.measure.uprobes import Uprobes
@@ -205,15 +182,12 @@ def _run_uprobes(plan: UprobePlan) -> dict[str, Any]:
     return {"engine": record.to_plain(), **contention, "calls": trace.to_plain()}
 
 
-def _run_duplication(plan: DuplicationPlan) -> dict[str, Any]:
+def _run_duplication(plan: plans.DuplicationPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_duplication import duplicate_kernels
-    from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 
-    wanted = set(plan.case_ids)
-    cases = tuple(case for case in STANDARD_KERNELS if case.case_id in wanted)
     with contended() as contention:
         found = duplicate_kernels(
-            cases,
+            _standard_kernels(plan.case_ids),
             platform=plan.platform,
             n_rounds=plan.n_rounds,
             budget_ns=plan.budget_ns,
@@ -223,7 +197,7 @@ def _run_duplication(plan: DuplicationPlan) -> dict[str, Any]:
     return {"kernels": [each.to_plain() for each in found], **contention}
 
 
-def _run_engine_duplication(plan: EngineDuplicationPlan) -> dict[str, Any]:
+def _run_engine_duplication(plan: plans.EngineDuplicationPlan) -> dict[str, Any]:
     from perfsuite.measure.llama import open_engine
     from perfsuite.measure.native import loaded_library
     from perfsuite.measure.opencl_engine_duplication import duplicate_engine_kernels
@@ -237,21 +211,17 @@ def _run_engine_duplication(plan: EngineDuplicationPlan) -> dict[str, Any]:
     return {"kernels": [each.to_plain() for each in found], **contention}
 
 
-def _run_operators(plan: OperatorsPlan) -> dict[str, Any]:
+def _run_operators(plan: plans.OperatorsPlan) -> dict[str, Any]:
     from perfsuite.measure.operator_bench import operator_time_ns
 
     library = _engine_library(plan)
+    how = {"n_threads": plan.n_threads, "budget_ns": plan.budget_ns, "spread_bytes": plan.spread_bytes}
     with contended() as contention:
-        times_ns = [
-            operator_time_ns(
-                library, shape, n_threads=plan.n_threads, budget_ns=plan.budget_ns, spread_bytes=plan.spread_bytes
-            )
-            for shape in plan.shapes
-        ]
+        times_ns = [operator_time_ns(library, shape, **how) for shape in plan.shapes]
     return {"times_ns": times_ns, **contention}
 
 
-def _run_shapes(plan: ShapesPlan) -> dict[str, Any]:
+def _run_shapes(plan: plans.ShapesPlan) -> dict[str, Any]:
     from perfsuite.measure.shapes.benches import make_bench
     from perfsuite.measure.shapes.requests import ProgressMark
     from perfsuite.measure.shapes.service import serve
@@ -262,7 +232,7 @@ def _run_shapes(plan: ShapesPlan) -> dict[str, Any]:
     return {"n_answers": n_answers}
 
 
-def _engine_library(plan: LlamaPlan | OperatorsPlan | ShapesPlan) -> Any:
+def _engine_library(plan: plans.LlamaPlan | plans.OperatorsPlan | plans.ShapesPlan) -> Any:
     from perfsuite.measure.engine import find_engine
     from perfsuite.measure.native import load_engine_library
 
@@ -275,7 +245,7 @@ def _engine_library(plan: LlamaPlan | OperatorsPlan | ShapesPlan) -> Any:
     return load_engine_library(engine, Path(plan.cache_dir))
 
 
-def _run_probes(plan: ProbePlan) -> dict[str, Any]:
+def _run_probes(plan: plans.ProbePlan) -> dict[str, Any]:
     from perfsuite.measure.native import load_probe_library
     from perfsuite.measure.probes import measure_ceilings
 
@@ -285,19 +255,18 @@ def _run_probes(plan: ProbePlan) -> dict[str, Any]:
     return {"ceilings": ceilings.to_plain(), **contention}
 
 
-def _run_survey(plan: SurveyPlan) -> dict[str, Any]:
+def _run_survey(plan: plans.SurveyPlan) -> dict[str, Any]:
     from perfsuite.measure.ceiling_survey import survey_cpu
     from perfsuite.measure.native import load_probe_library
 
     library = load_probe_library(Path(plan.cache_dir))
+    how = {"n_threads": plan.n_threads, "budget_ms": plan.budget_ms}
     with contended() as contention:
-        ceilings = survey_cpu(
-            library, n_threads=plan.n_threads, thread_counts=plan.thread_counts, budget_ms=plan.budget_ms
-        )
+        ceilings = survey_cpu(library, thread_counts=plan.thread_counts, **how)
     return {"ceilings": [each.to_plain() for each in ceilings], **contention}
 
 
-def _run_opencl_ceilings(plan: OpenClCeilingsPlan) -> dict[str, Any]:
+def _run_opencl_ceilings(plan: plans.OpenClCeilingsPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_ceilings import measure_opencl_ceilings
 
     with contended() as contention:
@@ -305,7 +274,7 @@ def _run_opencl_ceilings(plan: OpenClCeilingsPlan) -> dict[str, Any]:
     return {"ceilings": [each.to_plain() for each in ceilings], **contention}
 
 
-def _run_independent(plan: IndependentPlan) -> dict[str, Any]:
+def _run_independent(plan: plans.IndependentPlan) -> dict[str, Any]:
     from perfsuite.measure.independent_numpy import measure_numpy
 
     with contended() as contention:
@@ -315,27 +284,21 @@ def _run_independent(plan: IndependentPlan) -> dict[str, Any]:
     return {"rates": [each.to_plain() for each in rates], **contention}
 
 
-def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
+def _run_kernels(plan: plans.KernelPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl import KernelBench
     from perfsuite.measure.opencl_platform import choose_device
-    from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
 
-    wanted = set(plan.case_ids)
-    cases = tuple(case for case in STANDARD_KERNELS if case.case_id in wanted)
+    cases = _standard_kernels(plan.case_ids)
     with contended() as contention:
         built_dir = Path(plan.built_dir) if plan.built_dir else None
         bench = KernelBench(choose_device(plan.platform), log_dir=Path(plan.log_dir), built_dir=built_dir)
+        how = {"repetitions": plan.n_repetitions, "seed": plan.seed}
         old_records: tuple[KernelRecord, ...] = ()
         if plan.old_kernels_dir is None:
-            records = tuple(bench.measure(case, repetitions=plan.n_repetitions, seed=plan.seed) for case in cases)
+            records = tuple(bench.measure(case, **how) for case in cases)
         else:
             old_dir = Path(plan.old_kernels_dir)
-            pairs = [
-                bench.measure_pair(
-                    case, old_kernels_dir=old_dir, repetitions=plan.n_repetitions, seed=plan.seed, leader=plan.leader
-                )
-                for case in cases
-            ]
+            pairs = [bench.measure_pair(case, old_kernels_dir=old_dir, leader=plan.leader, **how) for case in cases]
             old_records, records = tuple(old for old, _ in pairs), tuple(new for _, new in pairs)
     resident_bytes = peak_rss_bytes()
     return {
@@ -347,7 +310,13 @@ def _run_kernels(plan: KernelPlan) -> dict[str, Any]:
     }
 
 
-def _run_devices(plan: DevicesPlan) -> dict[str, Any]:
+def _standard_kernels(case_ids: Sequence[str]) -> tuple[KernelCase, ...]:
+    from perfsuite.workload.kernel_catalog import STANDARD_KERNELS
+
+    return tuple(case for case in STANDARD_KERNELS if case.case_id in case_ids)
+
+
+def _run_devices(plan: plans.DevicesPlan) -> dict[str, Any]:
     from perfsuite.measure.opencl_platform import choose_device, list_devices
 
     chosen = choose_device(plan.platform)
@@ -355,21 +324,21 @@ def _run_devices(plan: DevicesPlan) -> dict[str, Any]:
 
 
 _RUNNERS: dict[type, Callable[[Any], dict[str, Any]]] = {
-    LlamaPlan: _run_llama,
-    TurnsPlan: _run_turns,
-    OverheadPlan: _run_overhead,
-    EbpfOverheadPlan: _run_ebpf_overhead,
-    UprobePlan: _run_uprobes,
-    DuplicationPlan: _run_duplication,
-    EngineDuplicationPlan: _run_engine_duplication,
-    ProbePlan: _run_probes,
-    SurveyPlan: _run_survey,
-    OpenClCeilingsPlan: _run_opencl_ceilings,
-    IndependentPlan: _run_independent,
-    OperatorsPlan: _run_operators,
-    KernelPlan: _run_kernels,
-    ShapesPlan: _run_shapes,
-    DevicesPlan: _run_devices,
+    plans.LlamaPlan: _run_llama,
+    plans.TurnsPlan: _run_turns,
+    plans.OverheadPlan: _run_overhead,
+    plans.EbpfOverheadPlan: _run_ebpf_overhead,
+    plans.UprobePlan: _run_uprobes,
+    plans.DuplicationPlan: _run_duplication,
+    plans.EngineDuplicationPlan: _run_engine_duplication,
+    plans.ProbePlan: _run_probes,
+    plans.SurveyPlan: _run_survey,
+    plans.OpenClCeilingsPlan: _run_opencl_ceilings,
+    plans.IndependentPlan: _run_independent,
+    plans.OperatorsPlan: _run_operators,
+    plans.KernelPlan: _run_kernels,
+    plans.ShapesPlan: _run_shapes,
+    plans.DevicesPlan: _run_devices,
 }
 
 

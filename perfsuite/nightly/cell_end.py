@@ -23,6 +23,10 @@ LEAST_VALID_RATIO = 0.5
 
 _NOTHING_JUDGED = "nothing could be judged"
 
+
+#: Stands for the run.json of a cell that left none.
+_NO_RUN: Mapping[str, Any] = {"cases": (), "interrupted": True}
+
 _WORDS = {
     2: "was interrupted",
     3: "pytest or the suite failed",
@@ -74,14 +78,9 @@ class CellEnd:
 
 
 def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) -> CellEnd:
-    """Tell what became of a cell whose pytest has ended.
+    """Return what became of a cell whose pytest has ended, with 128 + N where signal N ended it.
 
-    Parameters
-    ----------
-    exit_code
-        Of pytest; 128 + N where signal N ended it.
-    stopped
-        Why it was stopped from without; None where it was not.
+    `stopped` says why it was stopped from without; None where it was not.
     """
     plain = _plain_run(folder)
     outcomes = [Outcome(case["outcome"]) for case in plain["cases"]]
@@ -109,18 +108,14 @@ def cell_end(folder: Path, exit_code: int, seconds: float, stopped: str | None) 
 
 def has_run(folder: Path) -> bool:
     """Whether a cell's run.json is there and can be read."""
-    try:
-        read_plain_run(folder / RUN_NAME)
-    except PerfsuiteError:
-        return False
-    return True
+    return _plain_run(folder) is not _NO_RUN
 
 
 def _plain_run(folder: Path) -> Mapping[str, Any]:
     try:
         return read_plain_run(folder / RUN_NAME)
     except PerfsuiteError:
-        return {"cases": (), "interrupted": True}
+        return _NO_RUN
 
 
 def _fails(plain: Mapping[str, Any], outcomes: Sequence[Outcome]) -> bool:

@@ -41,13 +41,7 @@ def new_night(folder: Path) -> Path:
 
 
 def last_night(folder: Path) -> Path:
-    """Return the folder of the night that began last.
-
-    Raises
-    ------
-    PerfsuiteError
-        There is none.
-    """
+    """Return the folder of the night that began last; `PerfsuiteError` where there is none."""
     nights = sorted(path.parent for path in folder.glob(f"*/{STATE_NAME}") if path.parent.name != LATEST)
     if not nights:
         raise PerfsuiteError(f"{folder}: holds no night to go on with; leave out --resume, or name its folder with -o")
@@ -58,10 +52,7 @@ def last_night(folder: Path) -> Path:
 def held_night(night: Path) -> Iterator[int]:
     """Hold a night's folder; the handle is inherited by the cells, so that those of a killed night end first.
 
-    Raises
-    ------
-    LockedError
-        Another process is at this night, or cells of a killed one have not ended within a minute.
+    Raises `LockedError` where another process is at this night, or cells of a killed one have not ended in a minute.
     """
     handle = os.open(night / _LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
     try:

@@ -71,10 +71,8 @@ def read_state(folder: Path, plan: NightPlan, origin: NightOrigin) -> dict[str, 
     A cell whose pytest ended when the night did, too late to be noted, is there as its folder says; one whose run.json
     is gone or cannot be read is not there.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read, or the night was begun with another plan, at another commit, or by another version.
+    Raises `PerfsuiteError` where the file cannot be read, or the night was begun with another plan, at another commit,
+    or by another version.
     """
     path = folder / STATE_NAME
     state = read_json(path, _NightState, PerfsuiteError, _AGAIN, schema=SCHEMA)

@@ -37,13 +37,7 @@ _QUIET = "--perf-wait-quiet"
 
 
 def refuse_unknown_model(model: str) -> None:
-    """Refuse what pytest would refuse in each cell; a file is looked for, and not read.
-
-    Raises
-    ------
-    PerfsuiteError
-        There is no such file, or the name is none of the catalogue.
-    """
+    """Refuse what pytest would refuse in each cell with a `PerfsuiteError`; a file is looked for, and not read."""
     from perfsuite.workload.weights import resolve  # only a plan that is read needs the catalogue
 
     if not (model.endswith(".gguf") or "/" in model):
@@ -105,11 +99,8 @@ class _Plan:
 def read_plan(path: Path) -> NightPlan:
     """Read a plan; a folder of the history is relative to the plan's own folder.
 
-    Raises
-    ------
-    PerfsuiteError
-        The file cannot be read or is no TOML, a field is missing, unknown or of another type, a device or a scenario
-        is unknown, or a cell occurs twice.
+    Raises `PerfsuiteError` where the file cannot be read or is no TOML, a field is missing, unknown or of another
+    type, a device or a scenario is unknown, or a cell occurs twice.
     """
     if path.exists() and not path.is_file():
         raise PerfsuiteError(f"{path}: is no file; name the plan of a night")

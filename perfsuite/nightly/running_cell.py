@@ -64,16 +64,9 @@ _LOOK_PERIOD_S = 1.0
 class RunningCell:
     """A cell whose pytest has been started.
 
-    Parameters
-    ----------
-    program
-        pytest, with what it is told in any case.
-    more
-        What this run alone is told beside its cell, such as places to avoid.
-    lock
-        The handle of the night's lock, which the run holds as long as it is there.
-    deadline_s
-        Of `time.monotonic`: the end of the night.
+    `program` is pytest with its usual words, `more` what this run alone is given beside its cell, such as places to
+    avoid; `lock` the handle of the night's lock, which the run holds as long as it is there; `deadline_s` the end of
+    the night, of `time.monotonic`.
     """
 
     def __init__(

@@ -116,18 +116,8 @@ class BpfLogBuilder:
     def header(self) -> bytes:
         """Return the header."""
         names = [name.encode().ljust(COUNTER_NAME_BYTES, b"\0") for name in self.counter_names]
-        fixed = HEADER.pack(
-            MAGIC,
-            VERSION,
-            HEADER_BYTES,
-            EPOCH_NS,
-            MAIN_TID,
-            self.levels,
-            0,
-            self.layout.tensor_bytes,
-            self.n_cpus,
-            len(names),
-        )
+        recorded = (EPOCH_NS, MAIN_TID, self.levels, 0, self.layout.tensor_bytes, self.n_cpus, len(names))
+        fixed = HEADER.pack(MAGIC, VERSION, HEADER_BYTES, *recorded)
         return fixed + b"".join(names).ljust(MAX_COUNTERS * COUNTER_NAME_BYTES, b"\0")
 
     def add(
@@ -243,14 +233,7 @@ def _token(made: BpfLogBuilder, token: int) -> None:
 
 def _operator(made: BpfLogBuilder, token: int, place: int, from_ns: int, tensor: RawTensor) -> None:
     flags = BpfFlag.FUSED if place == 0 else 0
-    before = (token * 3 + place) * 101
-    counted = [[before] * len(made.counter_names), [before + 100] * len(made.counter_names)]
+    n, before = len(made.counter_names), (token * 3 + place) * 101
+    counted = ([before] * n, [before + 100] * n) if n else None
     for thread, own_ns in enumerate((10_000, 12_000)):
-        made.operator(
-            from_ns,
-            from_ns + own_ns,
-            tensor,
-            thread=thread,
-            flags=flags,
-            counted=(counted[0], counted[1]) if made.counter_names else None,
-        )
+        made.operator(from_ns, from_ns + own_ns, tensor, thread=thread, flags=flags, counted=counted)

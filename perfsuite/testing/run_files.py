@@ -18,7 +18,8 @@ from perfsuite.testing.run_observations import synthetic_observation
 
 __all__ = ["CHOSEN_CASES", "HOSTILE_NAMES", "synthetic_observation", "synthetic_run"]
 
-_HTML = (
+#: Each of another danger, and no two alike: of HTML, templates, directions, joined pictures, markup, space, formulas.
+HOSTILE_NAMES: tuple[str, ...] = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "</script><svg/onload=alert(1)>",
@@ -28,42 +29,15 @@ _HTML = (
     "`backticks` and ``two``",
     "a & b &amp; c &#x3c;",
     "javascript:alert(1)",
-)
-
-_TEMPLATES = ("{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "datum['x'] + 1")
-
-_DIRECTIONS = (
+    *("{{7*7}}", "{% raw %}", "${7*7}", "#{7*7}", "datum['x'] + 1"),
     "מבחן ביצועים 17",
     "اختبار الأداء",
-    "before\u202eafter",
-    "\u2067isolated\u2069 and \u202bembedded",
-)
-
-_PICTURES = ("👩\u200d💻 coder", "🏳️\u200d🌈🧪", "e\u0301 and é", "zero\u200bwidth")
-
-_MARKUP = (
-    "| a | b |",
-    "[link](https://example.invalid) ![image](x)",
-    "**bold** _it_ ~~no~~ # head",
-    "[bold red]rich[/]",
-    "back\\slash\\n",
-    "100 % {le=\"1\",x='2'} %s %(a)s",
-    "::error file=a,line=1::b",
-)
-
-_SPACE = ("two\nlines", "a\ttab", " leading and trailing ", "\x1b[31mred\x07")
-
-_FORMULAS = ("=1+1", "+1", "-1", "@x", 'a,b;"c"')
-
-#: Each of another danger, and no two alike.
-HOSTILE_NAMES: tuple[str, ...] = (
-    *_HTML,
-    *_TEMPLATES,
-    *_DIRECTIONS,
-    *_PICTURES,
-    *_MARKUP,
-    *_SPACE,
-    *_FORMULAS,
+    *("before\u202eafter", "\u2067isolated\u2069 and \u202bembedded"),
+    *("👩\u200d💻 coder", "🏳️\u200d🌈🧪", "e\u0301 and é", "zero\u200bwidth"),
+    *("| a | b |", "[link](https://example.invalid) ![image](x)", "**bold** _it_ ~~no~~ # head", "[bold red]rich[/]"),
+    *("back\\slash\\n", "100 % {le=\"1\",x='2'} %s %(a)s", "::error file=a,line=1::b"),
+    *("two\nlines", "a\ttab", " leading and trailing ", "\x1b[31mred\x07"),
+    *("=1+1", "+1", "-1", "@x", 'a,b;"c"'),
     "long-" * 60,
 )
 
@@ -80,21 +54,11 @@ def synthetic_run(
 ) -> RunFile:
     """Make up a run: the same cases in each, in which about 60 and more have every outcome.
 
-    Parameters
-    ----------
-    n_cases
-        The first of them are the phases, then those with the given names, then the operators.
-    seed
-        Of the samples and of what tells runs apart; two runs of one seed and time are equal.
-    change_ratio
-        By how much the times of `CHOSEN_CASES` and of their baselines are multiplied: a change between two runs that
-        neither of them tells.
-    n_regressed
-        So many cases are slower than their baselines: the first of `CHOSEN_CASES`, then operators.
-    names
-        Of a third party's cases; they are written wherever else a run holds words of somebody's choice, too.
-    against
-        What the engine was compared with in pairs; None leaves it with its stored baseline.
+    The first cases are the phases, then those with the given `names` of a third party, then the operators; names are
+    wherever else a run holds words of somebody's choice, too. Two runs of one `seed` and time are equal. The times of
+    `CHOSEN_CASES` and of their baselines are multiplied by `change_ratio`: a change between two runs that neither of
+    them shows. `n_regressed` cases are slower than their baselines: the first of `CHOSEN_CASES`, then operators.
+    `against` is what the engine was compared with in pairs; None leaves it with its stored baseline.
     """
     cases = planned_cases(n_cases, names)
     circumstances = Circumstances(seed=seed, change_ratio=change_ratio, has_pairs=against is not None)

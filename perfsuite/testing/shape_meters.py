@@ -81,11 +81,6 @@ class SimulatedMeters:
         """Return what a launch takes with the planted slowdowns and without noise."""
         return self.time_ns(case) * math.prod(factor for applies, factor in self.slowdowns if applies(case))
 
-    def next_process(self) -> int:
-        """Return the number of a process that starts."""
-        self._n_processes += 1
-        return self._n_processes
-
 
 class SimulatedMeter:
     """`ShapeMeter` of a simulated process."""
@@ -135,7 +130,8 @@ class SimulatedMeter:
         return tuple(drawn[place] for place in range(len(cases)))
 
     def _start(self) -> None:
-        self._name = f"{self._meters.seed}/{self._meters.next_process()}"
+        self._meters._n_processes += 1
+        self._name = f"{self._meters.seed}/{self._meters._n_processes}"
         self._random = random.Random(self._name)
         self._factor = self._random.lognormvariate(0.0, self._meters.process_sigma)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfsuite.measure.opencl_platform import opencl_environment
+from perfsuite.measure.kernel_runtime import opencl_environment
 
 
 def visible_opencl(folder: Path) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from perfsuite.measure.opencl_platform import OpenClDevice
 from perfsuite.measure.plan import DevicesPlan, OpenClCeilingsPlan, Plan, SurveyPlan
 
 from ..synthetic_opencl_backend import opencl_device
-from ..synthetic_roofline import bandwidth_ceiling, ceilings, compute_ceiling, independent_rate
+from ..synthetic_roofline import ceilings, compute_ceiling, independent_rate
 
 HOME = "perfsuite.measure.device_survey"
 
@@ -126,11 +125,6 @@ def test_a_device_has_the_ceilings_of_both(machine: Machine, tmp_path: Path) -> 
     assert opencl == OpenClCeilingsPlan(platform=None, budget_ms=OPENCL_BUDGET_MS, log_dir=str(tmp_path / "logs"))
 
 
-def test_both_stay_within_a_minute() -> None:
-    """What is asked of both workers leaves time for their start and for compilers."""
-    assert CPU_BUDGET_MS + OPENCL_BUDGET_MS <= 45_000
-
-
 @pytest.mark.parametrize(("asked_for", "of_profile", "taken"), [(None, "Intel", "Intel"), ("PoCL", "Intel", "PoCL")])
 def test_the_platform_asked_for_comes_first(
     machine: Machine, tmp_path: Path, asked_for: str | None, of_profile: str, taken: str
@@ -165,9 +159,26 @@ def test_the_data_sheet_speaks_of_all_threads() -> None:
 
 
 @pytest.mark.parametrize("error", [MeasurementError(REASON), OpenClError(REASON)])
-def test_a_device_without_opencl_says_why(machine: Machine, tmp_path: Path, error: Exception) -> None:
-    """The processor's ceilings are all there, and two that are missing, which come back from a file."""
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_device_without_opencl_says_why(
+    machine: Machine,
+    asked: list[object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    is_listed: bool,
+) -> None:
+    """The processor's ceilings and bounds are all there, and two that are missing, which come back from a file.
+
+    So they are where the folder of the runtimes cannot be written.
+    """
     machine.opencl_error = error
+
+    def refuse(cache_dir: Path, inherited: str | None) -> None:
+        raise error
+
+    if not is_listed:
+        monkeypatch.setattr(f"{HOME}.opencl_environment", refuse)
     found = survey_device(request(tmp_path), silent).ceilings
     assert found[: len(ceilings())] == ceilings()
     missing = found[len(ceilings()) :]
@@ -176,33 +187,14 @@ def test_a_device_without_opencl_says_why(machine: Machine, tmp_path: Path, erro
         ("opencl", "fp32", REASON),
     ]
     assert [Ceiling.from_plain(each.to_plain()) for each in missing] == [*missing]
+    assert [rate.processor for rate in measure_bounds(request(tmp_path), silent)] == ["cpu", "cpu"]
 
 
-def test_runtimes_that_cannot_be_listed_are_missing_opencl(
-    machine: Machine, asked: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the folder of the runtimes cannot be written, ceilings and bounds of the processor are there still."""
-
-    def refuse(cache_dir: Path, inherited: str | None) -> None:
-        raise OpenClError("cache: Read-only file system; the OpenCL vendors directory goes there")
-
-    monkeypatch.setattr(f"{HOME}.opencl_environment", refuse)
-    found = survey_device(request(tmp_path), silent)
-    assert {each.missing for each in found.ceilings if each.processor == "opencl"} == {
-        "cache: Read-only file system; the OpenCL vendors directory goes there"
-    }
-    assert [rate.n_threads for rate in measure_bounds(request(tmp_path), silent)] == [1, 2]
-
-
-def test_a_platform_that_was_asked_for_must_be_there(machine: Machine, tmp_path: Path) -> None:
-    """Nothing stands in for a platform by name: its error is the survey's."""
+def test_what_must_be_there_is_an_error(machine: Machine, tmp_path: Path) -> None:
+    """Nothing stands in for a platform by name, nor for the processor's own ceilings."""
     machine.opencl_error = MeasurementError("OpenCL: expected a platform named like 'none', found no platform")
     with pytest.raises(MeasurementError, match="named like 'none'"):
         survey_device(request(tmp_path, opencl_platform="none"), silent)
-
-
-def test_a_processor_without_ceilings_is_an_error(machine: Machine, tmp_path: Path) -> None:
-    """Without the processor's own ceilings there is no roofline."""
     machine.cpu_error = MeasurementError("probes: no memory")
     with pytest.raises(MeasurementError, match="probes: no memory"):
         survey_device(request(tmp_path), silent)
@@ -217,66 +209,38 @@ def test_the_profile_puts_its_peaks_beside(machine: Machine, tmp_path: Path) -> 
     assert {(each.processor, each.working_set_bytes) for each in beside} == {("cpu", 10**9)}
 
 
-def test_a_peak_of_memory_is_beside_the_largest_working_set() -> None:
-    """No cache is compared with the memory's data sheet."""
+def test_a_peak_is_beside_what_it_is_of() -> None:
+    """Memory's beside the largest working set, FP32 beside FP32; rates and reasons stay, and no other has one."""
     found = with_theoretical([*ceilings(), *OF_DEVICE], [peak()])
     assert with_peaks(found) == [("cpu", kind, 10**9) for kind in ("read", "copy", "triad")]
-
-
-def test_a_peak_of_arithmetic_is_beside_its_kind() -> None:
-    """FP32 is beside FP32, and what is missing keeps its reason beside what it should be."""
+    assert [replace(each, theoretical_per_s=None, theoretical_source="") for each in found] == [*ceilings(), *OF_DEVICE]
     found = with_theoretical(ceilings(), [peak(kind="fp32", per_s=512e9), peak(kind="f16", per_s=1e12)])
     assert with_peaks(found) == [("cpu", "fp32", None), ("cpu", "f16", None)]
     assert found[-2].missing == "the processor has none"
-
-
-@pytest.mark.parametrize(
-    ("name", "is_meant"), [("device", True), ("A device", True), ("cpu", False), ("Adreno", False)]
-)
-def test_a_peak_of_opencl_names_its_device(name: str, is_meant: bool) -> None:
-    """A part of the device's name is enough; the processor's peaks are not those of a device, nor the reverse."""
-    found = with_theoretical(
-        [compute_ceiling(1e9, processor="A device", n_threads=None)], [peak(processor=name, kind="fp32")]
-    )
-    assert bool(with_peaks(found)) is is_meant
-
-
-def test_a_device_named_after_a_processor_is_none() -> None:
-    """A device whose name holds ``cpu`` does not get the processor's peaks."""
-    found = with_theoretical([compute_ceiling(1e9, processor="cpu-skylake", n_threads=None)], [peak(kind="fp32")])
-    assert with_peaks(found) == []
-
-
-def test_a_device_that_is_missing_has_no_peak_of_memory() -> None:
-    """Without a working set there is nothing to put the memory's peak beside."""
     missing = Ceiling(processor="opencl", resource=Resource.BANDWIDTH, kind="read", missing="none")
     assert with_peaks(with_theoretical([missing], [peak(processor="opencl")])) == []
 
 
-def test_nothing_else_is_changed_by_a_peak() -> None:
-    """Rates stay what was measured."""
-    before = [bandwidth_ceiling(20e9, 10**9)]
-    (after,) = with_theoretical(before, [peak(per_s=1.0)])
-    assert replace(after, theoretical_per_s=None, theoretical_source="") == before[0]
+@pytest.mark.parametrize(
+    ("device", "name", "is_meant"),
+    [
+        ("A device", "device", True),
+        ("A device", "A device", True),
+        ("A device", "cpu", False),
+        ("A device", "Adreno", False),
+        ("cpu-skylake", "cpu", False),
+    ],
+)
+def test_a_peak_of_opencl_names_its_device(device: str, name: str, is_meant: bool) -> None:
+    """A part of the device's name is enough; the processor's peaks are not those of a device, nor the reverse."""
+    measured = [compute_ceiling(1e9, processor=device, n_threads=None)]
+    assert bool(with_peaks(with_theoretical(measured, [peak(processor=name, kind="fp32")]))) is is_meant
 
 
 def test_programs_run_on_one_thread_and_on_all(machine: Machine, asked: list[object], tmp_path: Path) -> None:
-    """The processor is asked twice, the device once."""
+    """The processor is asked twice, the device once; one thread is not measured twice."""
     rates = measure_bounds(request(tmp_path), silent)
     assert asked == [1, 2, "A device"]
     assert [(rate.processor, rate.n_threads) for rate in rates] == [("cpu", 1), ("cpu", 2), ("A device", None)]
-
-
-def test_a_run_on_one_thread_asks_once(machine: Machine, asked: list[object], tmp_path: Path) -> None:
-    """One thread is not measured twice."""
     measure_bounds(request(tmp_path, n_threads=1), silent)
-    assert asked == [1, "A device"]
-
-
-@pytest.mark.parametrize("make", [MeasurementError, OpenClError])
-def test_without_opencl_the_processor_is_bounded_still(
-    machine: Machine, asked: list[object], tmp_path: Path, make: Callable[[str], Exception]
-) -> None:
-    """No device means no program for it, and no error."""
-    machine.opencl_error = make(REASON)
-    assert [rate.processor for rate in measure_bounds(request(tmp_path), silent)] == ["cpu", "cpu"]
+    assert asked[3:] == [1, "A device"]

@@ -9,7 +9,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +20,14 @@ from perfsuite.errors import EngineError, MeasurementError
 from perfsuite.measure.ebpf import EbpfRecording, start_ebpf
 from perfsuite.measure.ebpf_install import CAPABILITIES_ATTRIBUTE, helper_capabilities
 from perfsuite.measure.engine import Engine
-from perfsuite.measure.plan import LlamaPlan
+from perfsuite.measure.plan import EbpfPlan, LlamaPlan
 from perfsuite.measure.tensor_layout import tensor_layout
 from perfsuite.records.bpf_log import BpfKind, BpfLog, EndReason, LevelsReason
 from perfsuite.records.bpf_log_file import read_bpf_log
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
 
+from .conftest import wait_until
 from .traced_llama import TracedLlama, build_traced_llama
 
 OPERATORS = TraceLevel.TOKEN | TraceLevel.GRAPH | TraceLevel.OPERATOR | TraceLevel.STRUCTURE
@@ -46,6 +49,37 @@ def target(requires_ebpf: Path, program: Path, small_plan: LlamaPlan) -> Iterato
         yield running
 
 
+@dataclass(frozen=True)
+class Recorder:
+    """Records one process into one log."""
+
+    pid: int
+    helper: Path
+    log_path: Path
+
+    def start(
+        self,
+        levels: TraceLevel = TraceLevel.TOKEN,
+        layout: TensorLayout | None = None,
+        *,
+        buffer_bytes: int | None = None,
+        **options: Any,
+    ) -> EbpfRecording:
+        """Start to record the process."""
+        ebpf = EbpfPlan(helper=str(self.helper), log_path=str(self.log_path), levels=int(levels), **options)
+        return start_ebpf(self.pid, ebpf, layout, buffer_bytes=buffer_bytes)
+
+    def log(self) -> BpfLog:
+        """Read what was recorded."""
+        return read_bpf_log(self.log_path)
+
+
+@pytest.fixture
+def recorder(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> Recorder:
+    """Return a recorder of the program."""
+    return Recorder(pid=target.pid, helper=requires_ebpf, log_path=tmp_path / "log")
+
+
 @pytest.fixture(scope="module")
 def layout(engine: Engine, engine_cache: Path) -> TensorLayout:
     """Return where the installed engine's tensors have their fields."""
@@ -65,16 +99,15 @@ def ended(log: BpfLog) -> tuple[EndReason, int]:
 
 @pytest.mark.parametrize("buffer", ["ring", "perf"])
 def test_every_operator_is_seen_on_every_thread(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path, buffer: str
+    target: TracedLlama, recorder: Recorder, layout: TensorLayout, buffer: str
 ) -> None:
     """Each token has as many operators as the others, the same on both threads, and nothing is lost or out of order."""
-    with start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log", buffer=buffer):
+    with recorder.start(OPERATORS, layout, buffer=buffer):
         target.decode(5)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     assert log.cut is None
     assert ended(log) == (EndReason.TOLD, 0)
-    tokens = log.records[log.positions(BpfKind.TOKEN_BEGIN)]
-    assert list(tokens["value"]) == [1] * 5
+    assert list(log.records[log.positions(BpfKind.TOKEN_BEGIN)]["value"]) == [1] * 5
     assert count(log, BpfKind.TOKEN_END) == count(log, BpfKind.GRAPH_BEGIN) == count(log, BpfKind.GRAPH_END) == 5
     operators = log.records[log.positions(BpfKind.OPERATOR_BEGIN)]
     by_thread = [operators[operators["tid"] == tid] for tid in np.unique(operators["tid"])]
@@ -86,12 +119,12 @@ def test_every_operator_is_seen_on_every_thread(
 
 
 def test_each_tensor_is_told_before_its_first_operator(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
+    target: TracedLlama, recorder: Recorder, layout: TensorLayout
 ) -> None:
     """Thread 0 tells a tensor right before the operator, and none twice while it stays as it is."""
-    with start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log"):
+    with recorder.start(OPERATORS, layout):
         target.decode(4)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     first = int(log.records[log.positions(BpfKind.OPERATOR_BEGIN)]["value"].argmin())
     thread = int(log.records[log.positions(BpfKind.OPERATOR_BEGIN)][first]["tid"])
     told: dict[int, str] = {}
@@ -107,16 +140,14 @@ def test_each_tensor_is_told_before_its_first_operator(
     assert {"Qcur-0", "ffn_out-1", "result_output"} <= set(told.values())
 
 
-def test_counters_of_a_thread_are_its_own(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
-) -> None:
+def test_counters_of_a_thread_are_its_own(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
     """Counters never go back on a thread, start near nothing, and come with operators and ends alike."""
     levels = OPERATORS | TraceLevel.ENDS | TraceLevel.COUNTERS
     names = ("page-faults-minor", "context-switches", "migrations")
-    with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log", counters=names):
+    with recorder.start(levels, layout, counters=names):
         target.prompt(64)
         target.decode(8)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     assert log.counter_names == names
     places = log.positions(BpfKind.OPERATOR_BEGIN, BpfKind.BARRIER)
     rows, tids = log.counters(places), log.records["tid"][places]
@@ -128,15 +159,13 @@ def test_counters_of_a_thread_are_its_own(
     assert rows[:, 0].max() > 0  # the prompt's buffers are touched for the first time
 
 
-def test_a_threads_switches_are_told(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
-) -> None:
+def test_a_threads_switches_are_told(target: TracedLlama, recorder: Recorder) -> None:
     """The main thread sleeps until it is asked to decode, is woken, and runs: each with its processor and its name."""
-    with start_ebpf(target.pid, TraceLevel.THREADS, None, requires_ebpf, tmp_path / "log"):
+    with recorder.start(TraceLevel.THREADS):
         for _ in range(3):
             target.decode(1)
             time.sleep(0.02)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     main = log.records[log.records["tid"] == target.pid]
     kinds = [BpfKind(int(kind)) for kind in main["kind"] if kind != BpfKind.THREAD_NAME]
     assert kinds.count(BpfKind.WOKEN) >= 3
@@ -154,11 +183,11 @@ def test_experts_are_told_once_an_evaluation(
 ) -> None:
     """Each layer's ids come once a token, though three products read them; a long prompt comes in pieces."""
     with TracedLlama(program, routed_plan.gguf_path) as target:
-        levels = TraceLevel.TOKEN | TraceLevel.EXPERTS
-        with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log"):
+        recorder = Recorder(pid=target.pid, helper=requires_ebpf, log_path=tmp_path / "log")
+        with recorder.start(TraceLevel.TOKEN | TraceLevel.EXPERTS, layout):
             target.decode(3)
             target.prompt(100)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     places = log.positions(BpfKind.EXPERT_IDS)
     pieces = [np.frombuffer(log.tail(int(place)), np.int32) for place in places]
     shapes = [(int(value) & 0xFFFF, int(value) >> 16) for value in log.records["value"][places]]
@@ -172,17 +201,14 @@ def test_experts_are_told_once_an_evaluation(
     assert all(len(set(row)) == 4 for each in ids for row in each.tolist())
 
 
-def test_levels_are_switched_while_it_runs(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
-) -> None:
+def test_levels_are_switched_while_it_runs(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
     """What is switched off leaves no records from then on, and is there again when it is switched on."""
-    with start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log") as recording:
+    with recorder.start(OPERATORS, layout) as recording:
         target.decode(2)
-        recording.switch(TraceLevel.TOKEN)
-        target.decode(2)
-        recording.switch(TraceLevel.TOKEN | TraceLevel.OPERATOR)
-        target.decode(2)
-    log = read_bpf_log(tmp_path / "log")
+        for levels in (TraceLevel.TOKEN, TraceLevel.TOKEN | TraceLevel.OPERATOR):
+            recording.switch(levels)
+            target.decode(2)
+    log = recorder.log()
     switches = log.records[log.positions(BpfKind.LEVELS)]
     assert [int(each) for each in switches["subject"]] == [1, 5]
     assert set(switches["flags"]) == {LevelsReason.TOLD}
@@ -194,27 +220,23 @@ def test_levels_are_switched_while_it_runs(
     assert count(log, BpfKind.TOKEN_BEGIN) == 6
 
 
-def test_what_cannot_be_switched_to_is_noted(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_switched_to_is_noted(target: TracedLlama, recorder: Recorder) -> None:
     """Structure without a layout is refused with a note, and what was recorded goes on."""
-    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+    with recorder.start() as recording:
         recording.switch(OPERATORS)
         target.decode(1)
         notes = recording.finish()
     assert notes == ("levels 15: structure and experts need the tensor's layout from the start",)
-    assert count(read_bpf_log(tmp_path / "log"), BpfKind.TOKEN_BEGIN) == 1
+    assert count(recorder.log(), BpfKind.TOKEN_BEGIN) == 1
 
 
-def test_levels_are_taken_off_below_a_floor(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
-) -> None:
+def test_levels_are_taken_off_below_a_floor(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
     """With a floor that no machine holds, one stage after the other goes, the dearest first, and tokens stay."""
-    levels = OPERATORS | TraceLevel.ENDS | TraceLevel.THREADS
-    floor = 10.0**6
-    with start_ebpf(target.pid, levels, layout, requires_ebpf, tmp_path / "log", floor_tokens_per_s=floor):
+    with recorder.start(OPERATORS | TraceLevel.ENDS | TraceLevel.THREADS, layout, floor_tokens_per_s=10.0**6):
         for _ in range(12):
             target.decode(12)
             time.sleep(0.05)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     switches = log.records[log.positions(BpfKind.LEVELS)]
     assert [int(each) for each in switches["subject"]] == [47, 35, 3, 1]
     assert set(switches["flags"]) == {LevelsReason.BELOW_FLOOR}
@@ -222,26 +244,28 @@ def test_levels_are_taken_off_below_a_floor(
 
 
 @pytest.mark.parametrize("buffer", ["ring", "perf"])
-def test_lost_events_are_counted(target: TracedLlama, requires_ebpf: Path, tmp_path: Path, buffer: str) -> None:
+def test_lost_events_are_counted(target: TracedLlama, recorder: Recorder, buffer: str) -> None:
     """With a buffer of one page, what came and what was lost make up what there was."""
-    counts = {}
-    for name, n_bytes in (("large", None), ("small", 4096)):
-        with start_ebpf(
-            target.pid, TraceLevel.ENDS, None, requires_ebpf, tmp_path / name, buffer=buffer, buffer_bytes=n_bytes
-        ):
+    counts = []
+    for n_bytes in (None, 4096):
+        with recorder.start(TraceLevel.ENDS, buffer=buffer, buffer_bytes=n_bytes):
             target.decode(20)
-        log = read_bpf_log(tmp_path / name)
+        log = recorder.log()
         _, n_lost = ended(log)
         assert n_lost == int(log.records["subject"][log.positions(BpfKind.LOST)].sum())
-        counts[name] = (count(log, BpfKind.BARRIER), n_lost)
-    assert counts["large"][1] == 0
-    assert counts["small"][1] > 0
-    assert sum(counts["small"]) == counts["large"][0]
+        counts.append((count(log, BpfKind.BARRIER), n_lost))
+    large, small = counts
+    assert large[1] == 0 < small[1]
+    assert sum(small) == large[0]
 
 
-def test_it_may_do_no_more_than_it_needs(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
-    """While it records it has CAP_BPF and CAP_PERFMON, nothing else and nothing to gain."""
-    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+def test_it_may_do_no_more_than_it_needs(recorder: Recorder) -> None:
+    """While it records it has CAP_BPF and CAP_PERFMON, nothing else and nothing to gain, in a session of its own.
+
+    A program may go on after Ctrl-C, as a chat does.
+    """
+    with recorder.start() as recording:
+        assert os.getsid(recording.helper_pid) == recording.helper_pid
         text = Path(f"/proc/{recording.helper_pid}/status").read_text()
     status = dict(line.split(":\t", 1) for line in text.splitlines() if ":\t" in line)
     two = f"{1 << 39 | 1 << 38:016x}"
@@ -270,12 +294,12 @@ def test_it_keeps_no_file_of_its_parent(target: TracedLlama, requires_ebpf: Path
     assert str(tmp_path / "secret") not in links
 
 
-def test_it_is_not_bound_to_its_parents_processor(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+def test_it_is_not_bound_to_its_parents_processor(recorder: Recorder) -> None:
     """A parent that is bound to one processor does not bind the helper, which would wait behind what it records."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        recording = start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+        recording = recorder.start()
     finally:
         os.sched_setaffinity(0, allowed)
     with recording:
@@ -289,7 +313,7 @@ def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> Non
     with subprocess.Popen(["sleep", "60"], user=NOBODY, group=NOBODY, extra_groups=[]) as other:
         try:
             with pytest.raises(MeasurementError, match=f"belongs to user {NOBODY}, not to user 0"):
-                start_ebpf(other.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+                Recorder(pid=other.pid, helper=requires_ebpf, log_path=tmp_path / "log").start()
         finally:
             other.kill()
     assert (tmp_path / "log").read_bytes() == b""
@@ -298,98 +322,72 @@ def test_anothers_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> Non
 def test_a_process_without_llama_is_refused(requires_ebpf: Path, layout: TensorLayout, tmp_path: Path) -> None:
     """Where the library is not mapped, the function and the library are named; with a layout, that is seen before."""
     with subprocess.Popen(["sleep", "60"]) as other:
+        recorder = Recorder(pid=other.pid, helper=requires_ebpf, log_path=tmp_path / "log")
         try:
             with pytest.raises(
                 MeasurementError, match="llama_decode: not in the process, which has not loaded libllama"
             ):
-                start_ebpf(other.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+                recorder.start()
             with pytest.raises(EngineError, match="maps no libggml-base"):
-                start_ebpf(other.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log")
+                recorder.start(OPERATORS, layout)
         finally:
             other.kill()
-
-
-def test_no_process_is_refused(requires_ebpf: Path, tmp_path: Path) -> None:
-    """A number that no process has is refused."""
     with pytest.raises(MeasurementError, match="process 4194303: there is none"):
-        start_ebpf(4194303, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log")
+        replace(recorder, pid=4194303).start()
 
 
-def test_it_ends_with_what_it_records(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+def test_it_ends_with_what_it_records(target: TracedLlama, recorder: Recorder) -> None:
     """When the process is killed, the log is finished and says so."""
-    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
+    with recorder.start() as recording:
         target.decode(2)
         target.kill()
-        deadline = time.monotonic() + LIMIT_S
-        while not recording.has_ended() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert recording.has_ended()
+        assert wait_until(recording.has_ended, LIMIT_S)
         with pytest.raises(MeasurementError, match="has ended"):
             recording.switch(TraceLevel.TOKEN)
-    log = read_bpf_log(tmp_path / "log")
-    assert ended(log) == (EndReason.WITH_TARGET, 0)
-    assert count(log, BpfKind.TOKEN_BEGIN) == 2
+    assert ended(recorder.log()) == (EndReason.WITH_TARGET, 0)
+    assert count(recorder.log(), BpfKind.TOKEN_BEGIN) == 2
 
 
-def test_it_ends_with_the_program_that_it_records(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+def test_it_ends_with_the_program_that_it_records(target: TracedLlama, recorder: Recorder) -> None:
     """Nothing is recorded of a program that is executed in its place: that may have another user's privileges."""
-    with start_ebpf(
-        target.pid, TraceLevel.TOKEN | TraceLevel.THREADS, None, requires_ebpf, tmp_path / "log"
-    ) as recording:
+    with recorder.start(TraceLevel.TOKEN | TraceLevel.THREADS) as recording:
         target.decode(2)
         target.execute_anew()
         target.decode(1)
         notes = recording.finish()
     assert notes == (f"process {target.pid} has executed another program; the recording ends there",)
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     assert ended(log)[0] is EndReason.WITH_TARGET
     assert count(log, BpfKind.TOKEN_BEGIN) == count(log, BpfKind.TOKEN_END) == 2
 
 
-def test_a_terminals_signals_do_not_end_it(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
-    """It is of a session of its own: a program may go on after Ctrl-C, as a chat does."""
-    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
-        assert os.getsid(recording.helper_pid) == recording.helper_pid
+def test_a_killed_recorder_leaves_what_it_wrote(target: TracedLlama, recorder: Recorder, layout: TensorLayout) -> None:
+    """The log loads up to where it was killed, its probes are gone with it, and the target goes on.
 
-
-def test_a_signal_ends_it_in_order(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
-    """SIGTERM has it finish the log, and the target goes on."""
-    with start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, tmp_path / "log") as recording:
-        target.decode(2)
-        os.kill(recording.helper_pid, signal.SIGTERM)
-        recording.finish()
-    log = read_bpf_log(tmp_path / "log")
-    assert ended(log)[0] is EndReason.TOLD
-    assert count(log, BpfKind.TOKEN_END) == 2
-    target.decode(1)
-
-
-def test_a_killed_recorder_leaves_what_it_wrote(
-    target: TracedLlama, requires_ebpf: Path, layout: TensorLayout, tmp_path: Path
-) -> None:
-    """The log loads up to where it was killed, its probes are gone with it, and the target goes on."""
-    recording = start_ebpf(target.pid, OPERATORS, layout, requires_ebpf, tmp_path / "log")
+    SIGTERM has it finish the log.
+    """
+    recording = recorder.start(OPERATORS, layout)
     target.decode(3)
     time.sleep(0.2)
     recording.kill()
     target.decode(1)
-    log = read_bpf_log(tmp_path / "log")
-    assert log.cut is not None
-    assert count(log, BpfKind.TOKEN_END) == 3
+    assert recorder.log().cut is not None
+    assert count(recorder.log(), BpfKind.TOKEN_END) == 3
+    with recorder.start() as recording:
+        target.decode(2)
+        os.kill(recording.helper_pid, signal.SIGTERM)
+        recording.finish()
+    assert ended(recorder.log())[0] is EndReason.TOLD
+    assert count(recorder.log(), BpfKind.TOKEN_END) == 2
+    target.decode(1)
 
 
-def test_a_full_disk_ends_it_with_the_reason(target: TracedLlama, requires_ebpf: Path) -> None:
-    """Where nothing can be written, that is the error."""
+def test_a_log_that_cannot_be_written_ends_it_with_the_reason(target: TracedLlama, recorder: Recorder) -> None:
+    """On a full disk, and where its output is closed while it records, it ends by itself and says why."""
     with pytest.raises(MeasurementError, match=r"the log cannot be written \(No space left on device\)"):
-        start_ebpf(target.pid, TraceLevel.TOKEN, None, requires_ebpf, Path("/dev/full"))
-
-
-def test_a_reader_that_goes_ends_it_with_the_reason(target: TracedLlama, requires_ebpf: Path) -> None:
-    """Where its output is closed while it records, it ends by itself and says why."""
-    options = ["--pid", str(target.pid), "--levels", "1"]
-    process = subprocess.Popen(
-        [str(requires_ebpf), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+        replace(recorder, log_path=Path("/dev/full")).start()
+    command, pipe = [str(recorder.helper), "--pid", str(target.pid), "--levels", "1"], subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
     recording = EbpfRecording(process)
     recording.wait_until_ready(LIMIT_S)
     assert process.stdout is not None
@@ -422,21 +420,17 @@ def test_what_it_inherits_does_not_break_it(
     assert done.returncode == bool(error)
 
 
-def test_the_kernels_own_statistics_are_told(target: TracedLlama, requires_ebpf: Path, tmp_path: Path) -> None:
+def test_the_kernels_own_statistics_are_told(target: TracedLlama, recorder: Recorder) -> None:
     """Asked for statistics, each program says how often it ran and how long; or a note says that it takes root."""
-    with start_ebpf(
-        target.pid, TraceLevel.TOKEN | TraceLevel.OPERATOR, None, requires_ebpf, tmp_path / "log", statistics=True
-    ) as recording:
+    with recorder.start(TraceLevel.TOKEN | TraceLevel.OPERATOR, statistics=True) as recording:
         target.decode(4)
         notes = recording.finish()
-    log = read_bpf_log(tmp_path / "log")
+    log = recorder.log()
     probes = {}
     for place in log.positions(BpfKind.PROBE):
         tail = bytes(log.tail(int(place)))
-        probes[tail[8:].split(b"\0")[0].decode()] = (
-            int.from_bytes(tail[:8], "little"),
-            int(log.records["subject"][place]),
-        )
+        run_time_ns = int(log.records["subject"][place])
+        probes[tail[8:].split(b"\0")[0].decode()] = (int.from_bytes(tail[:8], "little"), run_time_ns)
     assert set(probes) >= {"token_begin", "token_end", "operator_begin", "fused_begin", "barrier_begin", "switched"}
     if notes:
         assert "it takes root" in notes[0]
@@ -522,17 +516,21 @@ def test_an_unprivileged_user_cannot_record_roots_process(
     assert f"belongs to user 0, not to user {NOBODY}" in done.stderr.decode()
 
 
-def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("levels", "options", "told"),
+    [
+        (TraceLevel.TOKEN, {"buffer": "tape"}, "buffer 'tape': one of ring, perf is expected"),
+        (OPERATORS, {}, "with a layout of the engine's tensors only"),
+        (TraceLevel.TOKEN, {"counters": ("luck",)}, "counter 'luck' is not known here"),
+        (TraceLevel.TOKEN, {}, "no-helper: cannot be started"),
+    ],
+)
+def test_options_that_are_none_are_refused(
+    tmp_path: Path, levels: TraceLevel, options: dict[str, Any], told: str
+) -> None:
     """Another buffer, structure without a layout, and a counter without a meaning are told before anything starts."""
-    helper = tmp_path / "no-helper"
-    with pytest.raises(MeasurementError, match="buffer 'tape': one of ring, perf is expected"):
-        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log", buffer="tape")
-    with pytest.raises(MeasurementError, match="with a layout of the engine's tensors only"):
-        start_ebpf(1, OPERATORS, None, helper, tmp_path / "log")
-    with pytest.raises(MeasurementError, match="counter 'luck' is not known here"):
-        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log", counters=("luck",))
-    with pytest.raises(MeasurementError, match="no-helper: cannot be started"):
-        start_ebpf(1, TraceLevel.TOKEN, None, helper, tmp_path / "log")
+    with pytest.raises(MeasurementError, match=told):
+        Recorder(pid=1, helper=tmp_path / "no-helper", log_path=tmp_path / "log").start(levels, **options)
 
 
 def test_a_helper_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:

@@ -12,18 +12,9 @@ import pytest
 from perfsuite.errors import MeasurementError
 from perfsuite.measure import ebpf_install as module
 from perfsuite.measure.ebpf_helper import find_helper
-from perfsuite.measure.ebpf_install import (
-    CAPABILITIES_ATTRIBUTE,
-    helper_capabilities,
-    install_helper,
-)
+from perfsuite.measure.ebpf_install import CAPABILITIES_ATTRIBUTE, helper_capabilities, install_helper
 
-
-@pytest.fixture
-def as_root() -> None:
-    """Skip for anybody else."""
-    if os.geteuid() != 0:
-        pytest.skip("it takes root to install a program")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="it takes root to install a program")
 
 
 @pytest.fixture
@@ -42,7 +33,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return asked
 
 
-@pytest.mark.usefixtures("as_root")
+@as_root
 def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Path) -> None:
     """The file belongs to root, only root can write it, it has the two capabilities and works."""
     installed = install_helper(tmp_path / "libexec")
@@ -55,7 +46,7 @@ def test_it_is_roots_own_with_two_capabilities(requires_ebpf: Path, tmp_path: Pa
     assert subprocess.run([str(installed.path), "--check"], timeout=60, check=False).returncode == 0
 
 
-@pytest.mark.usefixtures("as_root")
+@as_root
 def test_capabilities_are_read_as_meant(tmp_path: Path, built: list[Path]) -> None:
     """The system's own tool names the two, permitted and effective."""
     path = install_helper(tmp_path / "libexec").path
@@ -66,7 +57,7 @@ def test_capabilities_are_read_as_meant(tmp_path: Path, built: list[Path]) -> No
     assert told.stdout.split()[-1] == "cap_perfmon,cap_bpf=ep"
 
 
-@pytest.mark.usefixtures("as_root")
+@as_root
 def test_an_older_one_is_replaced(tmp_path: Path, built: list[Path]) -> None:
     """It is built anew in a folder that nobody else can enter, and takes the place of what was there."""
     folder = tmp_path / "libexec"
@@ -77,7 +68,7 @@ def test_an_older_one_is_replaced(tmp_path: Path, built: list[Path]) -> None:
     assert not any(place.exists() for place in built)
 
 
-@pytest.mark.usefixtures("as_root")
+@as_root
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, built: list[Path]) -> None:
     """Neither the folder nor one above it may be open to others."""
     (tmp_path / "open").mkdir()
@@ -87,7 +78,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, built: list[P
     assert not list((tmp_path / "open").rglob("perfsuite-bpf"))
 
 
-@pytest.mark.usefixtures("as_root")
+@as_root
 def test_sources_that_others_can_write_are_told(
     tmp_path: Path, built: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

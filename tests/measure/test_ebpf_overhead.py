@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 from perfsuite.measure.ebpf_overhead import alternate, paired_sums
 from perfsuite.measure.plan import LlamaPlan
@@ -13,42 +14,15 @@ from perfsuite.records.trace_levels import TraceLevel
 _LEVELS = TraceLevel.TOKEN | TraceLevel.GRAPH
 
 
-class _Engine:
-    """Writes down what it is told to do."""
-
-    def __init__(self, said: list[Any]) -> None:
-        self._said = said
-
-    def warm_up(self, plan: LlamaPlan) -> None:
-        self._said.append(("warm up", plan.n_prompt))
-
-
-class _Recording:
-    def __init__(self, said: list[Any]) -> None:
-        self._said = said
-
-    def switch(self, levels: TraceLevel) -> None:
-        self._said.append(levels)
-
-
-def _plan() -> LlamaPlan:
-    return LlamaPlan(
-        gguf_path="m.gguf", library_dir="/l", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=64, n_gen=8
-    )
-
-
 def _alternate(n_pairs: int) -> tuple[tuple[bool, ...], list[Any]]:
     said: list[Any] = []
-    sides = alternate(
-        cast(Any, _Engine(said)),
-        cast(Any, _Recording(said)),
-        _plan(),
-        _LEVELS,
-        n_pairs,
-        order=random.Random(1),
-        run=lambda: said.append("run"),
+    engine: Any = SimpleNamespace(warm_up=lambda plan: said.append(("warm up", plan.n_prompt)))
+    recording: Any = SimpleNamespace(switch=said.append)
+    plan = LlamaPlan(
+        gguf_path="m.gguf", library_dir="/l", engine_build_id="1", cache_dir="/c", n_threads=2, n_prompt=64, n_gen=8
     )
-    return sides, said
+    order, run = random.Random(1), (lambda: said.append("run"))
+    return alternate(engine, recording, plan, _LEVELS, n_pairs, order=order, run=run), said
 
 
 def test_each_pair_has_one_turn_of_either_kind() -> None:

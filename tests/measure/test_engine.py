@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,27 +112,6 @@ def test_an_engine_is_found_in_a_folder(built: Path) -> None:
     assert find_engine(built) == engine
 
 
-def test_the_installed_engine_is_whole() -> None:
-    """llama-cpp-python brings libraries, headers and a build id."""
-    engine = find_engine()
-    assert all(engine.library(name).is_file() for name in ENGINE_LIBRARIES)
-    assert (engine.include_dirs[0] / "ggml-backend.h").is_file()
-    assert int(engine.build_id, 16) >= 0
-
-
-def test_an_engine_in_another_place_is_the_same_build(built: Path, tmp_path: Path) -> None:
-    """The id of a build does not depend on where it lies."""
-    moved = tmp_path / "moved"
-    moved.mkdir()
-    (tmp_path / "include").rename(moved / "include")
-    built.rename(moved / "lib")
-    assert find_engine(moved / "lib").build_id == _id_of(moved / "lib")
-
-
-def _id_of(folder: Path) -> str:
-    return engine_build_id({name: folder / f"{name}.so" for name in ENGINE_LIBRARIES})
-
-
 def test_an_engine_is_read_from_its_plain_form(built: Path) -> None:
     """So is one of before, which names one folder of headers."""
     engine = find_engine(built)
@@ -143,35 +121,18 @@ def test_an_engine_is_read_from_its_plain_form(built: Path) -> None:
     assert Engine.from_plain({**plain, "include_dir": include}) == engine
 
 
-def test_backends_that_are_loaded_by_processor_are_named(built: Path) -> None:
-    """A build with one CPU backend for each kind of processor is refused with the option that makes a single one."""
-    (built / "libggml-cpu.so").rename(built / "libggml-cpu-haswell.so")
-    with pytest.raises(EngineError, match=r"libggml-cpu\.so is not there; build it with -DGGML_BACKEND_DL=OFF"):
-        find_engine(built)
-
-
 @pytest.mark.parametrize("name", ENGINE_LIBRARIES)
 def test_a_library_that_is_not_there_is_named(built: Path, name: str) -> None:
-    """An engine that lacks one library is refused with the library's name."""
+    """So is the option that makes a single one of a backend for each kind of processor; a path has the reason, too."""
     (built / f"{name}.so").unlink()
     with pytest.raises(EngineError, match=rf"{name}\.so is not there"):
         find_engine(built)
-
-
-def test_headers_that_are_not_there_are_told(built: Path) -> None:
-    """An engine without both headers is refused: nothing could be compiled against it."""
-    (built.parent / "include" / "ggml.h").unlink()
-    with pytest.raises(
-        EngineError, match=r"no llama\.h and ggml\.h of this build, neither in include/ nor in ggml/include/"
-    ):
-        find_engine(built)
-
-
-def test_a_library_that_cannot_be_read_is_named(built: Path) -> None:
-    """What cannot be read is an EngineError with the path and the system's reason."""
-    engine = replace(find_engine(built), library_dir=built.parent)
-    with pytest.raises(EngineError, match=r"include: cannot be read \(Is a directory\)"):
-        library_build_id(engine.include_dirs[0])
+    if name == "libggml-cpu":
+        (built / "libggml-cpu-haswell.so").touch()
+        with pytest.raises(EngineError, match=r"libggml-cpu\.so is not there; build it with -DGGML_BACKEND_DL=OFF"):
+            find_engine(built)
+    with pytest.raises(EngineError, match=r"lib: cannot be read \(Is a directory\)"):
+        library_build_id(built)
 
 
 def test_no_llama_cpp_python_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

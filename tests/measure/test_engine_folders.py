@@ -29,23 +29,28 @@ def checkout(tmp_path: Path) -> Path:
     return place
 
 
-def built(build: Path, checkout: Path, name: str = "CMAKE_HOME_DIRECTORY:INTERNAL") -> Path:
+def cmake_built(build: Path, checkout: Path, name: str = "CMAKE_HOME_DIRECTORY:INTERNAL") -> Path:
     """Add what CMake leaves of a build in a folder, and return the folder."""
     touch(build / "bin" / "libllama.so.0")
     (build / "CMakeCache.txt").write_text(f"# This is the CMakeCache file.\n{name}={checkout}\nCMAKE_AR:FILEPATH=ar\n")
     return build
 
 
-def test_a_checkout_a_build_and_its_bin_are_one(checkout: Path) -> None:
-    """Whichever is named, the libraries are those of the build, and the headers lie in two folders of the checkout."""
-    build = built(checkout / "build", checkout)
+def test_a_checkout_a_build_and_its_bin_are_one(tmp_path: Path, checkout: Path) -> None:
+    """Whichever is named, the libraries are those of the build, and the headers lie in two folders of the checkout.
+
+    Where the cache of CMake names what is no longer there, the folders above count.
+    """
+    build = cmake_built(checkout / "build", checkout)
     assert {library_folder(each) for each in (checkout, build, build / "bin")} == {build / "bin"}
     assert include_folders(build / "bin") == (checkout / "include", checkout / "ggml" / "include")
+    moved = checkout.rename(tmp_path / "moved")
+    assert include_folders(library_folder(moved)) == (moved / "include", moved / "ggml" / "include")
 
 
 def test_a_tilde_is_the_home(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell leaves the tilde of ``--against=~/llama.cpp`` as it is; a home that nobody has is one line."""
-    build = built(checkout / "build", checkout)
+    build = cmake_built(checkout / "build", checkout)
     monkeypatch.setenv("HOME", str(checkout.parent))
     assert library_folder(Path("~/llama.cpp")) == build / "bin"
     with pytest.raises(EngineError, match=r"~nobody-of-that-name/llama\.cpp: is no folder"):
@@ -55,16 +60,9 @@ def test_a_tilde_is_the_home(checkout: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ["CMAKE_HOME_DIRECTORY:INTERNAL", "llama.cpp_SOURCE_DIR:STATIC"])
 def test_a_build_elsewhere_names_its_checkout(tmp_path: Path, checkout: Path, name: str) -> None:
     """The cache of CMake does, before headers of another llama.cpp that lie nearer; as a part of a project as well."""
-    build = built(tmp_path / "elsewhere" / "out", checkout, name)
+    build = cmake_built(tmp_path / "elsewhere" / "out", checkout, name)
     touch(tmp_path / "elsewhere" / "include" / "llama.h", tmp_path / "elsewhere" / "include" / "ggml.h")
     assert include_folders(library_folder(build)) == (checkout / "include", checkout / "ggml" / "include")
-
-
-def test_a_checkout_that_was_moved_has_its_headers_still(tmp_path: Path, checkout: Path) -> None:
-    """Where the cache of CMake names what is no longer there, the folders above count."""
-    built(checkout / "build", checkout)
-    moved = checkout.rename(tmp_path / "moved")
-    assert include_folders(library_folder(moved)) == (moved / "include", moved / "ggml" / "include")
 
 
 @pytest.mark.parametrize("folder", ["lib", "lib64", "lib/aarch64-linux-gnu"])
@@ -78,10 +76,10 @@ def test_a_prefix_has_libraries_beside_its_headers(tmp_path: Path, folder: str) 
 
 def test_several_builds_are_named(checkout: Path) -> None:
     """A checkout with two builds is refused with their names, and one that is linked to is counted once."""
-    built(checkout / "build-release", checkout)
+    cmake_built(checkout / "build-release", checkout)
     (checkout / "build").symlink_to("build-release")
     assert library_folder(checkout) == checkout / "build-release" / "bin"
-    built(checkout / "build-debug", checkout)
+    cmake_built(checkout / "build-debug", checkout)
     with pytest.raises(
         EngineError, match=r"several builds \(build-debug, build-release\); name one, such as .*-debug$"
     ):
@@ -96,7 +94,7 @@ def test_a_static_build_is_refused_with_the_option_that_makes_shared_libraries(c
             EngineError, match=r"is a static build \(\S+/(libllama\.a|llama-cli)\); .*-DBUILD_SHARED_LIBS=ON"
         ):
             library_folder(named)
-    assert library_folder(built(checkout / "build-shared", checkout).parent) == checkout / "build-shared" / "bin"
+    assert library_folder(cmake_built(checkout / "build-shared", checkout).parent) == checkout / "build-shared" / "bin"
 
 
 def test_what_holds_no_llama_is_refused_with_what_was_looked_for(tmp_path: Path, checkout: Path) -> None:
@@ -113,7 +111,7 @@ def test_what_holds_no_llama_is_refused_with_what_was_looked_for(tmp_path: Path,
 
 def test_missing_headers_are_named_with_where_they_were_looked_for(tmp_path: Path) -> None:
     """The checkout that CMake's cache names is among the places."""
-    build = built(tmp_path / "build", tmp_path / "gone")
+    build = cmake_built(tmp_path / "build", tmp_path / "gone")
     with pytest.raises(EngineError, match=rf"no llama\.h and ggml\.h .* of {tmp_path}/gone, {build}/bin, {build}, "):
         include_folders(build / "bin")
 

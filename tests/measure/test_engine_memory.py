@@ -84,23 +84,15 @@ def test_the_engine_reserves_what_is_predicted(
         assert (field, getattr(need, field)) == (field, getattr(engine, field))
 
 
-def test_the_cpu_backend_tells_its_features(small_plan: LlamaPlan) -> None:
-    """They are among those that decide what is interleaved."""
-    assert set(engine_cpu_features(small_plan)) <= set(CPU_FEATURES)
-
-
-def test_another_engine_is_not_asked(small_plan: LlamaPlan) -> None:
-    """Structs of a build that did not come with llama-cpp-python are not known."""
-    with pytest.raises(MeasurementError, match="not the one of llama-cpp-python"):
-        engine_memory(replace(small_plan, engine_build_id="0123456789abcdef"))
-
-
-def test_a_file_that_does_not_open_is_told(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The message names the file and says that llama.cpp cannot load it."""
+def test_what_cannot_be_asked_is_told(small_plan: LlamaPlan, tmp_path: Path) -> None:
+    """A file that llama.cpp cannot load, and a build whose structs are not known: it is not llama-cpp-python's."""
     path = tmp_path / "broken.gguf"
     path.write_bytes(b"GGUF")
     with pytest.raises(MeasurementError, match=r"broken\.gguf: llama\.cpp cannot load it"):
         engine_memory(replace(small_plan, gguf_path=str(path)))
+    with pytest.raises(MeasurementError, match="not the one of llama-cpp-python"):
+        engine_memory(replace(small_plan, engine_build_id="0123456789abcdef"))
+    assert set(engine_cpu_features(small_plan)) <= set(CPU_FEATURES)
 
 
 def test_a_process_that_breaks_is_told(small_plan: LlamaPlan) -> None:

@@ -100,53 +100,38 @@ CLPEAK_OUTPUT = """\
 
 
 def test_likwid() -> None:
-    """likwid-bench names its benchmark, its threads and 10⁶ bytes per second."""
+    """likwid-bench names its benchmark, threads and 10⁶ bytes per second; its load is a read, its stream a triad."""
     rate = likwid_rate(LIKWID_OUTPUT)
     assert (rate.program, rate.resource, rate.kind) == ("likwid-bench", Resource.BANDWIDTH, "read")
     assert (rate.processor, rate.n_threads) == ("cpu", 2)
     assert rate.best_per_s == pytest.approx(73.60128e9)
+    for test, kind in (("load", "read"), ("copy_avx", "copy"), ("copy", "copy"), ("stream_avx", "triad")):
+        assert likwid_rate(LIKWID_OUTPUT.replace("load_avx", test)).kind == kind
 
 
 @pytest.mark.parametrize(
-    ("test", "kind"), [("load", "read"), ("copy_avx", "copy"), ("copy", "copy"), ("stream_avx", "triad")]
-)
-def test_benchmarks_of_likwid(test: str, kind: str) -> None:
-    """Its load is our read, its stream our triad, with AVX or without."""
-    assert likwid_rate(LIKWID_OUTPUT.replace("load_avx", test)).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
+    ("read", "text", "message"),
     [
-        (LIKWID_OUTPUT.replace("load_avx", "peakflops"), "ran peakflops, expected one of load_avx"),
-        (LIKWID_OUTPUT.replace("MByte/s", "Furlongs"), "no line like '\\^MByte"),
-        ("", "no line like '\\^Test"),
+        (likwid_rate, LIKWID_OUTPUT.replace("load_avx", "peakflops"), "ran peakflops, expected one of load_avx"),
+        (likwid_rate, LIKWID_OUTPUT.replace("MByte/s", "Furlongs"), r"no line like '\^MByte"),
+        (likwid_rate, "", r"no line like '\^Test"),
+        (stream_rates, "Version: ImageMagick 6.9", r"stream: its output has no line like '\^Copy"),
     ],
 )
-def test_what_is_not_likwids_is_refused(text: str, message: str) -> None:
-    """Another benchmark, or a line that is not there, is a MeasurementError that says which."""
+def test_what_is_not_theirs_is_refused(read: Callable[[str], object], text: str, message: str) -> None:
+    """Another benchmark or program, or a line that is not there, is a MeasurementError that says which."""
     with pytest.raises(MeasurementError, match=message):
-        likwid_rate(text)
+        read(text)
 
 
 def test_stream() -> None:
-    """STREAM's best rates are in 10⁶ bytes per second of all arrays, on the threads that it counted."""
+    """STREAM's best rates are in 10⁶ bytes per second of all arrays, on the threads that it counted, or on one."""
     copy, triad = stream_rates(STREAM_OUTPUT)
     assert (copy.program, copy.kind, copy.n_threads) == ("stream", "copy", 2)
     assert copy.best_per_s == pytest.approx(38.3448e9)
     assert (triad.kind, triad.best_per_s) == ("triad", pytest.approx(34.2917e9))
-
-
-def test_stream_without_threads() -> None:
-    """Built without OpenMP it says nothing of threads, and has one."""
-    text = "\n".join(line for line in STREAM_OUTPUT.splitlines() if "Threads" not in line)
-    assert [rate.n_threads for rate in stream_rates(text)] == [1, 1]
-
-
-def test_another_program_called_stream_is_refused() -> None:
-    """Output without STREAM's table is a MeasurementError."""
-    with pytest.raises(MeasurementError, match=r"stream: its output has no line like '\^Copy"):
-        stream_rates("Version: ImageMagick 6.9")
+    without_threads = "\n".join(line for line in STREAM_OUTPUT.splitlines() if "Threads" not in line)
+    assert [rate.n_threads for rate in stream_rates(without_threads)] == [1, 1]
 
 
 def test_clpeak() -> None:
@@ -248,14 +233,10 @@ def test_likwid_is_run_for_each_use_of_memory(install: Install, monkeypatch: pyt
 
 
 def test_stream_has_the_threads_that_are_asked_for(install: Install) -> None:
-    """STREAM takes its number of threads from the environment that it is given."""
+    """STREAM takes its number of threads from the environment; one that does not call itself STREAM is not run."""
     install("stream", STREAM)
     assert on_processor()[1:] == [("stream", "copy", 2, 1e6), ("stream", "triad", 2, 2e6)]
-
-
-def test_imagemagicks_stream_is_none(install: Install) -> None:
-    """A program of that name that does not call itself STREAM is not run."""
-    install("stream", "exit 1")
+    install("stream", "exit 1")  # as ImageMagick has one
     assert "stream" in absent_programs()
     assert len(on_processor()) == 1
 

@@ -42,16 +42,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_built_once(built: list[str], tmp_path: Path) -> None:
-    """A program is built once, and its kernel object kept."""
+    """A program is built once and its kernel object kept, but for other definitions, which its command line has."""
     programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
     assert programs.kernel(LAUNCH) is programs.kernel(LAUNCH)
-    assert len(built) == 1
-
-
-def test_built_for_each_definition(built: list[str], tmp_path: Path) -> None:
-    """Other definitions make another program, with the definitions on its command line."""
-    programs = KernelPrograms(CONTEXT, kernels_dir=KERNELS_DIR, log_dir=tmp_path)
-    programs.kernel(LAUNCH)
     programs.kernel(replace(LAUNCH, defines=(("GROUP", 64),)))
     assert built == ["-cl-std=CL1.2", "-cl-std=CL1.2 -DGROUP=64"]
 
@@ -69,23 +62,16 @@ def test_preludes(built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 def test_build_failure(built: list[str], tmp_path: Path) -> None:
-    """A build that fails names kernel, device and the log, which holds the compiler's words."""
-    (tmp_path / "prelude.cl").write_text("")
-    (tmp_path / "pointwise.cl").write_text("broken")
+    """It names kernel, device and the log, which holds the compiler's words; so is a source that is not there named."""
     programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path / "logs")
-    with pytest.raises(
-        OpenClError, match=r"kernel add of pointwise\.cl does not build for Fake GPU; see .*add"
-    ) as caught:
-        programs.kernel(LAUNCH)
-    log = Path(str(caught.value).rsplit("see ", 1)[1])
-    assert "undeclared identifier" in log.read_text()
-
-
-def test_missing_source(built: list[str], tmp_path: Path) -> None:
-    """A directory without the sources is named."""
-    programs = KernelPrograms(CONTEXT, kernels_dir=tmp_path, log_dir=tmp_path)
     with pytest.raises(OpenClError, match=r"prelude\.cl: No such file"):
         programs.kernel(LAUNCH)
+    (tmp_path / "prelude.cl").write_text("")
+    (tmp_path / "pointwise.cl").write_text("broken")
+    told = r"kernel add of pointwise\.cl does not build for Fake GPU; see .*add"
+    with pytest.raises(OpenClError, match=told) as caught:
+        programs.kernel(LAUNCH)
+    assert "undeclared identifier" in Path(str(caught.value).rsplit("see ", 1)[1]).read_text()
 
 
 def test_what_is_built_is_kept_for_the_next_process(

@@ -12,26 +12,20 @@ from gguf.quants import quantize
 from perfsuite.measure import kernel_references as references
 
 
-def test_error_norm() -> None:
-    """The error norm is the difference's length over the reference's."""
-    assert references.error_norm(np.array([3.0, 4.5]), np.array([3.0, 4.0])) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_error_norm_of_what_is_not_finite(value: float) -> None:
-    """One value that is not finite makes the error norm infinite."""
-    assert references.error_norm(np.array([1.0, value]), np.array([1.0, 1.0])) == math.inf
-
-
-def test_error_norm_against_zeros() -> None:
-    """Against a reference of zeros the error norm is the output's length."""
-    assert references.error_norm(np.array([3.0, 4.0]), np.zeros(2)) == 5.0
-
-
-def test_error_norm_of_another_shape() -> None:
-    """An output of another shape is a mistake of the caller."""
+@pytest.mark.parametrize(
+    ("out", "reference", "expected"),
+    [
+        ([3, 4.5], [3, 4], 0.1),
+        ([3, 4], [0, 0], 5.0),
+        ([1, math.nan], [1, 1], math.inf),
+        ([1, math.inf], [1, 1], math.inf),
+    ],
+)
+def test_error_norm(out: list[float], reference: list[float], expected: float) -> None:
+    """The difference's length over the reference's, against zeros the output's, infinite for what is not finite."""
+    assert references.error_norm(np.array(out), np.array(reference, np.float64)) == pytest.approx(expected)
     with pytest.raises(ValueError, match=r"\(2,\), expected \(3,\)"):
-        references.error_norm(np.zeros(2), np.zeros(3))
+        references.error_norm(np.array(out), np.zeros(3))
 
 
 @pytest.mark.parametrize(("type", "error"), [("q8_0", 0.01), ("q4_0", 0.15)])

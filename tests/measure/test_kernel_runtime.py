@@ -41,39 +41,27 @@ def test_system_drivers_stay(tmp_path: Path, system_vendors: Path) -> None:
     }
 
 
-def test_no_system_drivers(tmp_path: Path) -> None:
-    """A system without a vendors directory leaves the runtime alone in ours."""
-    environment = opencl_environment(tmp_path / "cache", system_vendors=tmp_path / "none", runtime=RUNTIME)
-    assert _entries(environment) == {RUNTIME_ICD: f"{RUNTIME}\n"}
-
-
-def test_inherited_directory(tmp_path: Path, system_vendors: Path) -> None:
-    """OCL_ICD_VENDORS of the parent stands in for the system's directory."""
-    environment = opencl_environment(
-        tmp_path / "cache", inherited=str(system_vendors), system_vendors=tmp_path / "none", runtime=RUNTIME
-    )
-    assert set(_entries(environment)) == {RUNTIME_ICD, "pocl.icd", "mali.icd"}
-
-
-def test_inherited_file(tmp_path: Path, system_vendors: Path) -> None:
-    """OCL_ICD_VENDORS may name one driver's file."""
-    environment = opencl_environment(tmp_path / "cache", inherited=str(system_vendors / "pocl.icd"), runtime=RUNTIME)
-    assert set(_entries(environment)) == {RUNTIME_ICD, "pocl.icd"}
+@pytest.mark.parametrize(
+    ("inherited", "drivers"), [("", {"pocl.icd", "mali.icd"}), ("pocl.icd", {"pocl.icd"}), ("none", set())]
+)
+def test_inherited_drivers(tmp_path: Path, system_vendors: Path, inherited: str, drivers: set[str]) -> None:
+    """OCL_ICD_VENDORS of the parent, a directory or one driver's file, stands in for the system's directory."""
+    named = str(system_vendors / inherited)
+    environment = opencl_environment(tmp_path, inherited=named, system_vendors=tmp_path / "none", runtime=RUNTIME)
+    assert set(_entries(environment)) == {RUNTIME_ICD, *drivers}
 
 
 def test_own_directory_inherited(tmp_path: Path, system_vendors: Path) -> None:
-    """A child of a child gets the same directory, with the runtime in it once."""
+    """A child of a child gets the same directory, with the runtime in it once.
+
+    A driver that is installed later gets a new directory; the old one is left to those who use it.
+    """
     first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
     second = opencl_environment(tmp_path / "cache", inherited=first["OCL_ICD_VENDORS"], runtime=RUNTIME)
     assert second == first
-
-
-def test_changed_system(tmp_path: Path, system_vendors: Path) -> None:
-    """A driver that is installed later gets a new directory; the old one is left to those who use it."""
-    first = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
     (system_vendors / "new.icd").write_text("libnew.so\n")
-    second = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
-    assert "new.icd" in _entries(second)
+    third = opencl_environment(tmp_path / "cache", system_vendors=system_vendors, runtime=RUNTIME)
+    assert "new.icd" in _entries(third)
     assert "new.icd" not in _entries(first)
 
 

@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from perfsuite.records.live import LiveEnd, LiveLoss, LivePhase, LiveRecord, Liv
 
 from .conftest import Child
 
-CONNECT_LIMIT_S = 120.0
+LIMIT_S = 120.0
 
 
 @pytest.fixture
@@ -35,13 +35,14 @@ def connection() -> Iterator[socket.socket]:
 
 
 def test_a_socket_that_listens_is_connected_to_without_a_word(connection: socket.socket, tmp_path: Path) -> None:
-    """Where somebody listens no wait is announced."""
+    """Where somebody listens no wait is announced; where the run has ended there is nothing to connect to."""
     path = tmp_path / "live.sock"
     said: list[str] = []
+    assert not connect(connection, path, limit_s=LIMIT_S, is_over=lambda: True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))
         listener.listen()
-        assert connect(connection, path, limit_s=CONNECT_LIMIT_S, announce_wait=lambda: said.append("waits"))
+        assert connect(connection, path, limit_s=LIMIT_S, announce_wait=lambda: said.append("waits"))
     assert said == []
 
 
@@ -58,13 +59,13 @@ def test_a_wait_is_announced_once_and_ends_with_the_socket(connection: socket.so
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
 
         def begin() -> None:
-            is_waiting.wait(CONNECT_LIMIT_S)
+            is_waiting.wait(LIMIT_S)
             listener.bind(str(path))
             listener.listen()
 
         thread = threading.Thread(target=begin)
         thread.start()
-        assert connect(connection, path, limit_s=CONNECT_LIMIT_S, announce_wait=announce)
+        assert connect(connection, path, limit_s=LIMIT_S, announce_wait=announce)
         thread.join()
     assert said == ["waits"]
 
@@ -79,15 +80,8 @@ def test_what_is_no_socket_is_not_waited_for(connection: socket.socket, tmp_path
         pytest.fail("waits for what is no socket")
 
     with pytest.raises(MeasurementError, match=r"live\.sock: cannot be subscribed to \(it is no socket\)"):
-        connect(connection, path, limit_s=CONNECT_LIMIT_S, announce_wait=announce)
+        connect(connection, path, limit_s=LIMIT_S, announce_wait=announce)
 
-
-def test_what_is_over_is_not_looked_for(connection: socket.socket, tmp_path: Path) -> None:
-    """Where the run has ended there is nothing to connect to."""
-    assert not connect(connection, tmp_path / "live.sock", limit_s=CONNECT_LIMIT_S, is_over=lambda: True)
-
-
-LIMIT_S = 120.0
 
 END = LiveEnd(end_ns=9, is_complete=True, n_phases=0, n_tokens=0, n_kernels=0)
 
@@ -100,14 +94,7 @@ def path(tmp_path: Path) -> Path:
 
 def live_phase(span: Span) -> LivePhase:
     """Return what is sent of a span."""
-    return LivePhase(
-        phase=span.phase.value,
-        repetition=span.repetition,
-        token=span.token,
-        n_tokens=span.n_tokens,
-        start_ns=span.start_ns,
-        end_ns=span.end_ns,
-    )
+    return LivePhase(**{**asdict(span), "phase": span.phase.value})
 
 
 def phases(records: list[LiveRecord]) -> list[LivePhase]:
@@ -221,10 +208,13 @@ def test_a_killed_run_is_told(path: Path, small_plan: LlamaPlan, tmp_path: Path)
 
 
 def test_a_worker_that_cannot_start_says_why(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """The worker's own reason is told, not that its stream broke off."""
+    """The worker's own reason is told, not that its stream broke off; a socket that others could reach is another."""
     broken = replace(small_plan, gguf_path=str(tmp_path / "none.gguf"))
     with pytest.raises(MeasurementError, match=r"none\.gguf: llama\.cpp cannot load it"):
         run_live(broken, lambda delivery: None, limit_s=LIMIT_S)
+    tmp_path.chmod(0o755)
+    with pytest.raises(MeasurementError, match="expected a folder of your own with mode 0700"):
+        run_worker(replace(small_plan, live_socket=str(tmp_path / "live.sock")))
 
 
 def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan: LlamaPlan) -> None:
@@ -232,13 +222,6 @@ def test_a_worker_that_never_listens_is_not_waited_for(child: Child, small_plan:
     child("exit 0")
     with pytest.raises(MeasurementError, match="wrote no record"):
         run_live(small_plan, lambda delivery: None, limit_s=LIMIT_S)
-
-
-def test_a_worker_that_shares_its_folder_is_refused(small_plan: LlamaPlan, tmp_path: Path) -> None:
-    """A socket that others could reach is the plan's mistake, told in one line."""
-    tmp_path.chmod(0o755)
-    with pytest.raises(MeasurementError, match="expected a folder of your own with mode 0700"):
-        run_worker(replace(small_plan, live_socket=str(tmp_path / "live.sock")))
 
 
 def test_what_the_consumer_raises_ends_the_run(small_plan: LlamaPlan) -> None:
@@ -273,7 +256,9 @@ def test_lines_may_come_in_pieces(path: Path) -> None:
 
 
 def test_nobody_and_silence_are_not_waited_for_beyond_the_limit(path: Path) -> None:
-    """No socket, a dead socket and one that says nothing are one line each."""
+    """No socket, a dead socket, one that says nothing and a path that is too long are one line each."""
+    with pytest.raises(MeasurementError, match="cannot be subscribed to"):
+        next(subscribe(path.with_name("x" * 200), limit_s=LIMIT_S))
     with pytest.raises(MeasurementError, match="nobody offers records there"):
         next(subscribe(path, limit_s=0.05))
     said_enough = threading.Event()
@@ -283,12 +268,6 @@ def test_nobody_and_silence_are_not_waited_for_beyond_the_limit(path: Path) -> N
         said_enough.set()
     with pytest.raises(MeasurementError, match="nobody offers records there"):
         next(subscribe(path, limit_s=0.05))
-
-
-def test_what_is_no_socket_is_one_line(tmp_path: Path) -> None:
-    """A path that is too long cannot be subscribed to."""
-    with pytest.raises(MeasurementError, match="cannot be subscribed to"):
-        next(subscribe(tmp_path / ("x" * 200), limit_s=LIMIT_S))
 
 
 def test_runs_at_one_path_are_followed_one_after_the_other(path: Path) -> None:

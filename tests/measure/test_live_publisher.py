@@ -55,11 +55,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "own" / "live.sock"
 
 
-def is_phase_of(record: LiveRecord, token: int) -> bool:
-    """Whether a record is a phase of the token."""
-    return isinstance(record, LivePhase) and record.token == token
-
-
 def until_token(records: Iterator[LiveRecord], token: int) -> list[LiveRecord]:
     """Read as far as the record of a token."""
     seen = []
@@ -129,7 +124,7 @@ def test_warm_ups_are_not_published(library: ctypes.CDLL, path: Path) -> None:
         push(library, DECODE, 8, 1, 2)
         records = subscribe(path, limit_s=LIMIT_S)
         seen = until_token(records, 8)
-    assert not any(is_phase_of(each, 7) for each in seen)
+    assert {each.token for each in seen if isinstance(each, LivePhase)} == {8}
 
 
 def test_a_queue_that_overflows_is_told(library: ctypes.CDLL, path: Path) -> None:
@@ -186,24 +181,18 @@ def test_without_a_subscriber_the_driver_wakes_nobody(library: ctypes.CDLL, path
     assert [each.token for each in seen if isinstance(each, LiveToken)] == list(range(100))
 
 
-def test_without_a_path_nothing_is_made(tmp_path: Path) -> None:
-    """There is no queue, no socket and no thread, and a pause is empty."""
-    n_threads = threading.active_count()
+def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
+    """Its affinity is what was asked for, and that of the engine's thread stays; without a path there is none.
+
+    A path that cannot be is told before anything runs.
+    """
+    usable, n_threads = os.sched_getaffinity(0), threading.active_count()
+    wanted = frozenset({max(usable)})
     with published(ctypes.CDLL(None), None) as pause, pause():
         assert threading.active_count() == n_threads
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_path_that_cannot_be_is_refused(library: ctypes.CDLL, tmp_path: Path) -> None:
-    """The reason is told before anything runs."""
     with pytest.raises(MeasurementError, match="cannot be used for a socket"):
         published(library, str(tmp_path / "none" / "x" / "live.sock")).__enter__()
-
-
-def test_the_thread_keeps_to_its_processors(library: ctypes.CDLL, path: Path) -> None:
-    """Its affinity is what was asked for; that of the thread that runs the engine stays."""
-    usable = os.sched_getaffinity(0)
-    wanted = frozenset({max(usable)})
     with published(library, str(path), processors=wanted):
         push(library, LOAD, 0, 0, 1)
         next(subscribe(path, limit_s=LIMIT_S))
@@ -225,7 +214,10 @@ def kernel_log(*enqueue_ns: int) -> bytes:
 
 
 def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
-    """What the layer has written by a token's end is sent with it; what it enqueued before the run's begin is not."""
+    """What the layer has written by a token's end is sent with it; what it enqueued before the run's begin is not.
+
+    Of a broken log nobody knows how many there were, and the stream goes on without.
+    """
     log = tmp_path / "opencl-1.log"
     with published(library, str(path), opencl_log=log) as pause:
         records = subscribe(path, limit_s=LIMIT_S)
@@ -240,11 +232,6 @@ def test_kernels_come_from_the_layers_log(library: ctypes.CDLL, path: Path, tmp_
     assert [(each.sequence, each.name, each.enqueue_ns) for each in kernels] == [(1, "add", 2**62)]
     end: Any = seen[-1]
     assert end.n_kernels == 1
-
-
-def test_a_broken_log_is_a_loss_and_no_more(library: ctypes.CDLL, path: Path, tmp_path: Path) -> None:
-    """The stream goes on without kernels, and says that nobody knows how many."""
-    log = tmp_path / "opencl-1.log"
     log.write_bytes(b"no log of any kind at all")
     with published(library, str(path), opencl_log=log):
         push(library, DECODE, 0, 0, 1)

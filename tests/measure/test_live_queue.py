@@ -70,21 +70,14 @@ def test_a_decode_step_wakes_who_asked(library: ctypes.CDLL) -> None:
         assert is_woken(queue)
 
 
-def test_a_pause_is_kept_out(library: ctypes.CDLL) -> None:
-    """Phases of a warm-up never come, those after it do."""
+def test_there_is_one_queue_in_a_process(library: ctypes.CDLL) -> None:
+    """A second one is refused, and the first one goes on; after it, another can be opened. No warm-up's phase comes."""
     with open_queue(library) as queue:
+        with pytest.raises(MeasurementError, match="cannot be opened"), open_queue(library):
+            pass
         with paused(library):
             push(library, DECODE, 1, 0, 1)
         push(library, DECODE, 2, 0, 1)
         assert [phase.token for phase in queue.take()] == [2]
-
-
-def test_there_is_one_queue_in_a_process(library: ctypes.CDLL) -> None:
-    """A second one is refused, and the first one goes on; after it, another can be opened."""
-    with open_queue(library) as queue:
-        with pytest.raises(MeasurementError, match="cannot be opened"), open_queue(library):
-            pass
-        push(library, DECODE, 1, 0, 1)
-        assert len(queue.take()) == 1
     with open_queue(library) as queue:
         assert queue.take() == []

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -71,48 +70,30 @@ def test_who_comes_late_is_told_what_was(path: Path) -> None:
             assert lines == [*map(str, range(2, BACKLOG_LINES)), "x", "y"]
 
 
-def test_a_subscriber_that_does_not_read_loses_whole_lines_and_is_told(path: Path) -> None:
-    """The server never waits; in the end the lines that came and those that are told as lost are all, in order."""
-    line, n_lines = "x" * 999, 4 * BUFFER_BYTES // 1000
+@pytest.mark.parametrize("is_at_once", [False, True])
+def test_a_subscriber_that_does_not_read_loses_whole_lines_and_is_told(path: Path, is_at_once: bool) -> None:
+    """The server never waits; in the end the lines that came and those that are told as lost are all, in order.
+
+    What is flushed tells of losses that no line follows.
+    """
+    lines = [f"{number:08d}{'x' * 991}" for number in range(4 * BUFFER_BYTES // 1000)]
+    n_quick = 0
     with open_server(path) as server, subscribed(server, path) as slow, subscribed(server, path) as quick:
-        n_quick = 0
-        for number in range(n_lines):
-            server.publish([f"{number:08d}{line}"])
+        for each in [lines] if is_at_once else ([line] for line in lines):
+            server.publish(each)
             n_quick += len(read(quick, 1))
-        seen = read_all(server, slow)
-        server.publish(["last"])
-        seen += read_all(server, slow)
-    assert n_quick == n_lines
-    numbers = [int(each[:8]) for each in seen if each.endswith(line)]
-    losses: list[Any] = [json.loads(each) for each in seen if each.startswith("{")]
-    assert numbers == list(range(len(numbers)))
-    assert losses == [{"kind": "loss", "where": "subscriber", "n_records": n_lines - len(numbers)}]
-    assert 0 < len(numbers) < n_lines
-    assert seen[-1] == "last"
-
-
-def test_many_lines_at_once_are_not_all_lost(path: Path) -> None:
-    """Of more than there is room for, the first lines come, and the rest is told as lost."""
-    n_lines = 2 * BUFFER_BYTES // 1000
-    with open_server(path) as server, subscribed(server, path) as slow:
-        server.publish(["x" * 999] * n_lines)
-        seen = read_all(server, slow)
-        server.publish(["last"])
-        seen += read_all(server, slow)
-    n_lost = sum(json.loads(each)["n_records"] for each in seen if each.startswith("{"))
-    n_seen = sum(each.startswith("x") for each in seen)
-    assert n_seen > BUFFER_BYTES // 2000
-    assert n_seen + n_lost == n_lines
-    assert seen[-1] == "last"
-
-
-def test_losses_without_a_successor_are_told_at_the_end(path: Path) -> None:
-    """Flushing tells what nothing else told, and gives up on who still does not read."""
-    with open_server(path) as server, subscribed(server, path) as slow:
-        for _ in range(3 * BUFFER_BYTES // 1000):
-            server.publish(["x" * 999])
         server.flush(0)
-        assert '"where":"subscriber"' in read_all(server, slow)[-1]
+        seen = read_all(server, slow)
+        server.publish(["last"])
+        seen += read_all(server, slow)
+    assert is_at_once or n_quick == len(lines)
+    came = [each for each in seen if each.endswith("x")]
+    losses = [json.loads(each) for each in seen if each.startswith("{")]
+    assert {each["where"] for each in losses} == {"subscriber"}
+    assert sum(each["n_records"] for each in losses) == len(lines) - len(came)
+    assert BUFFER_BYTES // 2000 < len(came) < len(lines)
+    assert came == (sorted(came) if is_at_once else lines[: len(came)])
+    assert seen[-1] == "last"
 
 
 def test_who_has_gone_is_forgotten(path: Path) -> None:
@@ -131,16 +112,6 @@ def test_who_has_gone_is_forgotten(path: Path) -> None:
     assert not server.has_subscribers
 
 
-def test_without_a_subscriber_nothing_happens(path: Path) -> None:
-    """Publishing and waiting serve nobody."""
-    with open_server(path) as server:
-        server.publish(["x"])
-        server.publish([])
-        server.wait(0)
-        server.flush(0)
-        assert not server.has_subscribers
-
-
 def test_there_is_a_limit_to_subscribers(path: Path) -> None:
     """Who comes beyond it finds the connection closed."""
     with open_server(path) as server:
@@ -154,11 +125,15 @@ def test_there_is_a_limit_to_subscribers(path: Path) -> None:
 
 
 def test_a_watched_descriptor_ends_the_wait(path: Path) -> None:
-    """What else is to be waited for is waited for as well."""
+    """What else is to be waited for is waited for as well, and nobody needs to subscribe."""
     event_fd = os.eventfd(1)
     with open_server(path) as server:
+        server.publish(["x"])
+        server.publish([])
+        server.flush(0)
         server.watch(event_fd)
         server.wait(30)
+        assert not server.has_subscribers
     os.close(event_fd)
 
 
@@ -191,35 +166,26 @@ def test_a_living_socket_is_left_alone(path: Path) -> None:
             assert read(connection, 1) == ["x"]
 
 
-def test_a_socket_that_is_not_ours_any_more_stays(path: Path) -> None:
-    """What took the path meanwhile is not removed."""
+def test_a_file_in_the_sockets_place_stays(path: Path) -> None:
+    """What took the path meanwhile is not removed, and no server is opened over it."""
     with open_server(path):
         path.unlink()
         path.write_text("mine")
+    with pytest.raises(MeasurementError, match="is no socket"), open_server(path):
+        pass
     assert path.read_text() == "mine"
-
-
-def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
-    """The mode is told, with the one that is expected."""
-    tmp_path.chmod(0o755)
-    with pytest.raises(MeasurementError, match=r"has mode 0755 and owner \d+, expected a folder of your own"):
-        open_server(tmp_path / "live.sock").__enter__()
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("x" * 108, "too long for a socket's path"), ("none/x/live.sock", "cannot be used for a socket")],
+    [
+        ("live.sock", r"has mode 0755 and owner \d+, expected a folder of your own"),
+        ("x" * 108, "too long for a socket's path"),
+        ("none/x/live.sock", "cannot be used for a socket"),
+    ],
 )
 def test_a_path_that_cannot_be_is_refused(name: str, message: str, tmp_path: Path) -> None:
-    """Too long, or in a folder that cannot be made: one line."""
+    """In a folder that others can enter, too long, or in a folder that cannot be made: one line."""
+    tmp_path.chmod(0o755)
     with pytest.raises(MeasurementError, match=message), open_server(tmp_path / name):
         pass
-
-
-def test_a_file_is_not_overwritten(path: Path) -> None:
-    """What is no socket stays where it is."""
-    path.parent.mkdir(mode=0o700)
-    path.write_text("mine")
-    with pytest.raises(MeasurementError, match="is no socket"), open_server(path):
-        pass
-    assert path.read_text() == "mine"

@@ -58,13 +58,9 @@ def test_a_process_gets_pages_of_its_own(library: tuple[Path, ctypes.CDLL]) -> N
     assert not any(" rwx" in line for line in executed)
 
 
-def test_other_libraries_are_left_alone(tmp_path: Path) -> None:
-    """A folder that nothing is mapped from has nothing to copy, though others of the process do."""
+def test_other_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where nothing is mapped from there is nothing to copy; without a list of mappings the pages stay the file's."""
     assert own_code_pages(ctypes.CDLL(None), tmp_path) == 0
-
-
-def test_a_system_without_maps_copies_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where there is no list of mappings, the pages stay those of the file."""
     monkeypatch.setattr(llama, "_MAPS", tmp_path / "missing")
     assert own_code_pages(ctypes.CDLL(None), tmp_path) == 0
 
@@ -143,7 +139,10 @@ def test_a_process_runs_each_prompt(small_plan: LlamaPlan, recorded: Recorded) -
 def test_each_thread_has_each_operator_with_its_own_end(
     small_plan: LlamaPlan, recorded: Recorded, n_threads: int
 ) -> None:
-    """The preload recorder sees each timed node once an evaluation on each thread, fused pairs too, in order."""
+    """The preload recorder sees each timed node once an evaluation on each thread, fused pairs too, in order.
+
+    The operators' own times of a call sum up to no more than its phase.
+    """
     record = recorded(replace(small_plan, recorder="preload", n_threads=n_threads))
     timed = [[place for place, node in enumerate(graph) if node.timed] for graph in record.graphs]
     assert any(node.fused for graph in record.graphs for node in graph)
@@ -156,17 +155,10 @@ def test_each_thread_has_each_operator_with_its_own_end(
         assert (own["end_ns"] != NOTHING).all()
         assert (own["start_ns"] <= own["end_ns"]).all()
         assert (own["end_ns"][:-1] <= own["start_ns"][1:]).all()
-
-
-def test_own_times_of_threads_lie_within_the_phases(small_plan: LlamaPlan, recorded: Recorded) -> None:
-    """On one thread the operators' own times of a call sum up to no more than its phase."""
-    record = recorded(replace(small_plan, recorder="preload"))
-    operators = thread_operators(record)
-    operators = operators[operators["end_ns"] != NOTHING]
-    for span in record.spans:
-        if span.phase in (Phase.PREFILL, Phase.DECODE):
-            own = operators[(operators["start_ns"] >= span.start_ns) & (operators["start_ns"] <= span.end_ns)]
-            assert 0 < (own["end_ns"] - own["start_ns"]).sum() <= span.duration_ns
+        for span in record.spans:
+            if span.phase in (Phase.PREFILL, Phase.DECODE):
+                within = own[(own["start_ns"] >= span.start_ns) & (own["start_ns"] <= span.end_ns)]
+                assert 0 < (within["end_ns"] - within["start_ns"]).sum() <= span.duration_ns
 
 
 def test_tensors_of_one_memory_share_their_root(small_plan: LlamaPlan, recorded: Recorded) -> None:
@@ -198,18 +190,17 @@ def test_the_experts_of_each_token_and_layer_are_read(routed_plan: LlamaPlan, re
 
 
 def test_experts_do_not_depend_on_how_a_batch_is_cut(routed_plan: LlamaPlan, recorded: Recorded) -> None:
-    """In ubatches of 5 the tokens of a prompt choose the experts that they choose together."""
-    together, _ = experts_of(recorded(replace(routed_plan, recorder="experts")))
-    cut, _ = experts_of(recorded(replace(routed_plan, recorder="experts", n_ubatch=5)))
+    """In ubatches of 5 the tokens of a prompt choose the experts that they choose together.
+
+    The pieces of a graph have, one behind the other, the operators of the whole, and each has its end.
+    """
+    pieces = recorded(replace(routed_plan, recorder="experts"))
+    (together, _), (cut, _) = map(experts_of, (pieces, recorded(replace(routed_plan, recorder="experts", n_ubatch=5))))
     fields = ["layer", "token", "slot", "expert"]
     assert cut[fields].tolist() == together[fields].tolist()
     ends = np.append(np.flatnonzero(np.diff(cut["ns"])), cut.size - 1)
     assert cut["token"][ends[:5]].tolist() == [4, 9, 14, routed_plan.n_prompt - 1, routed_plan.n_prompt - 1]
-
-
-def test_reading_experts_changes_no_operator(routed_plan: LlamaPlan, recorded: Recorded) -> None:
-    """The pieces of a graph have, one behind the other, the operators of the whole, and each has its end."""
-    whole, pieces = (recorded(replace(routed_plan, recorder=name)) for name in ("callback", "experts"))
+    whole = recorded(replace(routed_plan, recorder="callback"))
     names = [[name for graph in graph_names(record) for name in graph] for record in (whole, pieces)]
     assert names[0] == names[1]
     assert len(n_ends(pieces)) == 3 * len(n_ends(whole))

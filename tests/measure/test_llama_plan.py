@@ -45,23 +45,15 @@ def test_a_plan_asks_for_the_settings_of_the_workload(engine: Engine, tmp_path: 
     assert (plan.flash_attn, plan.type_k, plan.type_v, plan.swa_full) == (False, "q8_0", "bf16", False)
 
 
-def test_operators_are_recorded_on_the_processor(engine: Engine, tmp_path: Path) -> None:
-    """Without an OpenCL device the CPU backend has the whole model, and reports its operators."""
-    plan = plan_of(engine, tmp_path)
-    assert (plan.n_gpu_layers, plan.recorder, plan.backend_library) == (0, "callback", None)
-
-
-def test_a_device_has_the_whole_model(engine: Engine, tmp_path: Path) -> None:
-    """With OpenCL all layers are on the device, from the backend's own library, and the recorder has nothing to see."""
-    plan = plan_of(engine, tmp_path, opencl=opencl_backend(tmp_path))
-    library = str(tmp_path / "libggml-opencl.so")
-    assert (plan.n_gpu_layers, plan.recorder, plan.backend_library) == (999, "none", library)
-
-
-def test_an_engine_that_was_built_with_opencl_loads_no_other_backend(engine: Engine, tmp_path: Path) -> None:
-    """A backend without a library of its own is the engine's."""
-    plan = plan_of(engine, tmp_path, opencl=replace(opencl_backend(tmp_path), library=None))
-    assert (plan.n_gpu_layers, plan.backend_library) == (999, None)
+def test_a_device_has_the_whole_model_and_so_has_the_processor(engine: Engine, tmp_path: Path) -> None:
+    """With OpenCL all layers are on the device, from the backend's own library if it has one; none is recorded."""
+    opencl = opencl_backend(tmp_path)
+    plans = [plan_of(engine, tmp_path, opencl=each) for each in (None, opencl, replace(opencl, library=None))]
+    assert [(plan.n_gpu_layers, plan.recorder, plan.backend_library) for plan in plans] == [
+        (0, "callback", None),
+        (999, "none", str(tmp_path / "libggml-opencl.so")),
+        (999, "none", None),
+    ]
 
 
 def test_the_longest_prompt_fits(engine: Engine, tmp_path: Path) -> None:

@@ -79,17 +79,15 @@ def test_a_process_goes_back_to_its_group(tmp_path: Path) -> None:
         assert not group.path.exists()
 
 
-def test_a_limit_that_nothing_runs_in_is_refused() -> None:
-    """Less than an interpreter needs is a mistake."""
+def test_what_cannot_be_limited_is_named(tmp_path: Path) -> None:
+    """Less than an interpreter needs, a number that no process has, and a file that is not there."""
     with pytest.raises(MeasurementError, match=f"1000 bytes, expected {LEAST_LIMIT_BYTES}"), limited_memory(1, 1000):
         pass
-
-
-def test_a_process_that_is_gone_is_told() -> None:
-    """A number that no process has is named."""
     gone = 2**22 + 1
     with pytest.raises(MeasurementError, match=f"process {gone} is gone"), limited_memory(gone, LEAST_LIMIT_BYTES):
         pass
+    with pytest.raises(MeasurementError, match="nowhere: cannot be read"):
+        drop_file_pages(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +118,3 @@ def test_version_2_is_found_where_it_has_the_controller(tmp_path: Path, monkeypa
     obstacle = memory_limit_obstacle()
     assert obstacle == f"memory limit: {tmp_path}: memory is not delegated to groups below it"
     assert not list(tmp_path.glob("perfsuite-*"))
-
-
-def test_a_file_that_is_not_there_cannot_be_dropped(tmp_path: Path) -> None:
-    """The path is named."""
-    with pytest.raises(MeasurementError, match="nowhere: cannot be read"):
-        drop_file_pages(tmp_path / "nowhere")

@@ -32,7 +32,7 @@ from perfsuite.workload.scenario import find_scenario
 from perfsuite.workload.weights import resolve
 
 PID = 4242
-MEBIBYTE = 2**20
+MIB = 2**20
 
 AMD = "pos:\t0\ndrm-driver:\tamdgpu\ndrm-client-id:\t{client}\ndrm-pdev:\t{pdev}\n"
 
@@ -58,58 +58,47 @@ def smi(folder: Path, script: str) -> str:
     return str(path)
 
 
-def test_one_client_is_counted_once(tmp_path: Path) -> None:
-    """Two descriptors of one client tell the same memory."""
-    for number in (5, 6):
-        descriptor(tmp_path, number, amd(drm_memory_vram="2048 KiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == 2 * MEBIBYTE
+@pytest.mark.parametrize(
+    ("descriptors", "n_bytes"),
+    [
+        ([amd(drm_memory_vram="2048 KiB")] * 2, 2 * MIB),
+        (
+            [
+                amd(client=1, drm_memory_vram="1 MiB"),
+                amd(client=2, drm_memory_vram="2 MiB"),
+                amd(client=1, pdev="0000:04:00.0", drm_memory_vram="4 MiB"),
+            ],
+            7 * MIB,
+        ),
+        ([amd(drm_total_vram0="64 MiB", drm_resident_vram0="3 MiB", drm_memory_vram0="5 MiB")], 3 * MIB),
+        ([amd(drm_resident_vram0="1 MiB", drm_resident_vram1="4096", drm_resident_gtt="9 MiB")], MIB + 4096),
+    ],
+    ids=["one client once", "clients and devices", "resident before total", "regions of the device"],
+)
+def test_the_memory_of_clients_is_summed(tmp_path: Path, descriptors: list[str], n_bytes: int) -> None:
+    """A client is known by its device and id; what is swapped out, or the system's, is none; a bare number is bytes."""
+    for number, content in enumerate(descriptors):
+        descriptor(tmp_path, number, content)
+    assert drm_vram(PID, proc=tmp_path).n_bytes == n_bytes
 
 
-def test_clients_and_devices_are_summed(tmp_path: Path) -> None:
-    """Client ids are counted by device, so the same id on another device is another client."""
-    descriptor(tmp_path, 5, amd(client=1, drm_memory_vram="1 MiB"))
-    descriptor(tmp_path, 6, amd(client=2, drm_memory_vram="2 MiB"))
-    descriptor(tmp_path, 7, amd(client=1, pdev="0000:04:00.0", drm_memory_vram="4 MiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == 7 * MEBIBYTE
-
-
-def test_resident_goes_before_total(tmp_path: Path) -> None:
-    """What is allocated and swapped out holds no memory of the device."""
-    descriptor(tmp_path, 5, amd(drm_total_vram0="64 MiB", drm_resident_vram0="3 MiB", drm_memory_vram0="5 MiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == 3 * MEBIBYTE
-
-
-def test_regions_of_one_client_are_summed(tmp_path: Path) -> None:
-    """Each tile has its own; system memory and its like do not count, and a bare number is bytes."""
-    descriptor(tmp_path, 5, amd(drm_resident_vram0="1 MiB", drm_resident_vram1="4096", drm_resident_gtt="9 MiB"))
-    assert drm_vram(PID, proc=tmp_path).n_bytes == MEBIBYTE + 4096
-
-
-def test_other_descriptors_do_not_matter(tmp_path: Path) -> None:
-    """A file or a socket tells nothing of a device."""
+def test_what_is_not_known_has_a_reason(tmp_path: Path) -> None:
+    """No process, no device, and a GPU that shares the system's memory: none of it is 0."""
+    both = process_vram(PID, proc=tmp_path, nvidia_smi="no-such-program").missing
+    assert "fdinfo: No such file" in both
+    assert "nvidia-smi is not there" in both
     descriptor(tmp_path, 0, "pos:\t0\nflags:\t02\n")
-    seen = drm_vram(PID, proc=tmp_path)
-    assert seen.n_bytes is None
-    assert seen.missing == "the process has no DRM device open"
-
-
-def test_a_driver_without_own_memory_is_named(tmp_path: Path) -> None:
-    """A GPU that shares the system's memory has no VRAM to tell, which is not 0."""
+    assert drm_vram(PID, proc=tmp_path) == Vram(n_bytes=None, missing="the process has no DRM device open")
     descriptor(tmp_path, 5, "drm-driver:\tpanfrost\ndrm-client-id:\t3\ndrm-total-memory:\t8 MiB\n")
     seen = drm_vram(PID, proc=tmp_path)
     assert seen.n_bytes is None
     assert "panfrost" in seen.missing
 
 
-def test_a_process_that_is_gone_is_told(tmp_path: Path) -> None:
-    """Its folder is not there."""
-    assert "No such file" in drm_vram(PID, proc=tmp_path).missing
-
-
 def test_nvidia_tells_mib_of_each_gpu(tmp_path: Path) -> None:
     """Lines of the process are summed, those of others left out."""
     program = smi(tmp_path, f"echo '{PID}, 100'; echo '7, 999'; echo '{PID}, 28'")
-    assert nvidia_vram(PID, nvidia_smi=program).n_bytes == 128 * MEBIBYTE
+    assert nvidia_vram(PID, nvidia_smi=program).n_bytes == 128 * MIB
 
 
 @pytest.mark.parametrize(
@@ -131,19 +120,9 @@ def test_nvidia_without_an_answer_has_a_reason(tmp_path: Path, script: str, reas
 def test_nvidia_is_asked_where_the_kernel_tells_nothing(tmp_path: Path) -> None:
     """The kernel's account goes first."""
     program = smi(tmp_path, f"echo '{PID}, 5'")
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 5 * MEBIBYTE
+    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 5 * MIB
     descriptor(tmp_path, 5, amd(drm_memory_vram="2 MiB"))
-    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 2 * MEBIBYTE
-
-
-def test_both_reasons_are_told(tmp_path: Path) -> None:
-    """One who wonders why learns what was tried."""
-    seen = process_vram(PID, proc=tmp_path, nvidia_smi="no-such-program")
-    assert "fdinfo" in seen.missing
-    assert "nvidia-smi is not there" in seen.missing
-
-
-MIB = 2**20
+    assert process_vram(PID, proc=tmp_path, nvidia_smi=program).n_bytes == 2 * MIB
 
 
 def sample(at_ns: int, rss_bytes: int) -> MemorySample:
@@ -188,21 +167,16 @@ def test_what_follows_the_run_is_left_out() -> None:
     timeline = timeline_of(watched(5, 49, 60), SPANS, BASE)
     assert [each.at_ns for each in timeline.samples] == [5, 49]
     assert timeline.peak_rss_bytes == 491
-
-
-def test_a_phase_that_no_sample_saw_has_no_peak() -> None:
-    """Not seen is not 0."""
-    assert timeline_of(watched(15), SPANS, BASE).phases[2].peak_bytes is None
-
-
-def test_a_process_that_was_never_seen_is_refused() -> None:
-    """There is nothing to tell."""
+    assert timeline.phases[2].peak_bytes is None  # no sample saw it
     with pytest.raises(MeasurementError, match="was not seen"):
         timeline_of(watched(60), SPANS, BASE)
 
 
-def test_a_process_is_sampled_while_it_runs() -> None:
-    """A child that takes 40 MiB after a while is seen before and after; time goes on from sample to sample."""
+def test_a_process_is_sampled_while_it_runs(tmp_path: Path) -> None:
+    """A child that takes 40 MiB after a while is seen before and after; time goes on from sample to sample.
+
+    Of one that is gone nothing is seen, and nobody waits.
+    """
     script = "import time; time.sleep(0.2); held = bytearray(b'x' * (40 << 20)); time.sleep(0.3)"
     child = subprocess.Popen([sys.executable, "-c", script])
     with watch_memory(child.pid, MemoryWatch(), interval_s=0.01) as watch:
@@ -212,10 +186,6 @@ def test_a_process_is_sampled_while_it_runs() -> None:
     assert times == sorted(times)
     assert max(sizes) - min(sizes) > 40 * MIB
     assert max(watch.marks) >= max(each.rss_bytes for each in watch.samples) - MIB
-
-
-def test_a_process_that_is_gone_ends_the_watch(tmp_path: Path) -> None:
-    """Nothing is seen, and nobody waits."""
     started = time.monotonic()
     with watch_memory(1, MemoryWatch(), proc=tmp_path, interval_s=60.0) as watch:
         pass

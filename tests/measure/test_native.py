@@ -22,7 +22,6 @@ from perfsuite.measure.native import (
     load_probe_library,
     load_problem,
     loaded_library,
-    native_dirs,
     refuse_other_engine,
 )
 
@@ -49,13 +48,9 @@ def copied(engine: Engine, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_engines_own_libraries_are_accepted(engine: Engine) -> None:
-    """A process that maps the libraries of the engine, each in several parts, passes."""
+def test_the_engines_own_libraries_are_accepted(engine: Engine, tmp_path: Path) -> None:
+    """What counts is the build, in however many parts it is mapped, and not where it lies; a name may have blanks."""
     refuse_other_engine(engine, maps_of(*libraries(engine), *libraries(engine)))
-
-
-def test_a_copy_of_the_same_build_is_accepted(engine: Engine, tmp_path: Path) -> None:
-    """What counts is the build, not where it lies, and a place may have blanks in its name."""
     folder = tmp_path / "another place"
     folder.mkdir()
     for path in libraries(engine):
@@ -64,9 +59,15 @@ def test_a_copy_of_the_same_build_is_accepted(engine: Engine, tmp_path: Path) ->
 
 
 def test_another_build_is_refused(engine: Engine, copied: Path) -> None:
-    """A process that maps another build is refused with the paths that it maps."""
+    """It is told by its paths, beside the right one as well; and so is none, or less than the whole."""
+    own, other = libraries(engine), tuple(copied / path.name for path in libraries(engine))
     with pytest.raises(EngineError, match=rf"maps another llama\.cpp \(.*{copied}.*\) than build {engine.build_id}"):
-        refuse_other_engine(engine, maps_of(*(copied / path.name for path in libraries(engine))))
+        refuse_other_engine(engine, maps_of(*other))
+    with pytest.raises(EngineError, match=r"another llama\.cpp \(none\)"):
+        refuse_other_engine(engine, maps_of())
+    for mapped in (own[1:], (*own, *other), (*other, *own)):
+        with pytest.raises(EngineError, match="maps another"):
+            refuse_other_engine(engine, maps_of(*mapped))
 
 
 @pytest.mark.parametrize("name", ENGINE_LIBRARIES)
@@ -77,28 +78,9 @@ def test_one_library_of_another_build_is_refused(engine: Engine, copied: Path, n
         refuse_other_engine(engine, maps_of(*mixed))
 
 
-def test_a_process_without_the_engine_is_refused(engine: Engine) -> None:
-    """Where nothing of llama.cpp is mapped, or not all of it, there is nothing to measure."""
-    with pytest.raises(EngineError, match=r"another llama\.cpp \(none\)"):
-        refuse_other_engine(engine, maps_of())
-    with pytest.raises(EngineError, match="maps another"):
-        refuse_other_engine(engine, maps_of(*libraries(engine)[1:]))
-
-
-@pytest.mark.parametrize(
-    "comes_first",
-    [True, False],
-)
-def test_two_copies_at_once_are_refused(engine: Engine, copied: Path, comes_first: bool) -> None:
-    """A second build beside the right one is refused, wherever it stands in the list."""
-    own, other = libraries(engine), tuple(copied / path.name for path in libraries(engine))
-    with pytest.raises(EngineError, match="maps another"):
-        refuse_other_engine(engine, maps_of(*((*other, *own) if comes_first else (*own, *other))))
-
-
 def test_the_probe_library_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that the cache holds is not compiled again, and it loads."""
-    monkeypatch.setattr(native, "native_dirs", lambda: _source_dirs())
+    monkeypatch.setattr(native, "native_dirs", lambda: (Path(__file__).parents[2] / "native",))
     built = build_probe_library(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     assert build_probe_library(tmp_path) == built
@@ -116,16 +98,6 @@ def test_an_installed_probe_library_goes_first(tmp_path: Path, monkeypatch: pyte
     load_probe_library(tmp_path / "cache")
     assert loaded == [str(tmp_path / PROBE_LIBRARY)]
     assert not (tmp_path / "cache").exists()
-
-
-def test_the_source_tree_is_found() -> None:
-    """The native sources lie in the installed package or beside it."""
-    assert any((place / "src" / "engine" / "driver.cpp").exists() for place in native_dirs())
-    assert len(set(native_dirs())) == len(native_dirs())
-
-
-def _source_dirs() -> tuple[Path, ...]:
-    return (Path(__file__).parents[2] / "native",)
 
 
 @pytest.fixture
@@ -153,12 +125,8 @@ def test_each_build_of_the_engine_has_a_library_of_its_own(
     assert first != second
 
 
-def test_a_changed_source_is_compiled_again(
-    tmp_path: Path, compiled: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_source_is_compiled_again(tmp_path: Path, compiled: list[Path], tree: Path) -> None:
     """The cache's key follows the text of every source and header."""
-    tree = _tree(tmp_path, "int main;")
-    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
     build_probe_library(tmp_path)
     for changed in (tree / "src" / "threads.c", tree / "include" / "a.h"):
         changed.write_text("/* another */")
@@ -166,77 +134,51 @@ def test_a_changed_source_is_compiled_again(
     assert len(set(compiled)) == 3
 
 
-def _tree(folder: Path, source: str) -> Path:
-    tree = folder / "tree"
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a source tree of one file, which is the only one."""
+    tree = tmp_path / "tree"
     (tree / "src").mkdir(parents=True)
     (tree / "include").mkdir()
-    (tree / "src" / "threads.c").write_text(source)
+    (tree / "src" / "threads.c").write_text("int x;")
     (tree / "include" / "a.h").write_text("/* nothing */")
+    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
     return tree
 
 
-def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_does_not_compile_names_the_log(tmp_path: Path, tree: Path) -> None:
     """A failed compilation is one line with the log's path; the log has the compiler's words, the cache no library."""
-    tree = _tree(tmp_path, "this is not C\n")
-    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
+    (tree / "src" / "threads.c").write_text("this is not C\n")
     with pytest.raises(
-        NativeBuildError, match=r"threads\.c\.o: does not build \(.* returned 1\); see .*\.log$"
+        NativeBuildError, match=r"^threads\.c\.o: does not build \(.* returned 1\); see \S*\.log$"
     ) as caught:
         build_probe_library(tmp_path / "cache")
-    assert "\n" not in str(caught.value)
     log = Path(str(caught.value).rpartition("see ")[2])
     assert "threads.c" in log.read_text()
     assert "error" in log.read_text()
     assert [path.name for path in (tmp_path / "cache" / "native").iterdir()] == [log.name]
 
 
-def test_a_broken_compiler_names_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that fails is told with its exit status, and its words are in the log."""
-    tree = _tree(tmp_path, "int x;")
-    for name in ("cc", "c++"):
-        (tmp_path / "bin").mkdir(exist_ok=True)
-        (tmp_path / "bin" / name).write_text("#!/bin/sh\necho out of licences\nexit 7\n")
-        (tmp_path / "bin" / name).chmod(0o755)
-    monkeypatch.setattr(native, "native_dirs", lambda: (tree,))
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    with pytest.raises(NativeBuildError, match=r"bin/cc returned 7\); see ") as caught:
-        build_probe_library(tmp_path / "cache")
-    assert "out of licences" in Path(str(caught.value).rpartition("see ")[2]).read_text()
-
-
-def test_a_compiler_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that does not end is an error with the limit and the log."""
+@pytest.mark.usefixtures("tree")
+def test_a_compiler_that_hangs_or_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not end is told with the limit and the log, none at all with what to install."""
 
     def hanging(command: list[str], **_: object) -> None:
         raise subprocess.TimeoutExpired(command, 300)
 
-    monkeypatch.setattr(native, "native_dirs", lambda: (_tree(tmp_path, "int x;"),))
     monkeypatch.setattr(subprocess, "run", hanging)
     with pytest.raises(NativeBuildError, match=r"still running after 300 s; see .*\.log"):
         build_probe_library(tmp_path / "cache")
-
-
-def test_no_compiler_is_told_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a compiler the message says what was looked for and what to install."""
-    monkeypatch.setattr(native, "native_dirs", lambda: (_tree(tmp_path, "int x;"),))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NativeBuildError, match=r"no compiler \(cc, gcc, clang\) on the PATH; install one"):
         build_probe_library(tmp_path / "cache")
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache that is no folder is an error with its path."""
-    monkeypatch.setattr(native, "native_dirs", lambda: (_tree(tmp_path, "int x;"),))
+def test_what_lacks_is_named(engine: Engine, tmp_path: Path, tree: Path) -> None:
+    """A cache that is no folder, and sources that are not installed."""
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(NativeBuildError, match=r"cache/native: cannot be written"):
         build_probe_library(tmp_path / "cache")
-
-
-def test_sources_that_are_not_installed_are_named(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the native sources there is nothing to compile, and the missing one is named."""
-    monkeypatch.setattr(native, "native_dirs", lambda: (tmp_path,))
     with pytest.raises(NativeBuildError, match=r"src/engine/driver\.cpp is not installed"):
         build_engine_library(engine, tmp_path)
 

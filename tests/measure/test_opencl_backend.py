@@ -35,7 +35,10 @@ def found(engine: Engine, folder: Path, device: OpenClDevice) -> OpenClBackend:
 
 
 def test_a_processor_needs_the_compatibility_layer(tmp_path: Path) -> None:
-    """On a processor the layer is there and told, and the product that needs wide sub-groups is switched off."""
+    """On a processor the layer is there and told, and the product that needs wide sub-groups is switched off.
+
+    A GPU has neither; a process that is not followed has no other layer.
+    """
     library = made(tmp_path)
     backend = found(plain_engine(tmp_path), tmp_path, opencl_device())
     assert (backend.library, backend.compatibility_layer) == (library, tmp_path / "compat.so")
@@ -48,25 +51,11 @@ def test_a_processor_needs_the_compatibility_layer(tmp_path: Path) -> None:
     assert backend.settings["GGML_OPENCL_MM_F16_FORCE_L4"] == "1"
     assert backend.settings["GGML_OPENCL_PLATFORM"] == "A platform"
     assert backend.settings["OCL_ICD_VENDORS"] == "/vendors"
-
-
-def test_another_device_is_taken_as_it_is(tmp_path: Path) -> None:
-    """A GPU has no compatibility layer and all of the backend's kernels."""
-    made(tmp_path)
-    backend = found(plain_engine(tmp_path), tmp_path, opencl_device("gpu"))
-    assert backend.compatibility_layer is None
-    assert backend.fingerprint["opencl_compatibility_layer"] == "off"
-    assert "GGML_OPENCL_MM_F16_FORCE_L4" not in backend.settings
-    assert "OPENCL_LAYERS" not in backend.environment()
-
-
-def test_without_a_log_only_what_the_device_needs_is_loaded(tmp_path: Path) -> None:
-    """A process that is not followed has the compatibility layer alone."""
-    backend = opencl_backend(tmp_path)
-    assert backend.environment() == {
-        "GGML_OPENCL_PLATFORM": "A platform",
-        "OPENCL_LAYERS": str(tmp_path / "compat.so"),
-    }
+    assert backend.environment() == {**backend.settings, "OPENCL_LAYERS": str(tmp_path / "compat.so")}
+    gpu = found(plain_engine(tmp_path), tmp_path, opencl_device("gpu"))
+    assert gpu.compatibility_layer is None
+    assert gpu.fingerprint["opencl_compatibility_layer"] == "off"
+    assert not {"GGML_OPENCL_MM_F16_FORCE_L4", "OPENCL_LAYERS"} & gpu.environment().keys()
 
 
 @pytest.mark.parametrize(("profile_only", "mode"), [(False, "record"), (True, "profile")])

@@ -160,12 +160,9 @@ def layers(tmp_path_factory: pytest.TempPathFactory) -> OpenClLayers:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The environment of processes that see OpenCL, with the position of the platform to use."""
-    cache = tmp_path_factory.mktemp("cache")
-    found = {**os.environ, **visible_opencl(cache)}
+    found = {**os.environ, **visible_opencl(tmp_path_factory.mktemp("cache"))}
     script = "from perfsuite.measure.opencl_platform import choose_device; print(choose_device(None).platform_index)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=found, capture_output=True, text=True, timeout=_LIMIT_S, check=False
-    )
+    done = _child(script, found)
     if done.returncode:
         pytest.skip(f"no OpenCL device: {done.stderr.strip().splitlines()[-1]}")
     return {**found, "PLATFORM": done.stdout.strip(), "PYTHONWARNINGS": "ignore"}
@@ -186,21 +183,29 @@ def run(layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path) ->
 
 
 def _output(script: str, environment: Mapping[str, str]) -> str:
-    program = f"LAYER = {_LAYER!r}\n{_PRELUDE}\n{script}"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=_LIMIT_S, check=False
-    )
+    done = _child(f"LAYER = {_LAYER!r}\n{_PRELUDE}\n{script}", environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _child(program: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_LIMIT_S)
 
 
 def _types(trace: OpenClTrace) -> Counter[CommandType]:
     return Counter(CommandType(each) for each in trace.commands["type"])
 
 
-def test_a_program_sees_and_computes_what_it_would(run: Run) -> None:
-    """Results, refused times, reference counts and properties of queues are the same, and every command is there."""
-    _, trace = run(_PLAIN)
+def test_a_program_sees_and_computes_what_it_would(
+    run: Run, layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Results, refused times, reference counts and properties of queues are the same, and every command is there.
+
+    Of each launch there are name, range, sizes of buffers and the four times in their order. In the mode that only
+    switches profiling on, nothing is recorded.
+    """
+    seen, trace = run(_PLAIN)
     assert trace.is_complete
     assert _types(trace) == {
         CommandType.KERNEL: 21,
@@ -212,11 +217,6 @@ def test_a_program_sees_and_computes_what_it_would(run: Run) -> None:
         CommandType.READ: 2,
     }
     assert [queue.caller_profiles for queue in trace.queues] == [False, True]
-
-
-def test_a_kernel_is_recorded_whole(run: Run) -> None:
-    """Name, range, sizes of buffers and the four times in their order are there for each launch."""
-    _, trace = run(_PLAIN)
     kernels = trace.commands[trace.commands["type"] == CommandType.KERNEL]
     add = kernels[[trace.names[name] == "add" for name in kernels["name"]]]
     assert len(add) == 20
@@ -229,6 +229,10 @@ def test_a_kernel_is_recorded_whole(run: Run) -> None:
     assert (kernels["start_ns"] < kernels["end_ns"]).all()
     assert (kernels["host_start_ns"] < kernels["host_end_ns"]).all()
     assert trace.clock_points
+    (tmp_path / "profile").mkdir()
+    under = layer_environment(layers.tracing, tmp_path / "profile", profile_only=True)
+    assert _output(_PLAIN, {**environment, **under}) == seen
+    assert not list((tmp_path / "profile").iterdir())
 
 
 def test_what_waits_for_the_program_holds_up_nothing(run: Run) -> None:
@@ -251,35 +255,12 @@ def test_threads_and_contexts_are_told_apart(run: Run) -> None:
     assert Counter(Counter(queue.context for queue in trace.queues).values()) == {2: 4}
 
 
-def test_an_exit_without_finish_loses_nothing(run: Run) -> None:
-    """Commands that are on their way when the program ends are waited for."""
-    _, trace = run(_NO_FINISH)
-    assert trace.is_complete
-    assert _types(trace)[CommandType.KERNEL] == 300
-
-
-def test_commands_that_never_finish_are_counted(
-    layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
-) -> None:
-    """A program that ends with commands behind a user event leaves their number, and what went before."""
-    _output(_NEVER, {**environment, **layer_environment(layers.tracing, tmp_path)})
-    (log,) = tmp_path.glob("opencl-*.log")
-    trace = read_opencl_log(log)
-    assert trace.n_unfinished == 7
-    assert _types(trace) == {CommandType.KERNEL: 1}
-
-
-def test_a_full_ring_is_counted(run: Run) -> None:
-    """With a ring of 16, each of 300 launches is there or counted as lost; how many are is up to the drain."""
-    _, trace = run(_NO_FINISH, PERFSUITE_OPENCL_LAYER_RING="16")
+@pytest.mark.parametrize("ring", [{}, {"PERFSUITE_OPENCL_LAYER_RING": "16"}], ids=["usual", "small"])
+def test_an_exit_without_finish_loses_nothing(run: Run, ring: dict[str, str]) -> None:
+    """Commands on their way are waited for; with a ring of 16 each is there or counted as lost, as the drain has it."""
+    _, trace = run(_NO_FINISH, **ring)
     assert len(trace.commands) + trace.n_lost == 300
-
-
-def test_profiling_alone_records_nothing(layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path) -> None:
-    """In the mode that only switches profiling on, a program sees what it would and no log is made."""
-    under = layer_environment(layers.tracing, tmp_path, profile_only=True)
-    assert _output(_PLAIN, {**environment, **under}) == _output(_PLAIN, environment)
-    assert not list(tmp_path.iterdir())
+    assert trace.is_complete or ring
 
 
 def test_duplicates_change_no_result(run: Run) -> None:
@@ -291,37 +272,23 @@ def test_duplicates_change_no_result(run: Run) -> None:
     assert set(trace.replayed["sequence"]) == {3}
 
 
-def test_without_a_folder_the_program_runs_as_it_is(
+def test_commands_that_never_finish_are_counted(
     layers: OpenClLayers, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """The layer says so in one line, and leaves every call alone."""
-    program = f"{_PRELUDE}\n{_NO_FINISH}"
+    """A program that ends with commands behind a user event leaves their number, and what went before.
+
+    Without a folder for its log the layer says so in one line, and leaves every call alone.
+    """
+    _output(_NEVER, {**environment, **layer_environment(layers.tracing, tmp_path)})
+    (log,) = tmp_path.glob("opencl-*.log")
+    trace = read_opencl_log(log)
+    assert trace.n_unfinished == 7
+    assert _types(trace) == {CommandType.KERNEL: 1}
     under = layer_environment(layers.tracing, tmp_path / "nowhere")
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**environment, **under},
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
+    done = _child(f"{_PRELUDE}\n{_NO_FINISH}", {**environment, **under})
     assert done.returncode == 0
     (line,) = [line for line in done.stderr.splitlines() if "layer" in line]
     assert "nothing is recorded" in line
-
-
-def test_the_environment_appends_the_layer(tmp_path: Path) -> None:
-    """Layers that were asked for before stay, above ours."""
-    layer = Path("/somewhere/layer.so")
-    alone = layer_environment(layer, tmp_path)
-    assert alone == {
-        "OPENCL_LAYERS": "/somewhere/layer.so",
-        "PERFSUITE_OPENCL_LOG": str(tmp_path),
-        "PERFSUITE_OPENCL_LAYER_MODE": "record",
-    }
-    below = layer_environment(layer, tmp_path, inherited="/other.so", profile_only=True)
-    assert below["OPENCL_LAYERS"] == "/other.so:/somewhere/layer.so"
-    assert below["PERFSUITE_OPENCL_LAYER_MODE"] == "profile"
 
 
 def test_a_layer_is_built_once(layers: OpenClLayers) -> None:

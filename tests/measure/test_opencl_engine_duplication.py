@@ -64,31 +64,23 @@ def kernel(name: str, size: int, skip: int, duration_ns: int) -> EngineKernel:
 
 
 def test_each_kernel_and_size_is_there_once() -> None:
-    """The first launch of a name and size counts, after as many of that name as went before it."""
+    """The first launch of a name and size counts that has times, after as many of that name as went before it.
+
+    Earlier evaluations and copies neither count nor are skipped.
+    """
     trace = trace_of(
         command(1, "kernel_add", 8, 500),
         command(2, "kernel_mul", 8, 600),
-        command(3, "kernel_add", 8, 900),
-        command(4, "kernel_add", 64, 700),
+        command(3, "", 8, 500, type=CommandType.COPY),
+        command(4, "kernel_add", 8, 900),
+        command(5, "kernel_add", 64, 700, flags=CommandFlag.NO_PROFILE),
+        command(6, "kernel_add", 64, 800),
     )
-    expected = (kernel("kernel_add", 8, 0, 500), kernel("kernel_mul", 8, 0, 600), kernel("kernel_add", 64, 2, 700))
+    expected = (kernel("kernel_add", 8, 0, 500), kernel("kernel_mul", 8, 0, 600), kernel("kernel_add", 64, 3, 800))
     assert kernels_since(trace, 0, "decode") == expected
-
-
-def test_what_was_launched_before_and_what_is_no_kernel_is_passed_over() -> None:
-    """Earlier evaluations and copies neither count nor are skipped."""
-    trace = trace_of(
-        command(1, "kernel_add", 8, 500),
-        command(2, "", 8, 500, type=CommandType.COPY),
-        command(3, "kernel_add", 8, 500),
-    )
-    assert kernels_since(trace, 101, "decode") == (kernel("kernel_add", 8, 0, 500),)
-
-
-def test_a_launch_without_times_is_counted_and_not_taken() -> None:
-    """Where the driver gave no times, the next launch of that kernel is the one."""
-    trace = trace_of(command(1, "kernel_add", 8, 500, flags=CommandFlag.NO_PROFILE), command(2, "kernel_add", 8, 600))
-    assert kernels_since(trace, 0, "decode") == (kernel("kernel_add", 8, 1, 600),)
+    later = (kernel("kernel_mul", 8, 0, 600), kernel("kernel_add", 8, 0, 900), kernel("kernel_add", 64, 2, 800))
+    assert kernels_since(trace, 101, "decode") == later
+    assert expected[2].title == "kernel/engine/decode/kernel_add/64x1"
 
 
 KERNELS = (kernel("a", 1, 0, 50), kernel("b", 1, 0, 90), kernel("a", 2, 1, 70), kernel("c", 1, 0, 30))
@@ -106,11 +98,6 @@ KERNELS = (kernel("a", 1, 0, 50), kernel("b", 1, 0, 90), kernel("a", 2, 1, 70), 
 def test_the_longest_are_chosen(wanted: dict[str, Any], expected: list[int]) -> None:
     """At most so many, none shorter than the least, of the names given or of all."""
     assert [each.execution_ns for each in longest_kernels(KERNELS, **wanted)] == expected
-
-
-def test_a_title_has_phase_name_and_size() -> None:
-    """Two sizes of one kernel have titles of their own."""
-    assert KERNELS[2].title == "kernel/engine/decode/a/2x1"
 
 
 LLAMA = LlamaPlan(
@@ -219,33 +206,31 @@ def duplicated(layer: Layer, engine: Engine | None = None, plan: EngineDuplicati
 
 @pytest.mark.usefixtures("trace")
 def test_each_phase_duplicates_its_longest_kernels() -> None:
-    """A pilot says how long the kernel takes, then it is duplicated as often as that asks for."""
+    """A pilot says how long the kernel takes, then it is duplicated as often as that asks for and the budget allows."""
     layer = Layer()
     found = duplicated(layer)
     assert [each.name for each in found] == [f"kernel/engine/{phase}/kernel_mul/64x1" for phase in PLAN.phases]
     assert layer.armed == [("kernel_mul", 1, 10, 1), ("kernel_mul", 1, 1000, 2)] * 2
-    assert {(each.n_duplicates, each.n_wanted, len(each.rounds), each.problem) for each in found} == {
+    assert [(each.n_duplicates, each.n_wanted, len(each.rounds), each.problem) for each in found] == [
         (1000, 1000, 2, None)
-    }
-    assert {(each.ground_truth_ns, each.execution_ns, each.occupied_ns) for each in found} == {
+    ] * 2
+    assert [(each.ground_truth_ns, each.execution_ns, each.occupied_ns) for each in found] == [
         (202_000, 200_000, 201_000)
-    }
-
-
-@pytest.mark.usefixtures("trace")
-def test_the_budget_allows_fewer_duplicates() -> None:
-    """Where the rounds would take too long, there are fewer duplicates than wanted."""
-    (found,) = duplicated(Layer(), plan=replace(PLAN, phases=("decode",), budget_ns=8 * 10**7))
-    assert (found.n_duplicates, found.n_wanted) == (200, 1000)
+    ] * 2
+    (fewer,) = duplicated(Layer(), plan=replace(PLAN, phases=("decode",), budget_ns=8 * 10**7))
+    assert (fewer.n_duplicates, fewer.n_wanted) == (200, 1000)
 
 
 @pytest.mark.usefixtures("trace")
 def test_each_evaluation_is_one_of_its_phase() -> None:
-    """The prompt alone, or a step alone, on an empty cache; twice to choose, then twice for each duplication."""
+    """A token of a prompt at least, or a step, on an empty cache; twice to choose, then for each duplication."""
     engine = Engine()
     duplicated(Layer(), engine)
     prompt, step = [(32, 0, 0)] * 2, [(0, 1, 0)] * 2
     assert [(each.n_prompt, each.n_gen, each.n_depth) for each in engine.plans] == prompt + step + prompt + step
+    assert phase_plan(replace(LLAMA, n_prompt=0), "prefill").n_prompt == 1
+    with pytest.raises(EngineError, match="duplicated in prefill or decode, not in 'sampling'"):
+        phase_plan(LLAMA, "sampling")
 
 
 @pytest.mark.usefixtures("trace")
@@ -271,15 +256,7 @@ def test_a_log_that_does_not_come_is_an_error(trace: list[OpenClTrace]) -> None:
         duplicated(Layer())
 
 
-def test_there_are_two_phases() -> None:
-    """Another phase is refused, and a prompt has a token at least."""
-    assert phase_plan(replace(LLAMA, n_prompt=0), "prefill").n_prompt == 1
-    with pytest.raises(EngineError, match="duplicated in prefill or decode, not in 'sampling'"):
-        phase_plan(LLAMA, "sampling")
-
-
 def test_the_structs_are_the_layers() -> None:
     """Plan and round are as long as in cl_layer.h."""
-    assert ctypes.sizeof(opencl_engine_duplication._Duplication) == 140
-    assert ctypes.sizeof(opencl_engine_duplication._Round) == 40
-    assert np.dtype(np.int64).itemsize * 5 == 40
+    structs = (opencl_engine_duplication._Duplication, opencl_engine_duplication._Round)
+    assert [ctypes.sizeof(each) for each in structs] == [140, 40]

@@ -24,39 +24,32 @@ ADRENO = _device("QUALCOMM Snapdragon(TM)", "gpu")
 
 
 @pytest.mark.parametrize(
-    ("devices", "chosen"),
+    ("name", "devices", "chosen"),
     [
-        ((POCL, INTEL, EMULATOR, ADRENO), ADRENO),
-        ((EMULATOR, POCL, INTEL), INTEL),
-        ((EMULATOR, POCL), POCL),
+        (None, (POCL, INTEL, EMULATOR, ADRENO), ADRENO),
+        (None, (EMULATOR, POCL, INTEL), INTEL),
+        (None, (EMULATOR, POCL), POCL),
+        ("portable", (ADRENO, INTEL, POCL), POCL),
+        ("fpga", (ADRENO, INTEL, EMULATOR), EMULATOR),
+        ("intel", (EMULATOR, INTEL), INTEL),
     ],
 )
-def test_preference(devices: tuple[OpenClDevice, ...], chosen: OpenClDevice) -> None:
-    """Without a name a GPU goes before Intel's CPU runtime, and that before PoCL, in whatever order they are found."""
-    assert choose_device(None, devices) == chosen
+def test_preference(name: str | None, devices: tuple[OpenClDevice, ...], chosen: OpenClDevice) -> None:
+    """A part of the platform's name decides, in any case; then a GPU, Intel's CPU runtime and PoCL, in this order."""
+    assert choose_device(name, devices) == chosen
 
 
-def test_by_name() -> None:
-    """A part of the platform's name, in any case, decides."""
-    assert choose_device("portable", (ADRENO, INTEL, POCL)) == POCL
-    assert choose_device("fpga", (ADRENO, INTEL, EMULATOR)) == EMULATOR
-
-
-def test_best_of_a_name() -> None:
-    """Of several platforms with the name the preferred kind is taken."""
-    assert choose_device("intel", (EMULATOR, INTEL)) == INTEL
-
-
-def test_unknown_platform_is_not_taken() -> None:
-    """A platform that nobody named or expects is listed, not taken."""
-    with pytest.raises(OpenClError, match=r"found Intel\(R\) FPGA Emulation.*name one of these platforms"):
-        choose_device(None, (EMULATOR,))
-
-
-def test_no_such_name() -> None:
-    """A name that no platform has is refused with the names that there are."""
-    with pytest.raises(OpenClError, match=r"named like 'nvidia', found Intel\(R\) OpenCL: cpu of Intel"):
-        choose_device("nvidia", (INTEL,))
+@pytest.mark.parametrize(
+    ("name", "device", "told"),
+    [
+        (None, EMULATOR, r"found Intel\(R\) FPGA Emulation.*name one of these platforms"),
+        ("nvidia", INTEL, r"named like 'nvidia', found Intel\(R\) OpenCL: cpu of Intel"),
+    ],
+)
+def test_what_nobody_named_or_expects_is_listed(name: str | None, device: OpenClDevice, told: str) -> None:
+    """It is not taken by accident."""
+    with pytest.raises(OpenClError, match=told):
+        choose_device(name, (device,))
 
 
 @pytest.mark.parametrize(
@@ -71,11 +64,7 @@ def test_nothing_at_all(machine: str, fix: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_plain_round_trip() -> None:
-    """A device survives the way through a plain dict."""
+    """A device survives the way through a plain dict; a field too many is refused by its name."""
     assert OpenClDevice.from_plain(INTEL.to_plain()) == INTEL
-
-
-def test_unknown_field() -> None:
-    """A plain device with a field too many is refused by the field's name."""
     with pytest.raises(MeasurementError, match="colour"):
         OpenClDevice.from_plain(INTEL.to_plain() | {"colour": "red"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from perfsuite.measure.launch import run_worker
 from perfsuite.measure.phase_tracer import CALL_DTYPE, HEADER_DTYPE, MAGIC, read_trace, tracer_environment
 from perfsuite.measure.plan import LlamaPlan
 from perfsuite.records.call_trace import TracedCall, TracedFunction
-from perfsuite.records.events import EngineRecord, Phase
+from perfsuite.records.events import EngineRecord, Phase, Span
 from perfsuite.trace.call_spans import CallPattern, call_spans, embedding_ns, graph_ns
 
 from .conftest import Child
@@ -41,9 +40,15 @@ def written(path: Path, rows: list[tuple[int, ...]], **changed: Any) -> Path:
     return path
 
 
-def test_the_layout_is_the_native_one() -> None:
-    """Header and calls are as long as their C structs."""
+def test_the_layout_is_the_native_one(tmp_path: Path) -> None:
+    """Header and calls are as long as their C structs; less than a header is refused, and so is a missing file."""
     assert (HEADER_DTYPE.itemsize, CALL_DTYPE.itemsize) == (56, 32)
+    path = tmp_path / "calls"
+    with pytest.raises(MeasurementError, match=r"the phase tracer left no trace \(No such file or directory\)"):
+        read_trace(path)
+    path.write_bytes(b"short")
+    with pytest.raises(MeasurementError, match="5 bytes are no phase trace; expected 56"):
+        read_trace(path)
 
 
 def test_calls_come_in_the_order_of_entry(tmp_path: Path) -> None:
@@ -65,45 +70,23 @@ def test_what_is_no_whole_trace_is_refused(tmp_path: Path, changed: dict[str, An
         read_trace(path)
 
 
-def test_a_header_alone_must_be_whole(tmp_path: Path) -> None:
-    """A few bytes are refused, and so is a file that is not there."""
-    path = tmp_path / "calls"
-    with pytest.raises(MeasurementError, match=r"the phase tracer left no trace \(No such file or directory\)"):
-        read_trace(path)
-    path.write_bytes(b"short")
-    with pytest.raises(MeasurementError, match="5 bytes are no phase trace; expected 56"):
-        read_trace(path)
-
-
-def test_the_tracer_is_built_once_for_an_engine(engine: Engine, engine_cache: Path, tmp_path: Path) -> None:
-    """The environment preloads an existing library, which another call finds again, and names the file."""
-    environment = tracer_environment(engine, engine_cache, tmp_path / "calls")
-    assert environment["PERFSUITE_PHASE_TRACE"] == str(tmp_path / "calls")
-    library = Path(environment["LD_PRELOAD"])
-    built_at = library.stat()[stat.ST_MTIME]
-    assert tracer_environment(engine, engine_cache, tmp_path / "others")["LD_PRELOAD"] == str(library)
-    assert library.stat()[stat.ST_MTIME] == built_at
-
-
 @pytest.fixture(scope="module")
 def traced(
     engine: Engine, engine_cache: Path, small_plan: LlamaPlan, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[EngineRecord, Any, LlamaPlan]:
-    """Run two repetitions after a filled cache under the tracer."""
+) -> tuple[EngineRecord, Any, list[Span]]:
+    """Run two repetitions after a filled cache under the tracer; return what the driver and the tracer saw."""
     path = tmp_path_factory.mktemp("traced") / "calls"
     plan = replace(small_plan, n_repetitions=2, n_depth=24, n_batch=16)
     payload = run_worker(plan, extra_environment=tracer_environment(engine, engine_cache, path))
-    return EngineRecord.from_plain(payload["engine"]), read_trace(path), plan
+    trace = read_trace(path)
+    pattern = CallPattern(n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_depth=24, n_batch=16, n_repetitions=2)
+    return EngineRecord.from_plain(payload["engine"]), trace, list(call_spans(trace, pattern))
 
 
-def test_the_tracer_sees_the_phases_that_the_driver_times(traced: tuple[EngineRecord, Any, LlamaPlan]) -> None:
+def test_the_tracer_sees_the_phases_that_the_driver_times(traced: tuple[EngineRecord, Any, list[Span]]) -> None:
     """Same phases in the same order, each within the driver's own span of it, clocks being one to a millisecond."""
-    record, trace, plan = traced
+    record, trace, spans = traced
     own = [span for span in record.spans if span.phase is not Phase.LOAD]
-    pattern = CallPattern(
-        n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_depth=plan.n_depth, n_batch=plan.n_batch, n_repetitions=2
-    )
-    spans = call_spans(trace, pattern)
     assert [(s.phase, s.repetition, s.token, s.n_tokens) for s in spans] == [
         (s.phase, s.repetition, s.token, s.n_tokens) for s in own
     ]
@@ -113,14 +96,13 @@ def test_the_tracer_sees_the_phases_that_the_driver_times(traced: tuple[EngineRe
         assert seen.end_ns + offset_ns <= mine.end_ns + 10**6
 
 
-def test_graphs_and_gathers_lie_within_their_evaluation(traced: tuple[EngineRecord, Any, LlamaPlan]) -> None:
+def test_graphs_and_gathers_lie_within_their_evaluation(
+    traced: tuple[EngineRecord, Any, list[Span]], small_plan: LlamaPlan
+) -> None:
     """Each evaluation computes a graph, which gathers the embeddings first."""
-    _, trace, plan = traced
-    pattern = CallPattern(
-        n_prompt=plan.n_prompt, n_gen=plan.n_gen, n_depth=plan.n_depth, n_batch=plan.n_batch, n_repetitions=2
-    )
-    evaluated = [span for span in call_spans(trace, pattern) if span.phase in (Phase.PREFILL, Phase.DECODE)]
-    assert len(evaluated) == 2 * (1 + plan.n_gen)
+    _, trace, spans = traced
+    evaluated = [span for span in spans if span.phase in (Phase.PREFILL, Phase.DECODE)]
+    assert len(evaluated) == 2 * (1 + small_plan.n_gen)
     for span in evaluated:
         graph, gather = graph_ns(trace, span), embedding_ns(trace, span)
         assert graph is not None

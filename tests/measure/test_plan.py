@@ -118,10 +118,7 @@ PLANS: dict[str, Plan] = {
 HEADER_FAULTS = {
     "schema": (SCHEMA + 1, rf"schema {SCHEMA + 1}, this suite reads {SCHEMA}; use one version on both sides"),
     "suite_version": ("0.0.0", rf"made by perfsuite 0\.0\.0, this is {__version__}; install the same version"),
-    "task": (
-        "dance",
-        r"names the task 'dance'; known are devices, duplication, ebpf_overhead, engine_duplication, ",
-    ),
+    "task": ("dance", "names the task 'dance'; known are devices, duplication, ebpf_overhead, engine_duplication, "),
 }
 
 
@@ -133,21 +130,13 @@ def test_a_plan_comes_back_as_it_was(task: str) -> None:
 
 
 @pytest.mark.parametrize("key", HEADER_FAULTS)
-def test_a_plan_of_another_suite_is_refused(key: str) -> None:
-    """A plan with another schema, suite version or task is refused with both values."""
+def test_what_another_suite_made_is_refused(key: str) -> None:
+    """A plan or a record with another schema, suite version or task is refused with both values."""
     value, message = HEADER_FAULTS[key]
-    plain = {**json.loads(dump_plan(LLAMA)), key: value}
     with pytest.raises(MeasurementError, match=message):
-        load_plan(json.dumps(plain))
-
-
-@pytest.mark.parametrize("key", HEADER_FAULTS)
-def test_a_record_of_another_suite_is_refused(key: str) -> None:
-    """A record with another schema, suite version or task is refused with both values."""
-    value, message = HEADER_FAULTS[key]
-    plain = {**unpack(dump_record("llama", {})), key: value}
+        load_plan(json.dumps({**json.loads(dump_plan(LLAMA)), key: value}))
     with pytest.raises(MeasurementError, match=message):
-        load_record(pack(plain), "llama")
+        load_record(pack({**unpack(dump_record("llama", {})), key: value}), "llama")
 
 
 @pytest.mark.parametrize("plain", [[], 5, "text", None])

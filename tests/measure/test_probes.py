@@ -21,6 +21,7 @@ from perfsuite.measure.probes import (
     measure_ceilings,
     standard_working_sets,
 )
+from perfsuite.measure.sentinel import COMPUTE_FLOPS, MEMORY_BYTES, SENTINELS, Sentinels, measure_sentinels
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -52,13 +53,13 @@ class FakeLibrary:
 
     def _bandwidth(self, setup: Any, working_set_bytes: int, out: Any) -> int:
         rates = out.contents
-        rates.read.best_per_s = 1e15 / working_set_bytes
+        rates.read.best_per_s, rates.read.median_per_s = 1e15 / working_set_bytes, 64e9
         rates.copy.best_per_s = 2e15 / working_set_bytes
         rates.triad.best_per_s = 3e15 / working_set_bytes
         return self._answer("bandwidth", setup, working_set_bytes)
 
     def _compute(self, setup: Any, element: int, out: Any) -> int:
-        out.contents.best_per_s = (4e11, 1.6e12, 8e11)[element]
+        out.contents.best_per_s, out.contents.median_per_s = (4e11, 1.6e12, 8e11)[element], 1e11
         status = 6 if element == self._unsupported else self._answer("compute", setup, element)
         return self._f16_status if element == 2 else status
 
@@ -79,12 +80,7 @@ def test_answers_become_ceilings() -> None:
     assert measured(FakeLibrary()).to_plain() == {
         "n_threads": 3,
         "bandwidths": [
-            {
-                "working_set_bytes": 1000,
-                "read_bytes_per_s": 1e12,
-                "copy_bytes_per_s": 2e12,
-                "triad_bytes_per_s": 3e12,
-            },
+            {"working_set_bytes": 1000, "read_bytes_per_s": 1e12, "copy_bytes_per_s": 2e12, "triad_bytes_per_s": 3e12},
             {
                 "working_set_bytes": 4000,
                 "read_bytes_per_s": 2.5e11,
@@ -100,28 +96,26 @@ def test_answers_become_ceilings() -> None:
 
 
 def test_an_unsupported_f16_is_none() -> None:
-    """A processor without 16-bit float arithmetic has no ceiling for it."""
-    assert measured(FakeLibrary(f16_status=6)).f16_flops_per_s is None
+    """A processor without 16-bit float arithmetic has no ceiling for it; a failure is not taken for that."""
+    library = FakeLibrary(f16_status=6)
+    assert measured(library).f16_flops_per_s is None
+    assert Probes(cast(ctypes.CDLL, library), n_threads=1, budget_ms=10, pinned=None).compute_rate("f16", 1.0) is None
+    with pytest.raises(MeasurementError, match="arithmetic on f16"):
+        measured(FakeLibrary(f16_status=2))
 
 
 @pytest.mark.parametrize("budget_ms", [100, 2500])
 def test_shares_of_the_budget_do_not_exceed_it(budget_ms: int) -> None:
-    """All probes together are given no more than the budget, and most of it."""
-    library = FakeLibrary()
+    """All probes together are given no more than the budget and most of it, but each a millisecond at least."""
+    library, hurried = FakeLibrary(), FakeLibrary()
     measured(library, budget_ms=budget_ms)
     assert 0.9 * budget_ms < sum(library.budgets_ms) <= budget_ms
-
-
-def test_every_probe_has_a_budget() -> None:
-    """The smallest budget still gives each probe a millisecond."""
-    library = FakeLibrary()
-    measured(library, budget_ms=1)
-    assert library.budgets_ms == [1] * len(library.asked)
+    measured(hurried, budget_ms=1)
+    assert hurried.budgets_ms == [1] * len(library.asked)
 
 
 @pytest.mark.parametrize(
-    ("n_threads", "pinned", "expected"),
-    [(3, None, 1), (2, None, 0), (4, None, 0), (2, True, 1), (3, False, 0)],
+    ("n_threads", "pinned", "expected"), [(3, None, 1), (2, None, 0), (4, None, 0), (2, True, 1), (3, False, 0)]
 )
 def test_threads_are_pinned_when_they_fill_the_processors(
     n_threads: int, pinned: bool | None, expected: int, monkeypatch: pytest.MonkeyPatch
@@ -135,22 +129,12 @@ def test_threads_are_pinned_when_they_fill_the_processors(
 
 @pytest.mark.parametrize(
     ("failing", "where"),
-    [
-        ("bandwidth", "bandwidth of 1000 bytes"),
-        ("compute", "arithmetic on fp32"),
-        ("dispatch", "dispatch"),
-    ],
+    [("bandwidth", "bandwidth of 1000 bytes"), ("compute", "arithmetic on fp32"), ("dispatch", "dispatch")],
 )
 def test_a_probe_that_fails_is_named(failing: str, where: str) -> None:
     """A failure says which probe failed, on how many threads, and in the library's words why."""
     with pytest.raises(MeasurementError, match=rf"probe of {where} with 3 threads: no luck \(status 3\)"):
         measured(FakeLibrary(failing=failing))
-
-
-def test_a_failing_f16_probe_is_not_taken_for_a_missing_one() -> None:
-    """Only 'unsupported' means that the processor has no 16-bit floats."""
-    with pytest.raises(MeasurementError, match="arithmetic on f16"):
-        measured(FakeLibrary(f16_status=2))
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -172,13 +156,6 @@ def test_a_type_of_number_is_asked_for_by_its_name(kind: str, expected: float) -
     assert probes.flops_per_s(kind) == expected
     number = {"fp32": 0, "int8": 1, "f16": 2}[kind]
     assert library.asked == [("compute", number, 3, 0, 500), ("compute", number, 3, 0, 80)]
-
-
-def test_a_type_without_an_instruction_has_no_rate() -> None:
-    """Where the processor has no instruction for a type, the rate is None and not 0."""
-    probes = Probes(cast(ctypes.CDLL, FakeLibrary(f16_status=6)), n_threads=1, budget_ms=10, pinned=None)
-    assert probes.compute_rate("f16", 1.0) is None
-    assert probes.flops_per_s("f16") is None
 
 
 def cache(root: Path, cpu: int, index: int, **fields: str) -> None:
@@ -218,33 +195,23 @@ def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_working_sets_are_half_of_what_the_threads_have_of_each_cache(
     tmp_path: Path, n_threads: int, expected: tuple[int, ...]
 ) -> None:
-    """Private caches count once a thread, shared ones once, instruction caches not at all."""
-    write_caches(tmp_path, n_cpus=4)
-    assert standard_working_sets(n_threads, tmp_path) == expected
+    """Private caches count once a thread, shared ones once, instruction caches and missing levels not at all."""
+    write_caches(tmp_path / "four", n_cpus=4)
+    assert standard_working_sets(n_threads, tmp_path / "four") == expected
+    write_caches(tmp_path / "without", n_cpus=4, l3=False)
+    assert standard_working_sets(n_threads, tmp_path / "without") == (*expected[:2], 64 * MIB)
 
 
 @pytest.mark.usefixtures("large_memory")
 def test_memorys_working_set_grows_with_the_last_cache_up_to_a_bound(tmp_path: Path) -> None:
-    """Memory is measured over four times the last cache, but never over more than 512 MiB."""
+    """It is four times the last cache, 512 MiB at most, and all that is measured where a board lists no caches."""
     write_caches(tmp_path / "some", n_cpus=8)
     write_caches(tmp_path / "many", n_cpus=64)
+    cache(tmp_path / "odd", 0, 0, level="1", type="Data", size="unknown", shared_cpu_list="0")
+    cache(tmp_path / "odd", 0, 1, level="2", type="Unified")
     assert standard_working_sets(8, tmp_path / "some")[-1] == 4 * 4 * 8 * MIB
     assert standard_working_sets(64, tmp_path / "many")[-1] == 512 * MIB
-
-
-@pytest.mark.usefixtures("large_memory")
-def test_a_machine_without_an_l3_has_one_working_set_less(tmp_path: Path) -> None:
-    """A level that is not there is not measured."""
-    write_caches(tmp_path, n_cpus=2, l3=False)
-    assert standard_working_sets(1, tmp_path) == (16 * KIB, 512 * KIB, 64 * MIB)
-
-
-@pytest.mark.usefixtures("large_memory")
-def test_a_machine_that_tells_nothing_of_its_caches_has_memory_alone(tmp_path: Path) -> None:
-    """Boards whose device tree lacks the caches are measured in memory only; odd entries are passed over."""
-    cache(tmp_path, 0, 0, level="1", type="Data", size="unknown", shared_cpu_list="0")
-    cache(tmp_path, 0, 1, level="2", type="Unified")
-    assert standard_working_sets(4, tmp_path) == (64 * MIB,)
+    assert standard_working_sets(4, tmp_path / "odd") == (64 * MIB,)
 
 
 @pytest.mark.usefixtures("large_memory")
@@ -262,3 +229,18 @@ def test_a_small_machine_gives_an_eighth_of_its_memory(tmp_path: Path, monkeypat
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1 << 16, "SC_PAGE_SIZE": 4096}.__getitem__)
     cache(tmp_path, 0, 0, level="3", type="Unified", size="64M", shared_cpu_list="0")
     assert standard_working_sets(1, tmp_path) == (32 * MIB,)
+
+
+def test_sentinels_are_times_of_fixed_work() -> None:
+    """The median rates of reading and of single-precision arithmetic, both within 200 ms on the cases' threads."""
+    library = FakeLibrary()
+    found = measure_sentinels(cast(ctypes.CDLL, library), 3)
+    assert found == Sentinels(memory_ns=round(MEMORY_BYTES / 64), compute_ns=COMPUTE_FLOPS // 100)
+    assert found.times_ns == {"memory": found.memory_ns, "compute": found.compute_ns}
+    assert tuple(found.times_ns) == SENTINELS
+    assert Sentinels.from_plain(found.to_plain()) == found
+    assert [asked[:3] for asked in library.asked] == [("bandwidth", MEMORY_BYTES, 3), ("compute", 0, 3)]
+    assert sum(library.budgets_ms) < 200
+    for failing in ("bandwidth", "compute"):
+        with pytest.raises(MeasurementError, match="no luck"):
+            measure_sentinels(cast(ctypes.CDLL, FakeLibrary(failing=failing)), 3)

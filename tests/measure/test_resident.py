@@ -32,12 +32,8 @@ def test_this_process_is_resident() -> None:
 
 
 def test_a_process_that_is_gone_has_nothing(tmp_path: Path) -> None:
-    """There is no file to read."""
-    assert resident_sample(tmp_path / "status") is None
-
-
-def test_a_zombie_has_nothing(tmp_path: Path) -> None:
-    """Its status has no sizes."""
+    """There is no file to read; and a zombie's has no sizes."""
     path = tmp_path / "status"
+    assert resident_sample(path) is None
     path.write_text("Name:\tx\nState:\tZ (zombie)\n")
     assert resident_sample(path) is None

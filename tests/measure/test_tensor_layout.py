@@ -63,15 +63,11 @@ def test_types_are_those_of_gguf(layout: TensorLayout, name: str) -> None:
 
 
 def test_it_is_asked_once(
-    layout: TensorLayout, engine: Engine, engine_cache: Path, monkeypatch: pytest.MonkeyPatch
+    layout: TensorLayout, engine: Engine, engine_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the cache holds is not compiled again."""
+    """What the cache holds is not compiled again; what is damaged there is an error that names the file."""
     monkeypatch.setattr(module, "build_program", lambda *_, **__: pytest.fail("compiled again"))
     assert tensor_layout(engine, engine_cache) == layout
-
-
-def test_a_damaged_cache_is_told(engine: Engine, engine_cache: Path, tmp_path: Path, layout: TensorLayout) -> None:
-    """A kept layout that cannot be read is an error that names the file."""
     (tmp_path / "native").mkdir()
     for kept in engine_cache.glob("native/tensor-layout-*.json"):
         (tmp_path / "native" / kept.name).write_text("{")
@@ -79,7 +75,7 @@ def test_a_damaged_cache_is_told(engine: Engine, engine_cache: Path, tmp_path: P
         tensor_layout(engine, tmp_path)
 
 
-def test_missing_headers_are_told(engine: Engine, tmp_path: Path) -> None:
+def test_what_is_not_there_is_told(engine: Engine, tmp_path: Path) -> None:
     """A folder without ggml.h is refused with what should be in it, and a library that is not there as well."""
     with pytest.raises(NativeBuildError, match=r"ggml\.h is not there; name its folder"):
         layout_of((tmp_path,), engine.library("libggml-base"), tmp_path)

@@ -35,8 +35,10 @@ def started(*command: str) -> subprocess.Popen[str]:
     ("script", "expected"), [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)]
 )
 def test_the_exit_code_is_the_programs(script: str, expected: int) -> None:
-    """An exit code comes back as it is, and a signal as a shell gives it."""
+    """An exit code comes back as it is, and a signal as a shell gives it; after it, signals are ours again."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert run_traced(["sh", "-c", script], {}) == expected
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_streams_and_environment_pass_through() -> None:
@@ -89,13 +91,6 @@ def test_what_is_ignored_stays_ignored() -> None:
     script = f"trap '' HUP; exec {sys.executable} -c \"$0\" sh -c 'kill -HUP $$; echo alive'"
     done = subprocess.run(["sh", "-c", script, _RUNNER], capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n")
-
-
-def test_our_own_handlers_come_back() -> None:
-    """After the program has ended, signals are ours again."""
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    run_traced(["true"], {})
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 @pytest.mark.parametrize(

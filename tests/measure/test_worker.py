@@ -17,7 +17,7 @@ from perfsuite.measure.engine import Engine
 from perfsuite.measure.launch import FAILURE_MARK, run_worker
 from perfsuite.measure.plan import DevicesPlan, KernelPlan, LlamaPlan, OperatorsPlan, dump_plan, load_record
 from perfsuite.measure.sentinel import Sentinels
-from perfsuite.measure.worker import _RUNNERS, _published, main, peak_rss_bytes
+from perfsuite.measure.worker import _RUNNERS, _published, main
 from perfsuite.records.events import EngineRecord
 
 Runner = Callable[[DevicesPlan], dict[str, Any]]
@@ -76,11 +76,6 @@ def test_a_plan_of_another_suite_is_a_known_failure(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().out.startswith(f"{FAILURE_MARK}plan was made by perfsuite 0.0.0")
 
 
-def test_the_largest_size_is_in_bytes() -> None:
-    """This process has had more than a mebibyte and less than a tebibyte."""
-    assert 2**20 < peak_rss_bytes() < 2**40
-
-
 class FakeEngine:
     """An engine that notes what is done with it."""
 
@@ -126,28 +121,15 @@ def test_the_sentinels_run_after_the_engine_was_closed(sentinels: list[str], mon
     monkeypatch.setattr("perfsuite.measure.llama.open_engine", lambda library, plan: FakeEngine(sentinels))
     payload = _RUNNERS[LlamaPlan](
         LlamaPlan(
-            gguf_path="x",
-            library_dir="x",
-            engine_build_id="x",
-            cache_dir="/cache",
-            n_threads=3,
-            n_prompt=1,
-            n_gen=1,
+            gguf_path="x", library_dir="x", engine_build_id="x", cache_dir="/cache", n_threads=3, n_prompt=1, n_gen=1
         )
     )
     assert sentinels == ["open", "run", "close", "sentinels on 3 threads of /cache"]
     assert payload["sentinels"] == {"memory_ns": 5, "compute_ns": 7}
     assert payload["ebpf_notes"] == []
     assert payload["pid"] == os.getpid()
-    assert set(payload) == {
-        "engine",
-        "contention",
-        "base_memory",
-        "peak_rss_bytes",
-        "sentinels",
-        "ebpf_notes",
-        "pid",
-    }
+    assert 2**20 < payload["peak_rss_bytes"] < 2**40
+    assert set(payload) == {"engine", "contention", "base_memory", "peak_rss_bytes", "sentinels", "ebpf_notes", "pid"}
 
 
 def test_the_sentinels_run_after_the_kernels(sentinels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,15 +172,11 @@ def test_operators_are_timed_in_a_process_of_their_own(operators_plan: Operators
     assert payload["contention"]["wall_ns"] > 0
 
 
-def test_an_operator_that_cannot_be_timed_is_one_line(operators_plan: OperatorsPlan) -> None:
-    """What the engine does not know is the reason of the worker's failure."""
+def test_operators_that_cannot_be_timed_are_one_line(operators_plan: OperatorsPlan) -> None:
+    """What the engine does not know is the worker's reason; so is another engine than the one that was planned for."""
     unknown = replace(SHAPES[0], op="DANCE")
     with pytest.raises(MeasurementError, match=r"^the operator DANCE cannot be measured alone$"):
         run_worker(replace(operators_plan, shapes=(*SHAPES, unknown)))
-
-
-def test_operators_of_another_build_are_refused(operators_plan: OperatorsPlan) -> None:
-    """A calibration is of exactly the engine that it was planned for."""
     with pytest.raises(MeasurementError, match=r"holds build [0-9a-f]{16}, the plan was made for 0{16}"):
         run_worker(replace(operators_plan, engine_build_id="0" * 16))
 

@@ -40,11 +40,7 @@ def cells(
 
 
 def plan_of(
-    *planned: Cell,
-    at_once: int = 1,
-    cell_limit_s: float = 60.0,
-    night_limit_s: float = 60.0,
-    wait_s: float = 60.0,
+    *planned: Cell, at_once: int = 1, cell_limit_s: float = 60.0, night_limit_s: float = 60.0, wait_s: float = 60.0
 ) -> NightPlan:
     """Return a plan of cells."""
     return NightPlan(

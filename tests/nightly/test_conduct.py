@@ -42,20 +42,15 @@ def test_the_cells_of_a_board_are_run_one_after_the_other(tmp_path: Path, run_ni
     assert ends["host/fails-siso"].n_cases == {"regressed": 1}
 
 
-def test_boards_are_measured_side_by_side(tmp_path: Path, run_night: RunNight) -> None:
-    """Two boards are at work at the same time."""
-    run_night(plan_of(*cells("one", "slow"), *cells("two", "slow")))
-    assert overlap(spans(tmp_path))
-
-
 def test_a_device_under_two_names_is_measured_once_at_a_time(tmp_path: Path, run_night: RunNight) -> None:
-    """What two boards of a plan lead to is one lane."""
-    ends = run_night(
-        plan_of(*cells("host", "slow", "slow2", board="one"), *cells("desk", "slow", board="two", lane="host"))
-    )
+    """What two boards of a plan lead to is one lane; two devices are at work at the same time."""
+    one = cells("host", "slow", "slow2", board="one")
+    ends = run_night(plan_of(*one, *cells("desk", "slow", board="two", lane="host")))
     assert len(spans(tmp_path)) == 3
     assert not overlap(spans(tmp_path))
     assert all(end.is_finished for end in ends.values())
+    run_night(plan_of(*cells("first", "slow"), *cells("second", "slow")))
+    assert overlap(spans(tmp_path)[3:])
 
 
 def test_what_broke_is_tried_again_once_at_the_end(tmp_path: Path, run_night: RunNight) -> None:
@@ -78,11 +73,12 @@ def test_a_finished_cell_is_not_measured_again(tmp_path: Path, run_night: RunNig
 
 
 def test_a_cell_that_takes_too_long_is_ended_and_told(run_night: RunNight) -> None:
-    """The next cell of the board is run all the same."""
-    ends = run_night(plan_of(*cells("host", "hangs", "passes"), cell_limit_s=2))
+    """The next of its board is run all the same; one that says that it waits for a lock has time for that."""
+    ends = run_night(plan_of(*cells("host", "hangs", "passes"), *cells("two", "waits"), cell_limit_s=2, wait_s=10))
     assert ends["host/hangs-siso"].why == "took longer than its limit of 2 s"
     assert ends["host/hangs-siso"].exit_code is None
     assert ends["host/passes-siso"].is_finished
+    assert ends["two/waits-siso"].ending is Ending.MEASURED
 
 
 def test_a_night_that_takes_too_long_begins_no_more_cells(run_night: RunNight) -> None:
@@ -163,11 +159,3 @@ def test_a_cell_that_has_ended_when_the_night_is_ended_counts(
     ends = read_state(tmp_path / "night", plan, ORIGIN)
     assert ends["one/passes-siso"].ending is Ending.MEASURED
     assert ends["two/hangs-siso"].why == "ended with the night"
-
-
-def test_waiting_for_the_lock_of_a_device_is_not_held_against_a_cell(run_night: RunNight) -> None:
-    """A cell that says that it waits has the time to wait beside its limit, and no other has."""
-    plan = plan_of(*cells("one", "waits"), *cells("two", "hangs"), cell_limit_s=2, wait_s=10)
-    ends = run_night(plan)
-    assert ends["one/waits-siso"].ending is Ending.MEASURED
-    assert ends["two/hangs-siso"].why == "took longer than its limit of 2 s"

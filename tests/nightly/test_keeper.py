@@ -31,50 +31,31 @@ def keep(log: Path, code: str) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize(("code", "status"), [("exit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 128 + 9)])
 def test_the_exit_code_is_the_program_s(tmp_path: Path, code: str, status: int) -> None:
-    """Signals are 128 and their number, as in a shell."""
-    with keep(tmp_path / "log", code) as kept:
+    """Signals are 128 and their number, as in a shell; it is left for a night that is no longer there.
+
+    Both of the program's outputs go to the log.
+    """
+    prints = "import sys; print('out', flush=True); print('err', file=sys.stderr, flush=True)"
+    with keep(tmp_path / "log", f"{prints}; {code}") as kept:
         assert kept.wait(LIMIT_S) == status
-
-
-def test_what_the_program_prints_is_kept(tmp_path: Path) -> None:
-    """Both of its outputs go to the log."""
-    with keep(tmp_path / "log", "import sys; print('out', flush=True); print('err', file=sys.stderr)") as kept:
-        kept.wait(LIMIT_S)
+    note = read_exit(tmp_path)
+    assert note is not None
+    assert note.exit_code == status
     assert (tmp_path / "log").read_text() == "out\nerr\n"
 
 
-def test_the_end_of_the_night_interrupts_the_program_as_ctrl_c_does(tmp_path: Path) -> None:
-    """It can keep what it has, and ends by itself."""
+@pytest.mark.parametrize("number", [None, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_keeper_that_is_asked_to_end_ends_its_program(tmp_path: Path, number: signal.Signals | None) -> None:
+    """As the end of the night does, it interrupts the program as Ctrl-C does: it can keep what it has."""
     log = tmp_path / "log"
     code = "import time\nprint('on', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('kept'); exit(2)"
     with keep(log, code) as kept:
         awaited(lambda: log.read_text())
         assert kept.stdin is not None
-        kept.stdin.close()
-        assert kept.wait(LIMIT_S) == 2
-    assert log.read_text() == "on\nkept\n"
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_keeper_that_is_asked_to_end_ends_its_program(tmp_path: Path, number: signal.Signals) -> None:
-    """As the end of the night does; nothing is left running."""
-    log = tmp_path / "log"
-    code = "import time\nprint('on', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('kept'); exit(2)"
-    with keep(log, code) as kept:
-        awaited(lambda: log.read_text())
-        kept.send_signal(number)
+        kept.stdin.close() if number is None else kept.send_signal(number)
         assert kept.wait(LIMIT_S) == 2
     assert log.read_text() == "on\nkept\n"
     assert read_exit(tmp_path) is None
-
-
-def test_a_program_that_ends_by_itself_leaves_its_exit_code(tmp_path: Path) -> None:
-    """In the folder of its log, for a night that is no longer there."""
-    with keep(tmp_path / "log", "exit(3)") as kept:
-        kept.wait(LIMIT_S)
-    note = read_exit(tmp_path)
-    assert note is not None
-    assert note.exit_code == 3
 
 
 def test_the_program_holds_the_lock_of_the_night(tmp_path: Path) -> None:

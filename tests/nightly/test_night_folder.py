@@ -13,15 +13,10 @@ from perfsuite.nightly.night_state import STATE_NAME
 
 
 def test_each_night_has_a_folder_and_latest_leads_to_the_last(tmp_path: Path) -> None:
-    """Two that begin within a second do not share one."""
-    first, second = new_night(tmp_path), new_night(tmp_path)
-    assert first != second
-    assert (tmp_path / "latest").resolve() == second.resolve()
-
-
-def test_the_last_night_is_the_one_that_began_last(tmp_path: Path) -> None:
-    """Folders without a state are no nights."""
+    """Two that begin within a second do not share one; folders without a state are no nights."""
     nights = [new_night(tmp_path), new_night(tmp_path), new_night(tmp_path)]
+    assert len(set(nights)) == 3
+    assert (tmp_path / "latest").resolve() == nights[-1].resolve()
     for night in nights[:2]:
         (night / STATE_NAME).touch()
     assert last_night(tmp_path) == nights[1]
@@ -37,15 +32,11 @@ def test_one_process_is_at_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_folder_that_is_called_latest_is_left_alone(tmp_path: Path) -> None:
-    """It is told before a night is made."""
+    """It is told before a night is made; so is a file in a night's way."""
     (tmp_path / "latest").mkdir()
     with pytest.raises(PerfsuiteError, match="latest: is no link of a night's; move it away"):
         new_night(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["latest"]
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    """A file in its way is one line."""
     (tmp_path / "file").touch()
     with pytest.raises(PerfsuiteError, match="cannot be made"):
         new_night(tmp_path / "file")

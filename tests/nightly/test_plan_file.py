@@ -119,23 +119,25 @@ def test_a_mistake_is_one_line(tmp_path: Path, old: str, new: str, told: str) ->
     assert "\n" not in str(raised.value)
 
 
-def test_a_plan_needs_a_board(tmp_path: Path) -> None:
-    """Without one there is nothing to run on."""
+def test_what_is_no_plan_is_told(tmp_path: Path) -> None:
+    """One without a board, one that is not there, and a pipe, into which nobody may ever write."""
     with pytest.raises(PerfsuiteError, match=r"expected one table \[\[board\]\] for each board"):
         read(tmp_path, 'schema = 1\nmodels = ["a"]\nscenarios = ["siso"]')
-
-
-def test_a_plan_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """The file is named."""
+    path = tmp_path / "plan.toml"
+    path.unlink()
     with pytest.raises(PerfsuiteError, match=r"plan\.toml: cannot be read"):
-        read_plan(tmp_path / "plan.toml")
-
-
-def test_a_plan_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
-    """Nobody may ever write into a pipe."""
-    os.mkfifo(tmp_path / "plan.toml")
+        read_plan(path)
+    os.mkfifo(path)
     with pytest.raises(PerfsuiteError, match=r"plan\.toml: is no file"):
-        read_plan(tmp_path / "plan.toml")
+        read_plan(path)
+
+
+def test_waits_are_told_in_plain_digits(tmp_path: Path) -> None:
+    """pytest's option takes no exponent; how long a run waits for quiet is the plan's business, not the night's."""
+    text = WHOLE.replace('wait = "30m"', 'wait = "720h"').replace('"--threads=4"', '"--perf-wait-quiet=5m"')
+    plan = read(tmp_path, text)
+    assert "--perf-wait=2592000s" in plan.cells[0].arguments
+    assert plan.cells[2].arguments[-1] == "--perf-wait-quiet=5m"
 
 
 def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
@@ -151,15 +153,3 @@ def test_boards_that_are_one_device_are_one_lane(tmp_path: Path) -> None:
     assert lanes["first"] == lanes["second"]
     assert len(set(lanes.values())) == 4
     assert [cell.is_of_farm for cell in plan.cells] == [False] * 4 + [True]
-
-
-def test_a_long_wait_is_told_in_plain_digits(tmp_path: Path) -> None:
-    """pytest's option takes no exponent."""
-    plan = read(tmp_path, WHOLE.replace('wait = "30m"', 'wait = "720h"'))
-    assert "--perf-wait=2592000s" in plan.cells[0].arguments
-
-
-def test_quiet_may_be_waited_for(tmp_path: Path) -> None:
-    """How long a night waits for a board is its own business; how long a run waits for quiet is the plan's."""
-    plan = read(tmp_path, WHOLE.replace('"--threads=4"', '"--perf-wait-quiet=5m"'))
-    assert plan.cells[2].arguments[-1] == "--perf-wait-quiet=5m"

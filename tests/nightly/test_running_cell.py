@@ -34,15 +34,9 @@ def test_all_of_a_session_is_ended_in_whatever_group(monkeypatch: pytest.MonkeyP
         assert end_session(first.pid) == 3
         assert first.wait(LIMIT_S) == -signal.SIGKILL
         assert first.stdout.read() == b""
+        assert end_session(first.pid) == 0
         assert other.poll() is None
         other.kill()
-
-
-def test_a_session_that_is_over_has_nothing_left() -> None:
-    """Nothing is signalled, and nothing is waited for."""
-    with subprocess.Popen(["true"], start_new_session=True) as gone:
-        gone.wait()
-        assert end_session(gone.pid) == 0
 
 
 @pytest.mark.parametrize(

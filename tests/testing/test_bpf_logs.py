@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfsuite.records.bpf_log import RECORD_DTYPE, BpfFlag, BpfKind, EndReason, LevelsReason
 from perfsuite.records.bpf_log_file import HEADER_BYTES, MAGIC, MAX_SOURCES, MAX_TENSOR_BYTES, VERSION
-from perfsuite.testing.bpf_logs import BpfLogBuilder, RawTensor, small_log, tensor_layout
+from perfsuite.testing.bpf_logs import RawTensor, small_log, tensor_layout
 
 HEADER = (Path(__file__).parents[2] / "native" / "include" / "perfsuite" / "bpf_log.h").read_text(encoding="utf-8")
 
@@ -40,21 +40,14 @@ def test_sizes_are_those_of_the_header() -> None:
 
 
 def test_a_log_begins_with_its_header_and_ends_with_its_records() -> None:
-    """Header and records lie one behind the other, each a multiple of 8 bytes long."""
-    log = small_log(2)
+    """Header and records lie one behind the other, each filled up to a multiple of 8 bytes; its length is in it.
+
+    Whatever a tensor is, its bytes are as many as the layout says.
+    """
+    log, layout = small_log(2), tensor_layout()
     assert len(log.header()) == HEADER_BYTES
     assert log.content() == log.header() + b"".join(log.parts)
     assert all(len(part) % 8 == 0 for part in log.parts)
-
-
-def test_a_records_length_is_in_it() -> None:
-    """What follows the common part is filled up, and the length says so."""
-    log = BpfLogBuilder()
     log.add(BpfKind.THREAD_NAME, 5, tail=b"abc")
-    assert int.from_bytes(log.parts[0][2:4], "little") == len(log.parts[0]) == 48
-
-
-def test_a_raw_tensor_has_the_layouts_size() -> None:
-    """Whatever a tensor is, its bytes are as many as the layout says."""
-    layout = tensor_layout()
+    assert int.from_bytes(log.parts[-1][2:4], "little") == len(log.parts[-1]) == 48
     assert len(RawTensor(address=1, name="a", op="ADD").raw(layout)) == layout.tensor_bytes

@@ -19,14 +19,10 @@ def test_evaluations_are_read_as_they_were_built() -> None:
 
 
 def test_an_event_holds_nothing_where_nothing_is_said() -> None:
-    """Fields that are left out hold NOTHING, and flags none."""
+    """Fields that are left out hold NOTHING, and flags none; a trace takes events in any order."""
     made = event(EventKind.GRAPH, 10, thread=1)[0]
     assert (made["start_ns"], made["end_ns"], made["thread"]) == (EPOCH_NS + 10, NOTHING, 1)
     assert (made["node"], made["counters"], made["cpu"], made["flags"]) == (NOTHING, NOTHING, NOTHING, 0)
-
-
-def test_events_are_sorted_by_their_starts() -> None:
-    """A trace takes events in any order."""
     trace = engine_trace([event(EventKind.TOKEN, 20, 30), event(EventKind.TOKEN, 10, 15)])
     assert trace.events["start_ns"].tolist() == [EPOCH_NS + 10, EPOCH_NS + 20]
 

@@ -13,26 +13,15 @@ from perfsuite.report.run_file import plain_run, read_run_file, write_run
 from perfsuite.testing.run_files import CHOSEN_CASES, HOSTILE_NAMES, synthetic_run
 
 
-def test_no_two_are_alike() -> None:
-    """Every name is there once, also for who ignores space around it."""
-    assert len({name.strip() for name in HOSTILE_NAMES}) == len(HOSTILE_NAMES)
-
-
 def test_every_character_with_a_meaning_somewhere_is_among_them() -> None:
-    """Characters that HTML, Markdown, CSV, labels, templates or a terminal take for their own occur."""
-    used = set("".join(HOSTILE_NAMES))
-    assert set("<>&\"'`{}[]()|\\%$#*_~!=+-@,;:/") | {"\n", "\t", "\x1b"} <= used
+    """What HTML, Markdown, CSV, labels, templates or a terminal take for their own; each name once, one of 300.
 
-
-def test_directions_and_joined_pictures_are_among_them() -> None:
-    """Right-to-left letters, the override of the direction, and pictures that are joined occur."""
+    So are right-to-left letters, the override of the direction, and pictures that are joined.
+    """
     used = set("".join(HOSTILE_NAMES))
+    assert set("<>&\"'`{}[]()|\\%$#*_~!=+-@,;:/") | {"\n", "\t", "\x1b", "\u200d"} <= used
     assert {"R", "AL", "RLO"} <= {unicodedata.bidirectional(each) for each in used}
-    assert "\u200d" in used
-
-
-def test_one_is_long_and_all_can_be_written() -> None:
-    """One name has 300 characters, and UTF-8 can hold each."""
+    assert len({name.strip() for name in HOSTILE_NAMES}) == len(HOSTILE_NAMES)
     assert max(map(len, HOSTILE_NAMES)) == 300
     assert [name.encode().decode() for name in HOSTILE_NAMES] == list(HOSTILE_NAMES)
 
@@ -97,8 +86,4 @@ def test_a_run_is_read_as_it_was_written(names: tuple[str, ...], tmp_path: Path)
     """What a file can hold is what the run holds."""
     run = synthetic_run(n_cases=120, names=names)
     assert read_run_file(write_run(run, tmp_path)) == run
-
-
-def test_no_number_is_none_that_json_lacks() -> None:
-    """Every number of a run is one that JSON has."""
-    json.dumps(plain_run(synthetic_run()), allow_nan=False)
+    json.dumps(plain_run(run), allow_nan=False)

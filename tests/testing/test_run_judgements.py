@@ -47,18 +47,18 @@ def test_a_change_fits_its_outcome(outcome: Outcome, least: float, most: float) 
 
 
 def test_pairs_cover_the_engine_alone() -> None:
-    """A kernel of our own is compared with its stored baseline, which gives bounds and no pairs."""
+    """A kernel of our own is compared with its stored baseline, which gives bounds and no pairs.
+
+    Where there is no time there are no samples, whatever is planned.
+    """
     own = synthetic_judgement(CASE, Outcome.PASS, USUAL)
     assert own.baseline_ns is not None
     assert own.lower_ratio is not None
     assert (own.n_pairs, own.baseline_samples_ns) == (None, ())
     assert synthetic_judgement(OPERATOR, Outcome.PASS, USUAL).n_pairs == 10
-
-
-def test_a_case_without_times_only_tells() -> None:
-    """Where there is no time there are no samples, whatever is planned."""
-    made = synthetic_judgement(PlannedCase(case_id="trace/a", kind="trace", base_ns=None), Outcome.SLOW, USUAL)
-    assert (made.outcome, made.samples_ns, made.measured_ns) == (Outcome.PASS, (), None)
+    untimed = synthetic_judgement(PlannedCase(case_id="trace/a", kind="trace", base_ns=None), Outcome.SLOW, USUAL)
+    assert (untimed.outcome, untimed.samples_ns, untimed.measured_ns) == (Outcome.PASS, (), None)
+    assert {case_id.split("/")[0] for case_id in CHOSEN_CASES} == {"phase", "operator"}
 
 
 def test_a_change_between_runs_moves_both_sides_of_the_chosen() -> None:
@@ -71,8 +71,3 @@ def test_a_change_between_runs_moves_both_sides_of_the_chosen() -> None:
     assert after.measured_ns / before.measured_ns == pytest.approx(1.05, rel=1e-4)
     assert after.change_ratio == pytest.approx(before.change_ratio, rel=1e-4)
     assert synthetic_judgement(OPERATOR, Outcome.PASS, USUAL) == synthetic_judgement(OPERATOR, Outcome.PASS, later)
-
-
-def test_phases_and_their_operators_are_chosen() -> None:
-    """The slow operator of each phase is among the chosen cases with its phase."""
-    assert {case_id.split("/")[0] for case_id in CHOSEN_CASES} == {"phase", "operator"}

@@ -90,26 +90,21 @@ def test_a_crash_names_its_case_and_the_next_call_is_answered() -> None:
     assert meters.n_crashes == 1
 
 
-def test_wrong_outputs_and_refused_cases_are_those_that_were_planted() -> None:
-    """The others are correct, and can be computed."""
-    meters = SimulatedMeters(wrong=is_odd, problem=lambda case: "odd" if is_odd(case) else None)
-    meter = meters.resident()
-    assert [meter.verify(gemv(n)).is_correct for n in (1, 2)] == [False, True]
-    assert [meter.problem(gemv(n)) for n in (1, 2)] == ["odd", None]
-
-
 def test_calls_samples_and_processes_are_counted() -> None:
-    """A test can say how much was measured, and that nothing stayed open."""
-    meters = SimulatedMeters()
+    """A test can say how much was measured, and that nothing stayed open; what was planted is wrong or odd."""
+    meters = SimulatedMeters(wrong=is_odd, problem=lambda case: "odd" if is_odd(case) else None)
     meters.resident().pairs(gemv(1), gemv(2), 5)
     with meters.fresh() as meter:
         meter.samples(gemv(1), 3)
         assert meters.n_open == 1
-    assert meters.resident() is meters.resident()
     assert (meters.n_fresh, meters.n_open) == (1, 0)
     assert meters.n_calls == {"pairs": 1, "samples": 1}
     assert meters.n_samples == {gemv(1).case_id: 8, gemv(2).case_id: 5}
-    assert meters.resident().description.n_compute_units == 2
+    resident = meters.resident()
+    assert resident is meters.resident()
+    assert resident.description.n_compute_units == 2
+    assert [resident.verify(gemv(n)).is_correct for n in (1, 2)] == [False, True]
+    assert [resident.problem(gemv(n)) for n in (1, 2)] == ["odd", None]
 
 
 def test_a_round_draws_its_noise_in_a_drawn_order() -> None:

@@ -25,6 +25,7 @@ from perfsuite.experiments.overhead.recorder_sides import CPU_COMPARISONS, OPENC
 from perfsuite.measure.contention import Contention
 from perfsuite.measure.launch import environment_engine
 from perfsuite.measure.plan import LlamaPlan, OverheadPlan
+from perfsuite.measure.recorders import RECORDERS as ALL_RECORDERS
 from perfsuite.records.events import Phase
 from perfsuite.units import format_count, format_ns
 from perfsuite.verdict.paired import PairedRatio, paired_ratio
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 #: Compared within one process, context by context.
-CONTEXT_RECORDERS = ("callback", "preload", "cb_eval")
+CONTEXT_RECORDERS = tuple(each.name for each in ALL_RECORDERS.values() if each.is_compared)
 #: All that there are on a backend, and those that are measured where none is named.
 RECORDERS = {"cpu": (*CONTEXT_RECORDERS, *EBPF_RECORDERS, *CPU_COMPARISONS), "opencl": tuple(OPENCL_COMPARISONS)}
 DEFAULT_RECORDERS = {"cpu": CONTEXT_RECORDERS, "opencl": tuple(OPENCL_COMPARISONS)[:3]}

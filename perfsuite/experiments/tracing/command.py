@@ -10,6 +10,7 @@ from pathlib import Path
 from perfsuite.cli.command_help import Commands, add_command
 from perfsuite.cli.run_options import add_answer, add_shared, check_least
 from perfsuite.errors import PerfsuiteError
+from perfsuite.measure.recorders import RECORDERS
 from perfsuite.records.trace_levels import DEFAULT_LEVELS, TraceLevel, parse_levels
 
 _TOP = 10
@@ -79,7 +80,8 @@ def add_parser(commands: Commands) -> None:
 def _add_recording(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--opencl", action="store_true", help="every OpenCL command, by a layer in the program's loader")
     text = "of a run of the suite's own (default: preload, which needs no privileges)"
-    group.add_argument("--recorder", choices=("callback", "preload", "experts", "ebpf", "opencl"), help=text)
+    choices = tuple(each.name for each in RECORDERS.values() if each.traced_as)
+    group.add_argument("--recorder", choices=choices, help=text)
     text = "of eBPF, by commas: token, graph, operator, ends, threads, counters, experts (default the first three)"
     group.add_argument("--trace", metavar="LEVELS", help=text)
     text = "switch levels off while the decode is slower than this, and on again when it has recovered"

@@ -14,6 +14,7 @@ from perfsuite.measure.ebpf_helper import find_helper
 from perfsuite.measure.engine import Engine, library_build_id
 from perfsuite.measure.engine_folders import include_folders
 from perfsuite.measure.engine_process import refuse_other_user
+from perfsuite.measure.plan import EbpfPlan
 from perfsuite.measure.tensor_layout import LAYOUT_LIBRARY, layout_of, mapped_layout_library, tensor_layout
 from perfsuite.records.tensor_layout import TensorLayout
 from perfsuite.records.trace_levels import TraceLevel
@@ -49,16 +50,15 @@ def followed(pid: int, request: FollowRequest, folder: Path, command: Sequence[s
     helper = find_helper(request.cache_dir)
     layout = _layout(pid, request)
     write_origin(folder, Origin(layout=layout, command=tuple(command)))
-    with start_ebpf(
-        pid,
-        request.levels,
-        layout,
-        helper,
-        folder / LOG_NAME,
+    ebpf = EbpfPlan(
+        helper=str(helper),
+        log_path=str(folder / LOG_NAME),
+        levels=int(request.levels),
         buffer=request.buffer,
         floor_tokens_per_s=request.floor_tokens_per_s,
         counters=request.counters,
-    ) as recording:
+    )
+    with start_ebpf(pid, ebpf, layout) as recording:
         yield recording
 
 

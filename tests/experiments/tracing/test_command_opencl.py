@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from perfsuite.cli import main
+from perfsuite.measure.kernel_runtime import opencl_environment
 from perfsuite.measure.opencl_backend import OpenClLayers
-from perfsuite.measure.opencl_platform import opencl_environment
 from tests.command_streams import Refused, Streams
 from tests.synthetic_opencl import EPOCH_NS, command, drifting, log_header, steady_commands, trace, write_log
 
