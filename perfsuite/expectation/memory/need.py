@@ -21,10 +21,10 @@ of llama.cpp, as shipped with llama-cpp-python 0.3.36.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from perfsuite.errors import ArchitectureError, MeasurementError
+from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator
 from perfsuite.expectation.graphs.kv_cache import cache_of
@@ -34,6 +34,7 @@ from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.expectation.memory.weight_memory import weight_memory
 from perfsuite.expectation.op_rules import PRODUCTS
 from perfsuite.expectation.tensor_shape import row_bytes
+from perfsuite.records.codec import Count
 from perfsuite.records.events import Phase
 from perfsuite.workload.ggml_types import GGML_TYPES
 
@@ -133,20 +134,20 @@ class MemoryNeed:
     """Predicted bytes; what a process has before it opens a model is measured and no part of this."""
 
     #: Weights in the file, all of them resident while it is loaded.
-    weights_file_bytes: int
+    weights_file_bytes: Count
     #: The part of the file that stays mapped.
-    weights_mapped_bytes: int
+    weights_mapped_bytes: Count
     #: Weights that are copied, interleaved, beside it.
-    weights_repacked_bytes: int
-    kv_bytes: int
+    weights_repacked_bytes: Count
+    kv_bytes: Count
     #: The compute buffer as it is reserved, for the largest graph that may come.
-    compute_bytes: int
+    compute_bytes: Count
     #: The pages of it that this run's graphs write, which alone become resident.
-    compute_touched_bytes: int
+    compute_touched_bytes: Count
     #: One row of logits.
-    output_bytes: int
+    output_bytes: Count
     #: The CPU backend's scratch memory.
-    work_bytes: int
+    work_bytes: Count
 
     @property
     def weights_bytes(self) -> int:
@@ -173,21 +174,6 @@ class MemoryNeed:
     def peak_bytes(self) -> int:
         """The most that is ever resident: while computing, or at the end of loading, when the whole file still is."""
         return max(self.resident_bytes, self.weights_file_bytes + self.weights_repacked_bytes)
-
-    def to_plain(self) -> dict[str, int]:
-        """Return the fields as values that JSON has."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: object) -> MemoryNeed:
-        """Build from what `to_plain` returned; anything else is a MeasurementError that names what is wrong."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(plain, Mapping) or set(plain) != names:
-            raise MeasurementError(f"memory need: expected the fields {sorted(names)}, got {plain!r}; measure again")
-        for name, value in plain.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise MeasurementError(f"memory need: {name} is {value!r}, expected bytes of 0 or more; measure again")
-        return cls(**plain)
 
 
 def memory_need(workload: LlamaWorkload, *, cpu_features: Collection[str]) -> MemoryNeed:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfsuite.errors import ArchitectureError, MeasurementError
+from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.cases import llama_workload
 from perfsuite.expectation.memory.need import (
     PAGE_BYTES,
@@ -193,23 +193,3 @@ def test_an_adapter_is_refused() -> None:
     adapted = replace(workload, settings=replace(workload.settings, lora_rank=8))
     with pytest.raises(ArchitectureError, match="lora_rank is 8"):
         memory_need(adapted, cpu_features=())
-
-
-def test_a_need_is_read_back() -> None:
-    """What was written is what is read."""
-    assert MemoryNeed.from_plain(NEED.to_plain()) == NEED
-
-
-@pytest.mark.parametrize(
-    ("plain", "message"),
-    [
-        ({**NEED.to_plain(), "kv_bytes": -1}, "kv_bytes is -1"),
-        ({**NEED.to_plain(), "kv_bytes": True}, "kv_bytes is True"),
-        ({"kv_bytes": 1}, "expected the fields"),
-        ([], "expected the fields"),
-    ],
-)
-def test_what_is_no_need_is_refused(plain: object, message: str) -> None:
-    """The message names the field and its value."""
-    with pytest.raises(MeasurementError, match=message):
-        MemoryNeed.from_plain(plain)
