@@ -64,10 +64,7 @@ def test_case_id_and_back() -> None:
         ("kernel/gemm/m1-n0-k1/f32", "a positive size"),
         ("kernel/gemv_q8_0/m1-k31/q8_0", "expected k to be a multiple of 32"),
         ("kernel/rope_neox/tokens1-heads1-head3/f32", "expected head to be a multiple of 2"),
-        (
-            "kernel/bmm_kq/heads5-kvheads3-tokens1-positions1-head4/f16",
-            "expected heads to be a multiple of kvheads",
-        ),
+        ("kernel/bmm_kq/heads5-kvheads3-tokens1-positions1-head4/f16", "expected heads to be a multiple of kvheads"),
     ],
 )
 def test_refused_cases(case_id: str, reason: str) -> None:

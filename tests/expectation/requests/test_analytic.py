@@ -95,11 +95,7 @@ def test_grids_equal_the_scalar_formula(tops: list[float], bandwidths: list[floa
             alone = pass_times(
                 {"gemm": GEMM},
                 rates_of(
-                    tops=peak,
-                    bandwidth_gb_per_s=bandwidth,
-                    compute_efficiency=ec,
-                    memory_efficiency=em,
-                    dispatch_us=1,
+                    tops=peak, bandwidth_gb_per_s=bandwidth, compute_efficiency=ec, memory_efficiency=em, dispatch_us=1
                 ),
             )
             assert grid.compute_s[row, column] == pytest.approx(float(alone.compute_s))

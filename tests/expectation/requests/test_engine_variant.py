@@ -105,12 +105,7 @@ def test_latent_attention_of_its_own_stays() -> None:
         ("bf16-int4", "llama-2-7b", {"kv_type": "int3"}, r"--kv-type=int3: unknown to the engine; accepted are bf16, "),
         ("bf16-int4-fused", "plm-1.8b", {}, r"plm-1\.8b: 'plm' cannot run with flash attention; expected another"),
         ("bf16-int4", "llama-2-7b", {"quantization": "q9"}, r"quantisation 'q9' is unknown; accepted are f32, "),
-        (
-            None,
-            "smollm2-135m-q8_0",
-            {"quantization": "q4_0"},
-            r"--quantization=q4_0: smollm2-135m has types of its",
-        ),
+        (None, "smollm2-135m-q8_0", {"quantization": "q4_0"}, r"--quantization=q4_0: smollm2-135m has types of its"),
         ("bf16-int4-mla", "smollm2-135m-q8_0", {}, r"--variant=bf16-int4-mla: smollm2-135m has no tensors for latent"),
         (None, "llama-2-7b", {}, r"--variant: missing; expected one, or --quantization, or an architecture with"),
     ],

@@ -75,13 +75,7 @@ def one(device: str, architecture: str, quantization: str, scenario: str, phase:
         each
         for each in held()
         if wanted
-        == (
-            each.rate.device,
-            each.rate.architecture,
-            each.rate.quantization,
-            each.rate.scenario,
-            each.rate.phase,
-        )
+        == (each.rate.device, each.rate.architecture, each.rate.quantization, each.rate.scenario, each.rate.phase)
     )
     return found
 

@@ -53,10 +53,7 @@ def test_a_working_set_has_the_fastest_level_that_can_hold_a_part_of_it(
     assert processor().fastest_bandwidth_bytes_per_s(working_set_bytes) == expected
 
 
-@given(
-    st.dictionaries(st.integers(1, 10**9), st.floats(1.0, 1e12), min_size=1, max_size=6),
-    st.integers(0, 2 * 10**9),
-)
+@given(st.dictionaries(st.integers(1, 10**9), st.floats(1.0, 1e12), min_size=1, max_size=6), st.integers(0, 2 * 10**9))
 def test_levels_are_read_as_the_other_ceilings_are(rates: dict[int, float], working_set_bytes: int) -> None:
     """The ceilings of forecasts and those of a survey give a working set the same bandwidth."""
     levels = tuple(sorted(rates.items()))

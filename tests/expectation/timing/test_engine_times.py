@@ -342,12 +342,7 @@ def test_one_composition_has_the_spread_of_what_is_unknown() -> None:
     assert found.spread_ratio == UNKNOWN_SPREAD_RATIO
 
 
-@given(
-    st.lists(st.floats(0.5, 3.0), max_size=6),
-    st.integers(1, 100),
-    st.integers(0, 100),
-    st.floats(0.0, 1e6),
-)
+@given(st.lists(st.floats(0.5, 3.0), max_size=6), st.integers(1, 100), st.integers(0, 100), st.floats(0.0, 1e6))
 def test_an_interval_holds_its_expectation(ratios: list[float], n_products: int, n_norms: int, rest_ns: float) -> None:
     """Whatever was composed, the expectation lies within its bounds, as far from one as from the other in ratio."""
     compositions = [composition(LAYERS, ratio=ratio, rest_ns=rest_ns) for ratio in ratios]

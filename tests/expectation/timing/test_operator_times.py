@@ -162,13 +162,7 @@ def test_a_forecast_is_at_least_a_nanosecond() -> None:
 
 @pytest.mark.parametrize(
     ("type", "stands_in"),
-    [
-        ("q4_1", "q5_0"),
-        ("iq4_nl", "q4_0"),
-        ("q2_k", "q4_0"),
-        ("bf16", "f16"),
-        ("iq1_s", "q4_0"),
-    ],
+    [("q4_1", "q5_0"), ("iq4_nl", "q4_0"), ("q2_k", "q4_0"), ("bf16", "f16"), ("iq1_s", "q4_0")],
 )
 def test_a_type_that_was_not_measured_takes_the_nearest_in_bytes(
     times: OperatorTimes, type: str, stands_in: str
