@@ -123,13 +123,8 @@ def test_what_was_not_measured_is_told(gone: str, processor_name: str, n_threads
     ]
     with pytest.raises(MeasurementError, match=told):
         Survey(ceilings=tuple(found)).of(processor_name, n_threads)
-
-
-def test_a_processor_without_a_rate_is_not_listed() -> None:
-    """Where every ceiling is missing there is no processor."""
-    found = Survey(ceilings=tuple(replace(each, rate=None, missing="broken") for each in ceilings()))
-    assert found.processors() == ()
-    assert found.spread_ratio(CPU, 2) == 0.0
+    nothing = Survey(ceilings=tuple(replace(each, rate=None, missing="broken") for each in ceilings()))
+    assert (nothing.processors(), nothing.spread_ratio(Resource.COMPUTE, CPU, 2)) == ((), 0.0)
 
 
 def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:
