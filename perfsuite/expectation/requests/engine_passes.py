@@ -139,21 +139,20 @@ class EnginePasses:
         graph = engine_graph(architecture, request.tensor_types, batch, request.settings)
         if n_sequences == 1:
             return _by_kind((operator_kind(each), each.cost) for each in graph)
-        together = Batch(
-            n_tokens=n_sequences * batch.n_tokens,
-            n_outputs=n_sequences * batch.n_outputs,
-            n_used=batch.n_used,
-            n_ctx=batch.n_ctx,
-        )
+        # Of several tokens the engine may copy what of one lies in one piece, so the graphs are joined by role.
+        alone = {(each.layer, each.role): each for each in graph}
+        n_tokens, n_outputs = n_sequences * batch.n_tokens, n_sequences * batch.n_outputs
+        together = replace(batch, n_tokens=n_tokens, n_outputs=n_outputs)
         shared = engine_graph(architecture, request.tensor_types, together, request.settings)
-        pairs = zip(graph, shared, strict=True)
-        return _by_kind((operator_kind(one), _of_sequences(one, all_, n_sequences)) for one, all_ in pairs)
+        return _by_kind(
+            (operator_kind(each), _of_sequences(alone.get((each.layer, each.role)), each, n_sequences))
+            for each in shared
+        )
 
 
-def _of_sequences(one: Operator, together: Operator, n_sequences: int) -> OpCost:
+def _of_sequences(one: Operator | None, together: Operator, n_sequences: int) -> OpCost:
     """Take an operator on all tokens, or, where it reads the cache, as many times as there are caches."""
-    reads_cache = one.cost.kv_read_bytes > 0 or one.op == "FLASH_ATTN_EXT" or one.role == "kqv"
-    if not reads_cache:
+    if one is None or not (one.cost.kv_read_bytes > 0 or one.op == "FLASH_ATTN_EXT" or one.role == "kqv"):
         return together.cost
     return replace(one.cost * n_sequences, n_dispatches=one.cost.n_dispatches)
 

@@ -10,7 +10,7 @@ from perfsuite.workload.weights import Weights
 
 from ...catalogue_workloads import catalogue_weights
 
-BATCH = Batch(n_tokens=3, n_outputs=3, n_used=3, n_ctx=256)
+ADAPTED = Batch(n_tokens=3, n_outputs=3, n_used=3, n_ctx=256)
 RANK = 8
 
 
@@ -24,7 +24,7 @@ def test_an_adapter_costs_its_two_products(name: str) -> None:
     """Rank r adds r (in + out) F32 parameters to each matrix of the layers, and 2 n (r (in + out) + out) FLOPs."""
     weights = weights_of(name)
     plain, adapted = (
-        total_cost(engine_graph(weights.architecture, weights.tensor_types, BATCH, Settings(lora_rank=rank)))
+        total_cost(engine_graph(weights.architecture, weights.tensor_types, ADAPTED, Settings(lora_rank=rank)))
         for rank in (None, RANK)
     )
     matrices = [spec.ne for spec in tensor_specs(weights.architecture) if len(spec.ne) == 2 and "blk." in spec.name]
@@ -38,7 +38,7 @@ def test_a_larger_type_makes_a_larger_adapter() -> None:
     """An adapter in F16 has half the parameters of one in F32, and the same FLOPs."""
     weights = weights_of("smollm2-135m")
     plain, half, whole = (
-        total_cost(engine_graph(weights.architecture, weights.tensor_types, BATCH, settings))
+        total_cost(engine_graph(weights.architecture, weights.tensor_types, ADAPTED, settings))
         for settings in (Settings(), Settings(lora_rank=RANK, lora_type="f16"), Settings(lora_rank=RANK))
     )
     assert 2 * (half.parameter_bytes - plain.parameter_bytes) == whole.parameter_bytes - plain.parameter_bytes
@@ -48,7 +48,7 @@ def test_a_larger_type_makes_a_larger_adapter() -> None:
 def test_latent_projections_are_not_adapted() -> None:
     """Of absorbed latent attention the engine adapts the output projection alone."""
     weights = weights_of("deepseek-v2-lite")
-    graph = engine_graph(weights.architecture, weights.tensor_types, BATCH, Settings(lora_rank=RANK))
+    graph = engine_graph(weights.architecture, weights.tensor_types, ADAPTED, Settings(lora_rank=RANK))
     adapted = {each.role.removesuffix("_lora_a") for each in graph if each.role.endswith("_lora_a")}
     assert {role for role in adapted if role.startswith("attn")} == {"attn_out"}
     assert {"ffn_gate_inp", "ffn_down_exps", "ffn_up_shexp", "ffn_gate"} <= adapted

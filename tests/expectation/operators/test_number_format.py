@@ -27,22 +27,19 @@ def test_ten_elements_take_whole_blocks(name: str, n_bytes: int) -> None:
     assert find_format(name).stored_bytes(10) == n_bytes
 
 
-@pytest.mark.parametrize("k", [128, 4096, 11008])
-def test_int4_weights_carry_a_scale_and_a_zero_a_group(k: int) -> None:
-    """128 weights along k share 2 bytes of scale and half a byte of zero, 0.51953125 bytes a weight."""
-    assert find_format("int4").matrix_bytes(k, 4096) == k * 4096 * 133 // 256
-
-
-def test_what_is_left_of_a_group_is_a_group() -> None:
-    """129 weights are 65 bytes and two groups; three columns round their 120 bits of parameters up once."""
-    assert find_format("int4").matrix_bytes(129, 3) == 3 * 65 + 15
-    assert find_format("int4").matrix_bytes(1, 1) == 1 + 3
-
-
-@pytest.mark.parametrize("name", ["mxfp8", "mxint8"])
-def test_an_mx_block_has_a_byte_of_scale(name: str) -> None:
-    """32 values of 8 bits share an 8-bit scale, in matrices as anywhere."""
-    assert find_format(name).matrix_bytes(64, 10) == 10 * 66
+@pytest.mark.parametrize(
+    ("name", "k", "n", "n_bytes"),
+    [
+        *(("int4", k, 4096, k * 4096 * 133 // 256) for k in (128, 4096, 11008)),
+        ("int4", 129, 3, 3 * 65 + 15),
+        ("int4", 1, 1, 1 + 3),
+        ("mxfp8", 64, 10, 10 * 66),
+        ("mxint8", 64, 10, 10 * 66),
+    ],
+)
+def test_matrices_carry_the_parameters_of_their_groups(name: str, k: int, n: int, n_bytes: int) -> None:
+    """128 int4 weights along k share 2 bytes of scale and half a byte of zero, rounded up once; 32 of MX 8 bits."""
+    assert find_format(name).matrix_bytes(k, n) == n_bytes
 
 
 @pytest.mark.parametrize("name", sorted(GGML_TYPES))

@@ -25,40 +25,35 @@ def request_of(variant: str | None, subject: Subject = LLAMA, **changes: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("variant", "weights", "settings"),
+    ("variant", "changes", "weights", "settings"),
     [
-        ("bf16-bf16", "BF16", Settings(flash_attn=False)),
-        ("bf16-int4", "Q4_0", Settings(flash_attn=False)),
-        ("bf16-int4-fused", "Q4_0", Settings()),
-        ("bf16-int4-kv4", "Q4_0", Settings(type_k="q4_0", type_v="q4_0")),
-        ("bf16-int4-lora", "Q4_0", Settings(lora_rank=16)),
-        ("QuaRot-w4a4kv4", "Q4_0", Settings(type_k="q4_0", type_v="q4_0")),
-        ("fp16-fp16", "F16", Settings(flash_attn=False)),
+        ("bf16-bf16", {}, "BF16", Settings(flash_attn=False)),
+        ("bf16-int4", {}, "Q4_0", Settings(flash_attn=False)),
+        ("bf16-int4-fused", {}, "Q4_0", Settings()),
+        ("bf16-int4-kv4", {}, "Q4_0", Settings(type_k="q4_0", type_v="q4_0")),
+        ("bf16-int4-lora", {}, "Q4_0", Settings(lora_rank=16)),
+        ("bf16-int4-lora", {"lora_merged": True}, "Q4_0", Settings()),
+        ("QuaRot-w4a4kv4", {}, "Q4_0", Settings(type_k="q4_0", type_v="q4_0")),
+        ("fp16-fp16", {}, "F16", Settings(flash_attn=False)),
+        (
+            *("bf16-int4-kv4", {"quantization": "q8_0", "kv_type": "int8", "lora_rank": 4}, "Q8_0"),
+            Settings(type_k="q8_0", type_v="q8_0", lora_rank=4),
+        ),
+        (None, {"quantization": "q8_0"}, "Q8_0", Settings()),
     ],
 )
-def test_variants_become_types_and_settings(variant: str, weights: str, settings: Settings) -> None:
-    """Weights, cache, flash attention and adapters follow from the variant."""
-    request = request_of(variant)
+def test_variants_become_types_and_settings(
+    variant: str | None, changes: dict[str, Any], weights: str, settings: Settings
+) -> None:
+    """Weights, cache, flash attention and adapters follow from the variant, and options take its place."""
+    request = request_of(variant, **changes)
     assert request.tensor_types["blk.5.ffn_up.weight"] == weights
     assert request.settings == settings
     assert request.architecture == LLAMA.architecture
 
 
-def test_the_options_take_the_variants_place() -> None:
-    """A quantisation, a type of the cache and a rank of one's own override those of the variant."""
-    request = request_of("bf16-int4-kv4", quantization="q8_0", kv_type="int8", lora_rank=4)
-    assert request.tensor_types["blk.5.ffn_up.weight"] == "Q8_0"
-    assert request.settings == Settings(type_k="q8_0", type_v="q8_0", lora_rank=4)
-
-
-def test_merged_adapters_run_nowhere() -> None:
-    """A variant with LoRA has no adapter in the graph once it is merged."""
-    assert request_of("bf16-int4-lora", lora_merged=True).settings == Settings()
-
-
-def test_without_a_variant_the_engine_does_what_it_does_by_itself() -> None:
-    """Flash attention where the family has it, and a cache of F16."""
-    assert request_of(None, quantization="q8_0").settings == Settings()
+def test_without_flash_attention_the_engine_runs_without() -> None:
+    """Where no variant says anything, the family decides."""
     assert request_of(None, find_subject("plm-1.8b"), quantization="q8_0").settings == Settings(flash_attn=False)
 
 

@@ -43,6 +43,6 @@ def test_bytes_against_merged_are_those_of_the_two_factors() -> None:
         assert line.y == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_finding_is_computed() -> None:
+def test_the_ratios_of_ranks_are_told() -> None:
     """The title tells the ratios of the smallest and the largest rank for one token."""
     assert "takes 6 to 130 times the operations for one token, at most 0.4 % more for 65536" in figure_9().title
