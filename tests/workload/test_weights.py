@@ -136,7 +136,7 @@ def test_resolving_needs_no_writer() -> None:
     """Resolving a name loads neither gguf nor NumPy, so that a process that writes nothing starts fast."""
     script = """
 import sys, pathlib
-from perfsuite.workload import resolve
+from perfsuite.workload.weights import resolve
 resolve("smollm2-135m-q8_0", cache_dir=pathlib.Path("nowhere"))
 sys.exit(bool({"gguf", "numpy"} & set(sys.modules)))
 """

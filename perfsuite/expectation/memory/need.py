@@ -1,22 +1,15 @@
 """What a run of llama.cpp on the CPU needs of memory, predicted from the architecture, the types and the settings.
 
-What the KV cache takes: exact, for it is allocated whole when a context is made.
+* The KV cache is exact, for it is allocated whole when a context is made.
+* The CPU backend's scratch memory holds activations in the type that the dot product with a matrix takes. What each
+  thread keeps for itself, some hundred KB, is left out.
+* The compute buffer holds the activations of the largest graph that the engine prepares for: before its first token
+  one of ``n = min(n_ctx, n_ubatch)`` tokens, all of which may give logits, over a cache that is full. A later, smaller
+  graph of as many nodes keeps the offsets of that one, and so touches the beginnings of the same ranges only.
 
-*Source*: ``src/llama-kv-cache.cpp`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
-
-The CPU backend's scratch memory: activations in the type that the dot product with a matrix takes.
-
-*Source*: ``ggml_graph_plan`` and ``type_traits_cpu`` in ``ggml/src/ggml-cpu/ggml-cpu.c`` of llama.cpp, as shipped with
-llama-cpp-python 0.3.36. What each thread keeps for itself, some hundred KB, is left out.
-
-The compute buffer: the activations of the largest graph that the engine prepares for.
-
-Before its first token llama.cpp lays out one graph of ``n = min(n_ctx, n_ubatch)`` tokens, all of which may give
-logits, over a cache that is full. A later, smaller graph of as many nodes keeps the offsets of that one, and so touches
-the beginnings of the same ranges only.
-
-*Source*: ``sched_reserve`` in ``src/llama-context.cpp`` and ``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c``
-of llama.cpp, as shipped with llama-cpp-python 0.3.36.
+*Source*: ``src/llama-kv-cache.cpp``, ``ggml_graph_plan`` and ``type_traits_cpu`` in ``ggml/src/ggml-cpu/ggml-cpu.c``,
+``sched_reserve`` in ``src/llama-context.cpp`` and ``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c`` of
+llama.cpp, as shipped with llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations
@@ -153,11 +146,6 @@ class MemoryNeed:
     def weights_bytes(self) -> int:
         """The weights that stay, mapped and copied."""
         return self.weights_mapped_bytes + self.weights_repacked_bytes
-
-    @property
-    def total_bytes(self) -> int:
-        """What the engine reserves: weights, KV cache, compute buffer, output."""
-        return self.weights_bytes + self.kv_bytes + self.compute_bytes + self.output_bytes
 
     @property
     def anonymous_bytes(self) -> int:

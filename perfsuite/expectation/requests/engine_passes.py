@@ -10,11 +10,11 @@ import numpy as np
 
 from perfsuite.expectation.cases import N_UBATCH
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
-from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
+from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.engine_variant import EngineRequest
-from perfsuite.expectation.requests.step_costs import COST_FIELDS, StepCosts, expanded
+from perfsuite.expectation.requests.step_costs import StepCosts, expanded
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
@@ -175,12 +175,6 @@ def _added(passes: Iterable[PassCost]) -> PassCost:
 
 def _extended(few: PassCost, more: PassCost, pattern: LayerPattern) -> PassCost:
     """Add the layers that `more` has beyond `few` as often as the pattern repeats."""
-    by_operator = {}
-    for kind, cost in more.by_operator.items():
-        base = few.by_operator.get(kind, NO_COST)
-        values = {
-            name: getattr(base, name) + pattern.n_repeats * (getattr(cost, name) - getattr(base, name))
-            for name in COST_FIELDS
-        }
-        by_operator[kind] = OpCost(**values)
-    return PassCost(by_operator=by_operator)
+    bases = {kind: few.by_operator.get(kind, NO_COST) for kind in more.by_operator}
+    added = {kind: (cost + bases[kind] * -1) * pattern.n_repeats for kind, cost in more.by_operator.items()}
+    return PassCost(by_operator={kind: base + added[kind] for kind, base in bases.items()})

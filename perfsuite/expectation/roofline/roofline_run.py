@@ -66,13 +66,9 @@ def subject_of(workload: LlamaWorkload, n_threads: int) -> Subject:
         n_parameters=architecture.n_parameters,
         n_layers=architecture.n_layers,
         scenario=scenario.name,
-        n_prompt=scenario.n_prompt,
-        n_gen=scenario.n_gen,
-        n_depth=scenario.n_depth,
         n_threads=n_threads,
-        flash_attn=settings.flash_attn,
-        type_k=settings.type_k,
-        type_v=settings.type_v,
+        **{name: getattr(scenario, name) for name in ("n_prompt", "n_gen", "n_depth")},
+        **{name: getattr(settings, name) for name in ("flash_attn", "type_k", "type_v")},
     )
 
 

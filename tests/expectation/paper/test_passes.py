@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.paper import RopeReach, decode_pass, prefill_pass
+from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
+from perfsuite.expectation.paper.rotary import RopeReach
 from perfsuite.workload.catalog import find, names
 from perfsuite.workload.variant import find_variant, variant_names
 

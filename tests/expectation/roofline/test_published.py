@@ -74,7 +74,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "paper.json"
     path.write_text(json.dumps(content()))
     found = read_published(path)
-    assert (found.paper, found.devices, found.rates) == ("Paper", (DEVICE,), (RATE,))
+    assert (found["paper"]["name"], found["devices"], found["rates"]) == ("Paper", [DEVICE], [RATE])
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.expectation.ggml_rules import distinct_experts
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS
 from perfsuite.expectation.timing.features import family, features
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.shape_rules import distinct_experts
 
 
 def attention(n_tokens: int, n_past: int, *, type: str = "f16") -> OperatorShape:
