@@ -198,6 +198,8 @@ def test_a_calibration_replaces_the_forecast_and_keeps_the_floor() -> None:
     assert found == Expectation(
         floor_ns=by_ceilings.floor_ns, expected_ns=1000, lower_ns=800, upper_ns=1251, limit_ns=2501
     )
+    without_cost = with_forecast(Expectation(), CALIBRATED, tolerance_ratio=2.0, least_ns=0)
+    assert without_cost == replace(found, floor_ns=None)
 
 
 @pytest.mark.parametrize(
@@ -212,9 +214,3 @@ def test_a_limit_is_the_upper_bound_times_the_tolerance(
     assert by_ceilings.limit_ns is not None
     found = with_forecast(by_ceilings, CALIBRATED, tolerance_ratio=tolerance_ratio, least_ns=least_ns)
     assert found.limit_ns == limit_ns
-
-
-def test_a_calibration_may_know_what_ceilings_do_not() -> None:
-    """A case without a cost, such as what the engine spends beside its operators, is forecast without a floor."""
-    found = with_forecast(Expectation(), CALIBRATED, tolerance_ratio=2.0, least_ns=0)
-    assert (found.floor_ns, found.expected_ns) == (None, 1000)

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfsuite.errors import MeasurementError
 from perfsuite.expectation.timing.calibration import CalibrationPoint, Composition
 from perfsuite.expectation.timing.engine_times import (
     LEAST_SPREAD_RATIO,
@@ -142,6 +141,8 @@ def test_the_spread_of_processes_is_pooled() -> None:
     level = composed({SMALL_PRODUCT: (10, 99_000.0)}, processes=(1.0, 1.0))
     found = phase_factor([apart, level], TIMES)
     assert found.process_spread_ratio == pytest.approx(math.log(1.1) * math.sqrt(2 / 3))
+    single = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0,))
+    assert phase_factor([single, single], TIMES).process_spread_ratio == 0.0
 
 
 def test_processes_are_compared_as_a_whole() -> None:
@@ -155,12 +156,6 @@ def test_processes_are_compared_as_a_whole() -> None:
         rest_ns=(0.0, 0.0),
     )
     assert phase_factor([turns], TIMES).process_spread_ratio == pytest.approx(0.0, abs=1e-9)
-
-
-def test_one_process_each_knows_no_spread() -> None:
-    """Where no architecture ran twice, nothing is known of processes, and nothing is added."""
-    single = composed({SMALL_PRODUCT: (10, 11_000.0)}, processes=(1.0,))
-    assert phase_factor([single, single], TIMES).process_spread_ratio == 0.0
 
 
 def resting(*rests: tuple[int, float]) -> tuple[float, float]:
@@ -281,6 +276,7 @@ def test_without_a_composition_operators_add_up_as_they_are() -> None:
     """A phase that no composition ran has no factor and no rest, and the widest interval."""
     engine = times(composition(LAYERS, ratio=1.5, phase="prefill"), composition(LAYERS, ratio=1.5, phase="prefill"))
     found = engine.phase(LAYERS, "decode")
+    assert engine.part({}, "decode") == TimeForecast(expected_ns=0.0, lower_ns=0.0, upper_ns=0.0)
     assert found.expected_ns == pytest.approx(alone_ns(LAYERS), rel=0.001)
     assert width_of(found) > width_of(engine.phase(LAYERS, "prefill"))
     assert engine.rest(90, "decode").expected_ns == 0.0
@@ -346,12 +342,6 @@ def test_the_rest_is_less_certain_than_operators() -> None:
     engine = times(*(composition(LAYERS, rest_ns=900.0) for _ in range(4)))
     expected = stats.t.ppf(0.95, 3) * math.hypot(REST_SPREAD_RATIO, LEAST_SPREAD_RATIO)
     assert width_of(engine.rest(90, "decode")) == pytest.approx(expected)
-
-
-def test_nothing_takes_no_time() -> None:
-    """A part without operators is 0 ns, with no interval."""
-    found = times(composition(LAYERS)).part({}, "decode")
-    assert (found.lower_ns, found.expected_ns, found.upper_ns) == (0.0, 0.0, 0.0)
 
 
 def test_what_follows_a_token_grows_with_the_vocabulary() -> None:
@@ -426,12 +416,6 @@ def test_a_phase_has_the_spread_of_what_is_left() -> None:
     assert spread == pytest.approx(stdev([math.log(ratio) for ratio in (1.1, 1.3, 1.1, 1.3)]), rel=0.001)
     expected = math.hypot(LEAST_FIT_SPREAD_RATIO, LEAST_SPREAD_RATIO, spread)
     assert width_of(engine.phase({PRODUCT: 5}, "decode")) == pytest.approx(stats.t.ppf(0.95, 3) * expected, rel=0.001)
-
-
-def test_a_calibration_without_operators_is_an_error() -> None:
-    """Nothing can be forecast from nothing."""
-    with pytest.raises(MeasurementError, match="no operator was measured"):
-        times(points=[])
 
 
 @pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])
