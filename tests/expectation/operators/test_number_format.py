@@ -10,9 +10,9 @@ from perfsuite.errors import QuantizationError
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS, NumberFormat, find_format
 from perfsuite.workload.ggml_types import GGML_TYPES
 
-_FORMATS = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each.name))
+_ANY_FORMAT = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each.name))
 _COUNT = st.integers(0, 100_000)
-_SIDE = st.integers(1, 5000)
+_EDGE = st.integers(1, 5000)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_ggml_type_has_its_true_blocks(name: str) -> None:
     assert find_format(name).stored_bytes(3 * kind.block_values) == kind.row_bytes(3 * kind.block_values)
 
 
-@given(_FORMATS, _COUNT, _COUNT)
+@given(_ANY_FORMAT, _COUNT, _COUNT)
 def test_more_elements_never_take_less(number_format: NumberFormat, few: int, more: int) -> None:
     """Stored bytes grow with the elements, are integers, and are not lost when two runs are joined."""
     both = number_format.stored_bytes(few + more)
@@ -58,7 +58,7 @@ def test_more_elements_never_take_less(number_format: NumberFormat, few: int, mo
     assert both <= number_format.stored_bytes(few) + number_format.stored_bytes(more)
 
 
-@given(_FORMATS, _SIDE, _SIDE)
+@given(_ANY_FORMAT, _EDGE, _EDGE)
 def test_a_matrix_grows_with_both_sides(number_format: NumberFormat, k: int, n: int) -> None:
     """A matrix takes no less than its values, and no more when a side is shorter."""
     n_bytes = number_format.matrix_bytes(k, n)

@@ -15,10 +15,10 @@ from perfsuite.workload.catalog import find, names
 from perfsuite.workload.tensors import tensor_specs
 from perfsuite.workload.variant import find_variant
 
-LLAMA = find_subject("llama-2-7b")
+LLAMA2 = find_subject("llama-2-7b")
 
 
-def request_of(variant: str | None, subject: Subject = LLAMA, **changes: Any) -> EngineRequest:
+def requested(variant: str | None, subject: Subject = LLAMA2, **changes: Any) -> EngineRequest:
     """Translate a variant by its name."""
     found = None if variant is None else find_variant(variant)
     return engine_request(subject, Optimisations(variant=found, **changes))
@@ -46,28 +46,28 @@ def test_variants_become_types_and_settings(
     variant: str | None, changes: dict[str, Any], weights: str, settings: Settings
 ) -> None:
     """Weights, cache, flash attention and adapters follow from the variant, and options take its place."""
-    request = request_of(variant, **changes)
+    request = requested(variant, **changes)
     assert request.tensor_types["blk.5.ffn_up.weight"] == weights
     assert request.settings == settings
-    assert request.architecture == LLAMA.architecture
+    assert request.architecture == LLAMA2.architecture
 
 
 def test_without_flash_attention_the_engine_runs_without() -> None:
     """Where no variant says anything, the family decides."""
-    assert request_of(None, find_subject("plm-1.8b"), quantization="q8_0").settings == Settings(flash_attn=False)
+    assert requested(None, find_subject("plm-1.8b"), quantization="q8_0").settings == Settings(flash_attn=False)
 
 
 def test_tensors_of_the_subjects_own_count() -> None:
     """A variant changes nothing of the types that a file has."""
-    request = request_of("bf16-int4", find_subject("smollm2-135m-q8_0"))
+    request = requested("bf16-int4", find_subject("smollm2-135m-q8_0"))
     assert request.tensor_types["blk.5.ffn_up.weight"] == "Q8_0"
 
 
 def test_latent_attention_is_derived() -> None:
     """Widths, depth and vocabulary stay; the cache holds one latent head of 128 + 64."""
-    request = request_of("bf16-int4-mla")
+    request = requested("bf16-int4-mla")
     derived = request.architecture
-    assert derived == with_latent_attention(LLAMA.architecture)
+    assert derived == with_latent_attention(LLAMA2.architecture)
     assert derived.gguf_architecture == "deepseek2"
     assert (derived.n_embd, derived.n_layers, derived.n_ff, derived.n_vocab) == (4096, 32, 11008, 32000)
     assert derived.mla is not None
@@ -90,7 +90,7 @@ def test_latent_attention_is_derived_or_refused(name: str) -> None:
 def test_latent_attention_of_its_own_stays() -> None:
     """An architecture that has latent attention keeps it under the variant."""
     subject = find_subject("deepseek-v2-lite")
-    assert request_of("bf16-int4-mla", subject).architecture == subject.architecture
+    assert requested("bf16-int4-mla", subject).architecture == subject.architecture
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_what_the_engine_has_not_is_refused(
 ) -> None:
     """The message names what was asked for and what is accepted."""
     with pytest.raises(PerfsuiteError, match=told):
-        request_of(variant, find_subject(subject), **changes)
+        requested(variant, find_subject(subject), **changes)
