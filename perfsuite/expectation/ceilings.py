@@ -70,8 +70,7 @@ class Ceilings:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
-        plain: dict[str, Any] = to_plain(self)
-        return plain
+        return {**to_plain(self), "bandwidths": to_plain([*self.bandwidths])}
 
     @classmethod
     def from_plain(cls, plain: object) -> Ceilings:
