@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from perfsuite.errors import MeasurementError
+from perfsuite.records.codec import Positive, Size, from_plain, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +18,13 @@ class Bandwidth:
     """The best that three uses of one working set move per second; every array counts, write-allocate does not."""
 
     #: All arrays and threads together; where they fit decides which cache level this measures.
-    working_set_bytes: int
+    working_set_bytes: Size
     #: Every byte loaded.
-    read_bytes_per_s: float
+    read_bytes_per_s: Positive
     #: ``a[i] = b[i]``; loads and stores counted.
-    copy_bytes_per_s: float
+    copy_bytes_per_s: Positive
     #: ``a[i] = b[i] + s * c[i]``; two loads and the store counted.
-    triad_bytes_per_s: float
+    triad_bytes_per_s: Positive
 
     @property
     def fastest_bytes_per_s(self) -> float:
@@ -40,17 +42,17 @@ class Ceilings:
     """
 
     #: Threads that worked together; the rates are their sum.
-    n_threads: int
+    n_threads: Size
     #: Ascending by working set; the last one is far beyond every cache.
-    bandwidths: tuple[Bandwidth, ...]
+    bandwidths: Annotated[tuple[Bandwidth, ...], Meta(min_length=1, description="one level or more")]
     #: Multiply-adds of 32-bit floats, 2 FLOPs each.
-    fp32_flops_per_s: float
+    fp32_flops_per_s: Positive
     #: Dot products of 8-bit integers, 2 FLOPs a multiply-add.
-    int8_flops_per_s: float
+    int8_flops_per_s: Positive
     #: Multiply-adds of 16-bit floats (bfloat16 or half); None where the processor has no such instruction.
-    f16_flops_per_s: float | None
+    f16_flops_per_s: Positive | None
     #: One empty operator: a call on every thread and a barrier among them.
-    dispatch_ns: int
+    dispatch_ns: Size
 
     def sustained_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
         """Return the read bandwidth that an honest forecast uses, that of the smallest level that holds the set.
@@ -58,7 +60,8 @@ class Ceilings:
         A working set between two measured ones gets the slower of them; beyond the largest, memory's.  Reading
         dominates what it is for: weights and KV are read once per token, and little is written.
         """
-        return self._holding(working_set_bytes).read_bytes_per_s
+        fits = (level for level in self.bandwidths if level.working_set_bytes >= working_set_bytes)
+        return next(fits, self.bandwidths[-1]).read_bytes_per_s
 
     def fastest_bandwidth_bytes_per_s(self, working_set_bytes: int) -> float:
         """Return the bandwidth that nothing can exceed, for physics' floor: the fastest of read, copy and triad."""
@@ -67,27 +70,16 @@ class Ceilings:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
-        plain = asdict(self)
-        plain["bandwidths"] = list(plain["bandwidths"])
-        return plain
+        return {**to_plain(self), "bandwidths": to_plain([*self.bandwidths])}
 
     @classmethod
     def from_plain(cls, plain: object) -> Ceilings:
         """Build from what `to_plain` returned; anything else is a MeasurementError that names the field."""
-        values = _checked_keys(plain, cls, "ceilings")
-        f16 = values["f16_flops_per_s"]
-        return cls(
-            n_threads=_count(values, "n_threads", "ceilings"),
-            bandwidths=_bandwidths(values["bandwidths"]),
-            fp32_flops_per_s=_rate(values, "fp32_flops_per_s", "ceilings"),
-            int8_flops_per_s=_rate(values, "int8_flops_per_s", "ceilings"),
-            f16_flops_per_s=None if f16 is None else _rate(values, "f16_flops_per_s", "ceilings"),
-            dispatch_ns=_count(values, "dispatch_ns", "ceilings"),
-        )
-
-    def _holding(self, working_set_bytes: int) -> Bandwidth:
-        fits = (level for level in self.bandwidths if level.working_set_bytes >= working_set_bytes)
-        return next(fits, self.bandwidths[-1])
+        ceilings = from_plain(plain, cls, "ceilings", MeasurementError, "measure again", is_closed=True)
+        sets = [level.working_set_bytes for level in ceilings.bandwidths]
+        if sets != sorted(set(sets)):
+            raise MeasurementError(f"ceilings: working sets {sets} are not ascending; measure again")
+        return ceilings
 
 
 def fastest_bytes_per_s(levels: Sequence[tuple[int, float]], working_set_bytes: int) -> float:
@@ -130,47 +122,3 @@ def _check_alike(runs: Iterable[Ceilings]) -> None:
     if len(kinds) > 1:
         seen = " and ".join(f"{n_threads} threads over {list(sets)} bytes" for n_threads, sets in sorted(kinds))
         raise MeasurementError(f"ceilings: runs of {seen} cannot be merged; measure all alike")
-
-
-def _bandwidths(plain: object) -> tuple[Bandwidth, ...]:
-    if not isinstance(plain, list | tuple) or not plain:
-        raise MeasurementError(f"ceilings: 'bandwidths' is {plain!r}, expected a list of one or more; measure again")
-    levels = tuple(_bandwidth(level, f"ceilings.bandwidths[{i}]") for i, level in enumerate(plain))
-    sets = [level.working_set_bytes for level in levels]
-    if sets != sorted(set(sets)):
-        raise MeasurementError(f"ceilings: working sets {sets} are not ascending; measure again")
-    return levels
-
-
-def _bandwidth(plain: object, where: str) -> Bandwidth:
-    values = _checked_keys(plain, Bandwidth, where)
-    return Bandwidth(
-        working_set_bytes=_count(values, "working_set_bytes", where),
-        read_bytes_per_s=_rate(values, "read_bytes_per_s", where),
-        copy_bytes_per_s=_rate(values, "copy_bytes_per_s", where),
-        triad_bytes_per_s=_rate(values, "triad_bytes_per_s", where),
-    )
-
-
-def _checked_keys(plain: object, record: type[Bandwidth | Ceilings], where: str) -> Mapping[str, object]:
-    names = {field.name for field in fields(record)}
-    if not isinstance(plain, Mapping):
-        raise MeasurementError(f"{where}: {type(plain).__name__} where an object was expected; measure again")
-    if set(plain) != names:
-        missing, unknown = sorted(names - set(plain)), sorted(map(str, set(plain) - names))
-        raise MeasurementError(f"{where}: fields missing {missing}, unknown {unknown}; measure again")
-    return plain
-
-
-def _count(values: Mapping[str, object], name: str, where: str) -> int:
-    value = values[name]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise MeasurementError(f"{where}: {name!r} is {value!r}, expected a whole number of 1 or more; measure again")
-    return value
-
-
-def _rate(values: Mapping[str, object], name: str, where: str) -> float:
-    value = values[name]
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise MeasurementError(f"{where}: {name!r} is {value!r}, expected a rate above 0; measure again")
-    return float(value)

@@ -27,13 +27,18 @@ WeightRule = Callable[[TensorShape, Sequence[TensorShape]], int]
 
 
 def experts_read(n_experts: int, n_used: int, n_tokens: int) -> int:
-    """Return how many of `n_experts` a batch reads: the expected number of distinct ones, rounded.
+    """Return how many of `n_experts` a batch reads: the expected number of distinct ones, rounded."""
+    return round(distinct_experts(n_experts, n_used, n_tokens))
+
+
+def distinct_experts(n_experts: int, n_used: int, n_tokens: int) -> float:
+    """Return how many experts a batch touches if each token draws its own at random.
 
     ``E (1 - (1 - u / E)^n)`` for `n` tokens that are each routed to `u` of `E` experts, all equally likely. It is `u`
     for one token, exactly, and never above ``min(E, n u)``. Real routers prefer some experts, so a batch reads fewer;
     which ones is not known from shapes. A token that chooses more experts than there are reads all of them.
     """
-    return round(n_experts * (1 - (1 - min(n_used, n_experts) / n_experts) ** n_tokens))
+    return n_experts * (1.0 - (1.0 - min(n_used, n_experts) / n_experts) ** n_tokens)
 
 
 def _all_bytes(sources: Sequence[TensorShape]) -> int:

@@ -21,16 +21,7 @@ from perfsuite.expectation.graphs.request import KV_PADDING, Batch, Settings, re
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.families import FAMILIES
 
-__all__ = [
-    "KNOWN_GRAPHS",
-    "KV_PADDING",
-    "Batch",
-    "Operator",
-    "Settings",
-    "engine_graph",
-    "refusal",
-    "total_cost",
-]
+__all__ = ["KNOWN_GRAPHS", "KV_PADDING", "Batch", "Operator", "Settings", "engine_graph", "refusal", "total_cost"]
 
 #: GGUF architectures whose graph is known here; others would be measured by phase.
 KNOWN_GRAPHS = frozenset(FAMILIES)

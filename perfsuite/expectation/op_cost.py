@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 
@@ -36,29 +36,15 @@ class OpCost:
         return self.kv_read_bytes + self.kv_written_bytes
 
     def __add__(self, other: OpCost) -> OpCost:
-        return OpCost(
-            flops=self.flops + other.flops,
-            read_bytes=self.read_bytes + other.read_bytes,
-            written_bytes=self.written_bytes + other.written_bytes,
-            parameter_bytes=self.parameter_bytes + other.parameter_bytes,
-            kv_read_bytes=self.kv_read_bytes + other.kv_read_bytes,
-            kv_written_bytes=self.kv_written_bytes + other.kv_written_bytes,
-            n_dispatches=self.n_dispatches + other.n_dispatches,
-        )
+        return OpCost(**{name: getattr(self, name) + getattr(other, name) for name in COST_FIELDS})
 
     def __mul__(self, times: int) -> OpCost:
         """Cost of doing the same `times` times."""
-        return OpCost(
-            flops=self.flops * times,
-            read_bytes=self.read_bytes * times,
-            written_bytes=self.written_bytes * times,
-            parameter_bytes=self.parameter_bytes * times,
-            kv_read_bytes=self.kv_read_bytes * times,
-            kv_written_bytes=self.kv_written_bytes * times,
-            n_dispatches=self.n_dispatches * times,
-        )
+        return OpCost(**{name: getattr(self, name) * times for name in COST_FIELDS})
 
 
+#: The fields of a cost.
+COST_FIELDS = tuple(each.name for each in fields(OpCost))
 NO_COST = OpCost(n_dispatches=0)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
+from typing import Any
 
 from perfsuite.expectation import ggml_rules, thread_rules
 from perfsuite.expectation.graphs.operator import shape as tensor
@@ -58,33 +59,8 @@ _SECOND_DIMENSION = thread_rules.by_rows(lambda operator: operator.output.ne[1])
 _ON_ONE_THREAD = thread_rules.by_rows(lambda operator: 1)
 
 
-def _pointwise(name: str, flops: int, *, kind: str = "elementwise", stand_in: str = ELSE) -> OpRule:
-    return OpRule(
-        name, kind=kind, cost=ggml_rules.elementwise(flops), threads=_ALL_ROWS, stand_in=stand_in, in_place=True
-    )
-
-
-def _gated(name: str, flops: int) -> OpRule:
-    return OpRule(
-        name,
-        kind="activation",
-        cost=ggml_rules.elementwise(flops),
-        threads=_ALL_ROWS,
-        alone=shape_rules.rows_with(),
-        stand_in="SWIGLU",
-    )
-
-
-def _arithmetic(name: str) -> OpRule:
-    return OpRule(
-        name,
-        kind="elementwise",
-        cost=ggml_rules.elementwise(1),
-        weight_bytes=ggml_rules.second_bytes,
-        threads=_ALL_ROWS,
-        alone=shape_rules.rows_with(),
-        in_place=True,
-    )
+def _each(name: str, flops: int, **known: Any) -> OpRule:
+    return OpRule(name, cost=ggml_rules.elementwise(flops), threads=_ALL_ROWS, **known)
 
 
 _RULES = (
@@ -195,22 +171,34 @@ _RULES = (
     OpRule("SUM_ROWS", kind="elementwise", cost=ggml_rules.sum_rows, threads=_ON_ONE_THREAD),
     OpRule("ARGSORT", kind="routing", cost=ggml_rules.sort, threads=_ALL_ROWS),
     OpRule("FWHT", kind="rotation", cost=ggml_rules.hadamard, threads=_ALL_ROWS),
-    _gated("SWIGLU", ggml_rules.SILU_FLOPS + 1),
-    _gated("GEGLU", ggml_rules.GELU_FLOPS + 1),
-    _arithmetic("ADD"),
-    _arithmetic("MUL"),
+    *(
+        _each(name, flops + 1, kind="activation", alone=shape_rules.rows_with(), stand_in="SWIGLU")
+        for name, flops in (("SWIGLU", ggml_rules.SILU_FLOPS), ("GEGLU", ggml_rules.GELU_FLOPS))
+    ),
+    *(
+        _each(
+            name,
+            1,
+            kind="elementwise",
+            weight_bytes=ggml_rules.second_bytes,
+            alone=shape_rules.rows_with(),
+            in_place=True,
+        )
+        for name in ("ADD", "MUL")
+    ),
     OpRule(
         SCALED_ROWS,
         kind="elementwise",
         cost=ggml_rules.elementwise(1),
         alone=shape_rules.rows_with(lambda of: (tensor("f32", 1, max(1, of.n_heads), of.n_tokens),)),
     ),
-    *(_pointwise(name, 1) for name in ("DIV", "SCALE", "CLAMP")),
-    _pointwise("SQR", 1, kind="activation"),
-    _pointwise("RELU", 1, kind="activation"),
-    _pointwise("TANH", 1, stand_in="SWIGLU"),
-    _pointwise("SILU", ggml_rules.SILU_FLOPS, kind="activation", stand_in="SWIGLU"),
-    _pointwise("GELU", ggml_rules.GELU_FLOPS, kind="activation", stand_in="SWIGLU"),
+    *(_each(name, 1, kind="elementwise", in_place=True) for name in ("DIV", "SCALE", "CLAMP")),
+    *(_each(name, 1, kind="activation", in_place=True) for name in ("SQR", "RELU")),
+    _each("TANH", 1, kind="elementwise", stand_in="SWIGLU", in_place=True),
+    *(
+        _each(name, flops, kind="activation", stand_in="SWIGLU", in_place=True)
+        for name, flops in (("SILU", ggml_rules.SILU_FLOPS), ("GELU", ggml_rules.GELU_FLOPS))
+    ),
 )
 
 #: The operators that are known, by their names.

@@ -143,9 +143,8 @@ def _check_ranges(architecture: Architecture) -> None:
 
 
 def _check_heads(architecture: Architecture) -> None:
-    n_heads, n_kv_heads, head_dim, n_rot = (
-        getattr(architecture, name) for name in ("n_heads", "n_kv_heads", "head_dim", "n_rot")
-    )
+    n_heads, n_kv_heads = architecture.n_heads, architecture.n_kv_heads
+    head_dim, n_rot = architecture.head_dim, architecture.n_rot
     if n_heads % n_kv_heads:
         _reject(architecture, "n_kv_heads", n_kv_heads, f"a divisor of n_heads ({n_heads})")
     if n_rot % 2 or n_rot > head_dim:

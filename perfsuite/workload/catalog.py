@@ -53,7 +53,9 @@ def find(name: str) -> Architecture:
 def entry(name: str) -> CatalogEntry:
     """Return an architecture with its source, or raise ArchitectureError that suggests the closest names."""
     if name not in names():
-        raise ArchitectureError(_unknown(name))
+        close = get_close_matches(name, names(), n=3, cutoff=0.5)
+        which = f"; did you mean {' or '.join(close)}?" if close else f", which has {', '.join(names())}"
+        raise ArchitectureError(f"architecture {name!r} is not in the catalogue{which}")
     text = (files("perfsuite.workload") / "architectures" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
     values = tomllib.loads(text)
     return CatalogEntry(
@@ -61,10 +63,3 @@ def entry(name: str) -> CatalogEntry:
         source=values["source"],
         published_parameters=values.get("published_parameters"),
     )
-
-
-def _unknown(name: str) -> str:
-    close = get_close_matches(name, names(), n=3, cutoff=0.5)
-    if close:
-        return f"architecture {name!r} is not in the catalogue; did you mean {' or '.join(close)}?"
-    return f"architecture {name!r} is not in the catalogue, which has {', '.join(names())}"

@@ -75,16 +75,14 @@ _OTHERS = (
 )
 
 
-def _types() -> tuple[GgmlType, ...]:
-    return tuple(
-        GgmlType(name=name, number=number, block_values=values, block_bytes=n_bytes, is_weight=rows is _WEIGHTS)
+#: All known types by upper-case name.
+GGML_TYPES: Mapping[str, GgmlType] = MappingProxyType(
+    {
+        name: GgmlType(name=name, number=number, block_values=values, block_bytes=n_bytes, is_weight=rows is _WEIGHTS)
         for rows in (_WEIGHTS, _OTHERS)
         for name, number, values, n_bytes in rows
-    )
-
-
-#: All known types by upper-case name.
-GGML_TYPES: Mapping[str, GgmlType] = MappingProxyType({each.name: each for each in _types()})
+    }
+)
 
 #: The same by their number in the file.
 GGML_TYPES_BY_NUMBER: Mapping[int, GgmlType] = MappingProxyType({each.number: each for each in GGML_TYPES.values()})

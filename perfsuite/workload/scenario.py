@@ -21,9 +21,9 @@ class Scenario:
 
     def __post_init__(self) -> None:
         """Refuse lengths that run nothing."""
-        for field, minimum in (("n_prompt", 0), ("n_gen", 0), ("n_depth", 0)):
+        for field in ("n_prompt", "n_gen", "n_depth"):
             value = getattr(self, field)
-            if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
                 raise PerfsuiteError(f"scenario {self.name!r}: {field} is {value!r}, expected an integer of 0 or more")
         if self.n_prompt + self.n_gen == 0:
             raise PerfsuiteError(f"scenario {self.name!r}: neither prompt nor generation, expected at least one token")
@@ -44,15 +44,11 @@ _SHORT = (("siso", 64, 24), ("liso", 512, 24), ("silo", 64, 128), ("lilo", 512, 
 _LONG = (("siso-long", 128, 128), ("liso-long", 2048, 128), ("silo-long", 128, 1024), ("lilo-long", 2048, 1024))
 
 
-def _catalogue() -> tuple[Scenario, ...]:
-    return tuple(
-        Scenario(name=name, n_prompt=n_prompt, n_gen=n_gen, source=source)
-        for lengths, source in ((_SHORT, _SHORT_SOURCE), (_LONG, _LONG_SOURCE))
-        for name, n_prompt, n_gen in lengths
-    )
-
-
-_SCENARIOS = {scenario.name: scenario for scenario in _catalogue()}
+_SCENARIOS = {
+    name: Scenario(name=name, n_prompt=n_prompt, n_gen=n_gen, source=source)
+    for lengths, source in ((_SHORT, _SHORT_SOURCE), (_LONG, _LONG_SOURCE))
+    for name, n_prompt, n_gen in lengths
+}
 
 _AD_HOC = re.compile(r"p(?P<n_prompt>\d{1,7})-g(?P<n_gen>\d{1,7})(?:-d(?P<n_depth>\d{1,7}))?")
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 from zlib import crc32
@@ -51,12 +50,12 @@ def random_rows(
         half_width = deviation * 3.0**0.5
         values = (random.random((n_rows, n_values), dtype=np.float32) * 2 - 1) * np.float32(half_width)
         return as_bytes(values, ggml_type)
-    layout = _LAYOUTS.get(ggml_type.name)
-    if layout is None:
+    if ggml_type.name not in _LAYOUTS:
         raise QuantizationError(f"weights of ggml type {ggml_type.name} cannot be made up")
+    unit_deviation, set_scale = _LAYOUTS[ggml_type.name]
     n_bytes = ggml_type.row_bytes(n_values)
     bits: Bytes = np.frombuffer(random.bytes(n_rows * n_bytes), dtype=np.uint8).copy()
-    layout.set_scale(bits.reshape(-1, ggml_type.block_bytes), deviation / layout.unit_deviation)
+    set_scale(bits.reshape(-1, ggml_type.block_bytes), deviation / unit_deviation)
     return bits.reshape(n_rows, n_bytes)
 
 
@@ -65,14 +64,6 @@ def as_bytes(values: NDArray[np.float32], ggml_type: GgmlType) -> Bytes:
     rows = quantize(values, GGMLQuantizationType[ggml_type.name])
     as_uint8: Bytes = np.ascontiguousarray(rows).view(np.uint8).reshape(len(values), -1)
     return as_uint8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """How to scale a block of random bits: its values' standard deviation at scale 1, and where the scale goes."""
-
-    unit_deviation: float
-    set_scale: Callable[[Bytes, float], None]
 
 
 def _half_at(offset: int) -> Callable[[Bytes, float], None]:
@@ -107,25 +98,26 @@ def _small_floats(blocks: Bytes, scale: float) -> None:
     blocks[:, :4] = min(max(round(scale * 2**9), 1), 15)
 
 
+# How to scale a block of random bits: its values' standard deviation at scale 1, and what puts a scale into it.
 # The deviations follow from the formats' definitions in ggml/src/ggml-common.h of llama.cpp.
-_LAYOUTS: Mapping[str, _Layout] = {
-    "Q2_K": _Layout(unit_deviation=13.9, set_scale=_half_pair_at(80, 1.5)),
-    "Q3_K": _Layout(unit_deviation=43.4, set_scale=_half_at(108)),
-    "Q4_K": _Layout(unit_deviation=257.0, set_scale=_half_pair_at(0, 7.5)),
-    "Q5_K": _Layout(unit_deviation=529.0, set_scale=_half_pair_at(0, 15.5)),
-    "Q6_K": _Layout(unit_deviation=1368.0, set_scale=_half_at(208)),
-    "Q1_0": _Layout(unit_deviation=1.0, set_scale=_half_at(0)),
-    "Q2_0": _Layout(unit_deviation=1.2, set_scale=_half_at(0)),
-    "IQ4_NL": _Layout(unit_deviation=67.2, set_scale=_half_at(0)),
-    "IQ4_XS": _Layout(unit_deviation=1243.0, set_scale=_half_at(0)),
-    "IQ3_S": _Layout(unit_deviation=141.0, set_scale=_half_at(0)),
-    "IQ3_XXS": _Layout(unit_deviation=142.0, set_scale=_half_at(0)),
-    "IQ2_S": _Layout(unit_deviation=56.3, set_scale=_half_at(0)),
-    "IQ2_XS": _Layout(unit_deviation=56.0, set_scale=_half_at(0)),
-    "IQ2_XXS": _Layout(unit_deviation=53.5, set_scale=_half_at(0)),
-    "IQ1_M": _Layout(unit_deviation=7.2, set_scale=_half_in_nibbles),
-    "IQ1_S": _Layout(unit_deviation=7.19, set_scale=_half_at(0)),
-    "NVFP4": _Layout(unit_deviation=2.93, set_scale=_small_floats),
+_LAYOUTS: Mapping[str, tuple[float, Callable[[Bytes, float], None]]] = {
+    "Q2_K": (13.9, _half_pair_at(80, 1.5)),
+    "Q3_K": (43.4, _half_at(108)),
+    "Q4_K": (257.0, _half_pair_at(0, 7.5)),
+    "Q5_K": (529.0, _half_pair_at(0, 15.5)),
+    "Q6_K": (1368.0, _half_at(208)),
+    "Q1_0": (1.0, _half_at(0)),
+    "Q2_0": (1.2, _half_at(0)),
+    "IQ4_NL": (67.2, _half_at(0)),
+    "IQ4_XS": (1243.0, _half_at(0)),
+    "IQ3_S": (141.0, _half_at(0)),
+    "IQ3_XXS": (142.0, _half_at(0)),
+    "IQ2_S": (56.3, _half_at(0)),
+    "IQ2_XS": (56.0, _half_at(0)),
+    "IQ2_XXS": (53.5, _half_at(0)),
+    "IQ1_M": (7.2, _half_in_nibbles),
+    "IQ1_S": (7.19, _half_at(0)),
+    "NVFP4": (2.93, _small_floats),
 }
 
 

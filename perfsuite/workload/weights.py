@@ -66,13 +66,19 @@ def resolve(name_or_path: str, *, cache_dir: Path) -> Weights:
 def materialize(weights: Weights, *, cache_dir: Path) -> Path:
     """Return the file with these weights; synthetic ones are written into ``cache_dir`` the first time."""
     if weights.quantization is None:
-        return _given_path(weights)
+        if weights.path is None or not weights.path.is_file():
+            raise GgufError(f"{weights.path}: no such file")
+        return weights.path
     path = _cached_path(weights.name, weights.identity, cache_dir)
     if not path.is_file():
         # Imported here because gguf is slow to import and most processes never write.
         from perfsuite.workload.synthetic import write_synthetic
 
-        _make_directory(cache_dir)
+        try:
+            cache_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise GgufError(f"{cache_dir}: cannot be created for synthetic weights: {reason}") from error
         write_synthetic(weights.architecture, weights.quantization, path, seed=_SEED)
     return path
 
@@ -81,7 +87,8 @@ def synthetic_weights(architecture: Architecture, quantization: str, *, cache_di
     """Describe synthetic weights of any architecture; they need not be of the catalogue."""
     check_quantization(quantization)
     name = f"{architecture.name}-{quantization}"
-    identity = f"synthetic:{_synthetic_hash(architecture, quantization)}"
+    determining = f"{FORMAT_VERSION} {_SEED} {quantization} {architecture!r}"
+    identity = f"synthetic:{sha256(determining.encode()).hexdigest()[:16]}"
     path = _cached_path(name, identity, cache_dir)
     return Weights(
         name=name,
@@ -114,30 +121,12 @@ def _architecture(name: str) -> Architecture:
     return find(depth["base"]).with_layers(int(depth["n_layers"]))
 
 
-def _synthetic_hash(architecture: Architecture, quantization: str) -> str:
-    determining = f"{FORMAT_VERSION} {_SEED} {quantization} {architecture!r}"
-    return sha256(determining.encode()).hexdigest()[:16]
-
-
 def _cached_path(name: str, identity: str, cache_dir: Path) -> Path:
     return cache_dir / f"{_safe(name)}-{identity.rpartition(':')[2]}{_SUFFIX}"
 
 
 def _safe(name: str) -> str:
     return _UNSAFE.sub("-", name).strip("-.") or "unnamed"
-
-
-def _make_directory(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GgufError(f"{path}: cannot be created for synthetic weights: {error.strerror or error}") from error
-
-
-def _given_path(weights: Weights) -> Path:
-    if weights.path is None or not weights.path.is_file():
-        raise GgufError(f"{weights.path}: no such file")
-    return weights.path
 
 
 def _from_file(path: Path) -> Weights:

@@ -117,32 +117,22 @@ def test_parts_of_one_type_are_one() -> None:
     assert {"q4_k", "q6_k"} <= {part.type for part in parts}
 
 
-def test_a_floor_counts_the_experts_of_one_token() -> None:
-    """A prompt may route all its tokens to the same experts, so its floor reads as many as a single token does."""
-    of = workload("qwen1.5-moe-a2.7b-l2-q8_0")
-    found = {(case.phase, case.role): case for case in operator_cases(of)}
-    prefill, decode = (found[phase, "ffn_moe_gate"].costs for phase in (Phase.PREFILL, Phase.DECODE))
-    least = [sum(part.floor_parameter_bytes for part in parts) for parts in (prefill, decode)]
-    assert least[0] == least[1] == sum(part.cost.parameter_bytes for part in decode)
-    assert sum(part.cost.parameter_bytes for part in prefill) > 5 * least[0]
-
-
-def test_a_ceiling_counts_as_many_experts_as_can_be() -> None:
-    """60 experts of which each token uses 4: ten tokens may read 40 of them, and from fifteen on all.
+def test_a_floor_counts_the_fewest_experts_and_a_ceiling_the_most() -> None:
+    """60 experts of which each token uses 4: all may choose the same; ten may read 40, and from fifteen on all.
 
     The last of the two layers computes the last token alone, which reads 4.
     """
     found = {}
     for n_tokens in (1, 10, 15, 16, 512):
         of = workload("qwen1.5-moe-a2.7b-l2-q8_0", f"p{n_tokens}-g1")
-        roles = {(case.phase, case.role): case for case in operator_cases(of)}
-        parts = roles[Phase.PREFILL, "ffn_moe_gate"].costs
+        parts = roles_of(of, Phase.PREFILL)["ffn_moe_gate"].costs
         found[n_tokens] = [
             sum(part.floor_parameter_bytes for part in parts),
             sum(part.cost.parameter_bytes for part in parts),
             sum(part.ceiling_parameter_bytes for part in parts),
         ]
-    one = found[1][0] / (4 + 4)
+    decode = roles_of(workload("qwen1.5-moe-a2.7b-l2-q8_0"), Phase.DECODE)["ffn_moe_gate"].costs
+    one = sum(part.cost.parameter_bytes for part in decode) / (4 + 4)
     assert found[1] == [8 * one] * 3
     assert [found[n_tokens][2] / one - 4 for n_tokens in (10, 15, 16, 512)] == [40, 60, 60, 60]
     assert all(least == 8 * one for least, _, _ in found.values())
@@ -256,7 +246,7 @@ def test_what_a_run_records_is_what_is_enumerated(stored_record: EngineRecord) -
         assert set(recorded[phase]) == enumerated
 
 
-def operators_of(of: LlamaWorkload, phase: Phase) -> dict[str, Case]:
+def roles_of(of: LlamaWorkload, phase: Phase) -> dict[str, Case]:
     """Return the operator cases of a phase by role."""
     return {str(case.role): case for case in operator_cases(of) if case.phase is phase}
 
@@ -276,7 +266,7 @@ def test_a_kernel_costs_its_operators() -> None:
         ("engine_kernel", "kernel_soft_max", Phase.PREFILL),
         ("engine_kernel", "kernel_mul_mv", Phase.DECODE),
     ]
-    prefill, decode = (operators_of(of, phase) for phase in (Phase.PREFILL, Phase.DECODE))
+    prefill, decode = (roles_of(of, phase) for phase in (Phase.PREFILL, Phase.DECODE))
     assert total(cases[0]) == total(prefill["Qcur"]) + total(prefill["Kcur"]) + total(prefill["ffn_up"])
     assert total(cases[1]) == total(prefill["kq_soft_max"])
     assert total(cases[2]) == total(decode["ffn_up"])
@@ -285,17 +275,11 @@ def test_a_kernel_costs_its_operators() -> None:
 
 
 def test_a_kernel_that_shares_an_operator_has_no_cost() -> None:
-    """Where two kernels compute one operator, nobody knows whose cost it is; the others keep theirs."""
-    kernels = {"quantize": ("Qcur",), "kernel_mul_mm": ("Qcur", "ffn_up"), "kernel_add": ("l_out",)}
+    """Nobody knows whose cost it is, nor what an unknown operator costs; the others keep theirs."""
+    kernels = {"quantize": ("Qcur",), "kernel_mul_mm": ("Qcur", "ffn_up"), "kernel_add": ("l_out",), "odd": ("new",)}
     costs = {case.role: case.costs for case in engine_kernel_cases(workload(), {Phase.DECODE: kernels})}
-    assert costs["quantize"] == costs["kernel_mul_mm"] == ()
+    assert costs["quantize"] == costs["kernel_mul_mm"] == costs["odd"] == ()
     assert sum(part.cost.flops for part in costs["kernel_add"]) > 0
-
-
-def test_a_kernel_of_what_nobody_knows_has_no_cost() -> None:
-    """An operator that the expectation does not know brings no cost, and no error."""
-    (case,) = engine_kernel_cases(workload(), {Phase.DECODE: {"kernel_odd": ("surprise",)}})
-    assert case.costs == ()
 
 
 @pytest.mark.parametrize(("scenario", "phase"), [("p0-g4", Phase.PREFILL), ("p4-g0", Phase.DECODE)])
@@ -305,4 +289,4 @@ def test_a_phase_that_does_not_run_has_no_kernels(scenario: str, phase: Phase) -
     roles = {phase: {}, other: {"kernel_add": ("l_out",)}}
     (case,) = engine_kernel_cases(workload(scenario=scenario), roles)
     assert case.phase is other
-    assert total(case) == total(operators_of(workload(scenario=scenario), other)["l_out"])
+    assert total(case) == total(roles_of(workload(scenario=scenario), other)["l_out"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -57,13 +58,6 @@ def test_fastest_bandwidth_looks_at_larger_levels_too() -> None:
     assert ceilings.fastest_bandwidth_bytes_per_s(1) == 300e9
 
 
-@pytest.mark.parametrize("working_set_bytes", [0, 1, 600 * KIB, 20 * MIB, 1 << 40])
-def test_nothing_sustained_exceeds_the_fastest(working_set_bytes: int) -> None:
-    """The forecast's bandwidth never exceeds the floor's."""
-    fastest = CEILINGS.fastest_bandwidth_bytes_per_s(working_set_bytes)
-    assert CEILINGS.sustained_bandwidth_bytes_per_s(working_set_bytes) <= fastest
-
-
 def test_merging_takes_the_best_rates_and_the_median_dispatch() -> None:
     """Each rate is the best of all runs by itself, and the dispatch cost the median of theirs."""
     slow_cache = replace(L2, read_bytes_per_s=1e9, triad_bytes_per_s=250e9)
@@ -78,11 +72,6 @@ def test_merging_takes_the_best_rates_and_the_median_dispatch() -> None:
     )
 
 
-def test_merging_one_run_changes_nothing() -> None:
-    """One run is its own merger."""
-    assert merge_ceilings([CEILINGS]) == CEILINGS
-
-
 def test_merging_unlike_runs_is_refused() -> None:
     """Runs of other thread counts or working sets are refused, with both named."""
     with pytest.raises(MeasurementError, match=r"runs of 2 threads over .* and 4 threads over .* cannot be merged"):
@@ -92,9 +81,10 @@ def test_merging_unlike_runs_is_refused() -> None:
 
 
 def test_merging_nothing_is_refused() -> None:
-    """No run has no ceilings."""
+    """No run has no ceilings; one run is its own merger."""
     with pytest.raises(MeasurementError, match="no run"):
         merge_ceilings([])
+    assert merge_ceilings([CEILINGS]) == CEILINGS
 
 
 @pytest.mark.parametrize("f16_flops_per_s", [None, 7e11])
@@ -104,36 +94,34 @@ def test_plain_values_survive_json(f16_flops_per_s: float | None) -> None:
     assert Ceilings.from_plain(json.loads(json.dumps(ceilings.to_plain()))) == ceilings
 
 
-def _changed(**changes: Any) -> dict[str, Any]:
-    return {**CEILINGS.to_plain(), **changes}
-
-
-def _without(name: str) -> dict[str, Any]:
-    return {key: value for key, value in CEILINGS.to_plain().items() if key != name}
-
-
 @pytest.mark.parametrize(
-    ("plain", "message"),
+    ("changes", "told"),
     [
-        ([], r"ceilings: list where an object was expected"),
-        (None, r"ceilings: NoneType where"),
-        (_without("dispatch_ns"), r"missing \['dispatch_ns'\], unknown \[\]"),
-        (_changed(gpu=1), r"missing \[\], unknown \['gpu'\]"),
-        (_changed(n_threads=0), r"'n_threads' is 0"),
-        (_changed(n_threads=True), r"'n_threads' is True"),
-        (_changed(dispatch_ns=1.5), r"'dispatch_ns' is 1.5"),
-        (_changed(fp32_flops_per_s=math.nan), r"'fp32_flops_per_s' is nan"),
-        (_changed(fp32_flops_per_s=math.inf), r"'fp32_flops_per_s' is inf"),
-        (_changed(int8_flops_per_s=-1.0), r"'int8_flops_per_s' is -1.0"),
-        (_changed(f16_flops_per_s="fast"), r"'f16_flops_per_s' is 'fast'"),
-        (_changed(bandwidths=[]), r"'bandwidths' is \[\]"),
-        (_changed(bandwidths={}), r"'bandwidths' is \{\}"),
-        (_changed(bandwidths=[3]), r"ceilings.bandwidths\[0\]: int where an object"),
-        (_changed(bandwidths=[{"read_bytes_per_s": 1.0}]), r"bandwidths\[0\]: fields missing"),
-        (_changed(bandwidths=CEILINGS.to_plain()["bandwidths"][::-1]), r"are not ascending"),
+        ({"gpu": 1}, "field 'gpu' is unknown"),
+        ({"n_threads": 0}, "n_threads is 0, expected a whole number of 1 or more"),
+        ({"n_threads": True}, "n_threads is True"),
+        ({"dispatch_ns": 1.5}, "dispatch_ns is 1.5"),
+        ({"fp32_flops_per_s": math.nan}, "fp32_flops_per_s is nan, expected a finite number above 0"),
+        ({"fp32_flops_per_s": math.inf}, "fp32_flops_per_s is inf"),
+        ({"int8_flops_per_s": -1.0}, "int8_flops_per_s is -1.0"),
+        ({"f16_flops_per_s": "fast"}, "f16_flops_per_s is 'fast'"),
+        ({"bandwidths": []}, "bandwidths is a list, expected one level or more"),
+        ({"bandwidths": {}}, "bandwidths is an object, expected one level or more"),
+        ({"bandwidths": [3]}, "bandwidths[0] is 3, expected an object"),
+        ({"bandwidths": [{"read_bytes_per_s": 1.0}]}, "bandwidths[0]: working_set_bytes is missing"),
+        ({"bandwidths": CEILINGS.to_plain()["bandwidths"][::-1]}, "are not ascending"),
     ],
 )
-def test_anything_else_is_refused_by_name(plain: object, message: str) -> None:
+def test_what_no_device_has_is_refused_by_name(changes: dict[str, Any], told: str) -> None:
     """What is not a record of ceilings is a MeasurementError that names the field and what it held."""
-    with pytest.raises(MeasurementError, match=message):
-        Ceilings.from_plain(plain)
+    with pytest.raises(MeasurementError, match=f"^ceilings.*{re.escape(told)}.*; measure again$"):
+        Ceilings.from_plain({**CEILINGS.to_plain(), **changes})
+
+
+def test_what_is_no_record_is_refused() -> None:
+    """Neither a list nor nothing is one, nor what lacks a field."""
+    plain = CEILINGS.to_plain()
+    del plain["dispatch_ns"]
+    for wrong, told in (([], "is a list"), (None, "is null"), (plain, "dispatch_ns is missing")):
+        with pytest.raises(MeasurementError, match=f"^ceilings: {told}"):
+            Ceilings.from_plain(wrong)

@@ -7,19 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfsuite.errors import ArchitectureError, QuantizationError
-from perfsuite.expectation.ggml_cost import Shape, TensorShape, cost_of, experts_read, row_bytes
+from perfsuite.expectation.ggml_cost import TensorShape, cost_of, experts_read, row_bytes
+from perfsuite.expectation.graphs.operator import shape as tensor
 from perfsuite.expectation.op_cost import OpCost
 from perfsuite.workload.ggml_types import GGML_TYPES
 
 _BLOCK = {name.lower(): (kind.block_values, kind.block_bytes) for name, kind in GGML_TYPES.items()}
 _WEIGHT_TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q6_k")
-
-
-def tensor(type_name: str, *ne: int) -> TensorShape:
-    """A tensor with these dimensions, the rest 1."""
-    shape: Shape = (*ne, 1, 1, 1)[:4]  # type: ignore[assignment]
-    return TensorShape(type=type_name, ne=shape)
-
 
 _SIZE = st.integers(1, 64)
 
@@ -66,10 +60,9 @@ def operators(draw: st.DrawFn) -> tuple[str, TensorShape, tuple[TensorShape, ...
     return op, *known[op]
 
 
-def _wider(shape: TensorShape, dimension: int) -> TensorShape:
+def _wider(of: TensorShape, dimension: int) -> TensorShape:
     """Double one dimension."""
-    ne = tuple(size * 2 if at == dimension else size for at, size in enumerate(shape.ne))
-    return tensor(shape.type, *ne)
+    return tensor(of.type, *(size * 2 if at == dimension else size for at, size in enumerate(of.ne)))
 
 
 @given(operators(), st.booleans())
@@ -115,17 +108,17 @@ def test_rows_are_linear_in_their_blocks(type_name: str, n_blocks: int) -> None:
     assert row_bytes(type_name, n_blocks * elements) == n_blocks * n_bytes
 
 
-def test_a_row_that_is_no_whole_number_of_blocks_is_refused() -> None:
-    """A part of a block cannot be stored."""
-    with pytest.raises(QuantizationError, match=r"a row of 33 values is no multiple of Q8_0's 32"):
-        row_bytes("q8_0", 33)
-
-
-@pytest.mark.parametrize("name", ["q9_9", "", "f 32"])
-def test_an_unknown_type_is_refused(name: str) -> None:
-    """A type that ggml does not have is named."""
-    with pytest.raises(ArchitectureError, match=rf"'{name}' is no ggml type"):
-        row_bytes(name, 32)
+@pytest.mark.parametrize(
+    ("name", "n_elements", "error", "told"),
+    [
+        ("q8_0", 33, QuantizationError, r"a row of 33 values is no multiple of Q8_0's 32"),
+        *((name, 32, ArchitectureError, rf"'{name}' is no ggml type") for name in ("q9_9", "", "f 32")),
+    ],
+)
+def test_a_row_that_cannot_be_is_refused(name: str, n_elements: int, error: type[Exception], told: str) -> None:
+    """A part of a block cannot be stored, and a type that ggml does not have is named."""
+    with pytest.raises(error, match=told):
+        row_bytes(name, n_elements)
 
 
 def test_an_unknown_operator_is_refused() -> None:
@@ -134,43 +127,68 @@ def test_an_unknown_operator_is_refused() -> None:
         cost_of("SSM_SCAN", tensor("f32", 1), [])
 
 
-def test_a_product_is_two_flops_for_each_pair() -> None:
-    """A Q8_0 matrix of 64 by 128 times 3 columns: 2 x 64 x 128 x 3 FLOPs, both operands read, the product written."""
-    weight, x, y = tensor("q8_0", 64, 128), tensor("f32", 64, 3), tensor("f32", 128, 3)
-    cost = cost_of("MUL_MAT", y, [weight, x], is_weight=True)
-    assert cost == OpCost(
-        flops=49152, read_bytes=128 * 68 + 768, written_bytes=1536, parameter_bytes=128 * 68, n_dispatches=1
-    )
+_ROWS = tensor("f32", 64, 10)
+_CACHE = tensor("f16", 64, 256, 3)
 
 
-def test_a_gather_moves_its_rows_and_not_the_table() -> None:
-    """Three rows of a table of any length cost the same, and each row is a parameter."""
-    costs = {
-        cost_of("GET_ROWS", tensor("f32", 32, 3), [tensor("q8_0", 32, rows), tensor("i32", 3)], is_weight=True)
-        for rows in (10, 10**6)
-    }
-    assert costs == {OpCost(read_bytes=3 * 34 + 12, written_bytes=384, parameter_bytes=3 * 34)}
-
-
-def test_the_copied_tensor_alone_is_read() -> None:
-    """ggml lists the destination of a copy as a source; it is written only."""
-    source, copied = tensor("f32", 64, 3), tensor("f16", 64, 3)
-    assert cost_of("CPY", copied, [source, copied]) == OpCost(read_bytes=768, written_bytes=384)
-
-
-def test_a_hadamard_transform_reads_no_matrix() -> None:
-    """Rows of 64 are halved six times and scaled: 7 FLOPs an element, where a product would have 128."""
-    x = tensor("f32", 64, 10)
-    cost = cost_of("FWHT", x, [tensor("f32", 64, 64), x])
-    assert cost == OpCost(flops=7 * 640, read_bytes=2560, written_bytes=2560)
-
-
-def test_experts_are_multiplied_where_they_were_chosen_and_read_where_they_are_needed() -> None:
-    """One token with 4 of 60 experts reads 4 and multiplies 4; its input and choices are read too."""
-    experts, chosen = tensor("q8_0", 64, 32, 60), tensor("i32", 4, 1)
-    cost = cost_of("MUL_MAT_ID", tensor("f32", 32, 4, 1), [experts, tensor("f32", 64, 1, 1), chosen], is_weight=True)
-    read = 4 * 32 * 68
-    assert cost == OpCost(flops=4 * 2 * 64 * 32, read_bytes=read + 256 + 16, written_bytes=512, parameter_bytes=read)
+@pytest.mark.parametrize(
+    ("op", "output", "sources", "is_weight", "expected"),
+    [
+        pytest.param(
+            *("MUL_MAT", tensor("f32", 128, 3), [tensor("q8_0", 64, 128), tensor("f32", 64, 3)], True),
+            OpCost(flops=49152, read_bytes=128 * 68 + 768, written_bytes=1536, parameter_bytes=128 * 68),
+            id="two FLOPs for each pair of a product",
+        ),
+        *(
+            pytest.param(
+                *("GET_ROWS", tensor("f32", 32, 3), [tensor("q8_0", 32, n_rows), tensor("i32", 3)], True),
+                OpCost(read_bytes=3 * 34 + 12, written_bytes=384, parameter_bytes=3 * 34),
+                id=f"a gather moves its rows and not the table of {n_rows}",
+            )
+            for n_rows in (10, 10**6)
+        ),
+        *(
+            pytest.param(
+                *("SET_ROWS", tensor("f16", 8, n), [tensor("f32", 8, 2), tensor("i64", 2), tensor("f16", 8, n)], False),
+                OpCost(read_bytes=64 + 16, written_bytes=32),
+                id=f"a scatter moves its rows and not the cache of {n}",
+            )
+            for n in (256, 4096)
+        ),
+        pytest.param(
+            *("CPY", tensor("f16", 64, 3), [tensor("f32", 64, 3), tensor("f16", 64, 3)], False),
+            OpCost(read_bytes=768, written_bytes=384),
+            id="the copied tensor alone is read",
+        ),
+        pytest.param(
+            *("FWHT", _ROWS, [tensor("f32", 64, 64), _ROWS], False),
+            OpCost(flops=7 * 640, read_bytes=2560, written_bytes=2560),
+            id="rows are halved six times and scaled, the matrix unread",
+        ),
+        pytest.param(
+            *("MUL_MAT_ID", tensor("f32", 32, 4, 1)),
+            [tensor("q8_0", 64, 32, 60), tensor("f32", 64, 1, 1), tensor("i32", 4, 1)],
+            *(True, OpCost(flops=4 * 4096, read_bytes=4 * 2176 + 272, written_bytes=512, parameter_bytes=4 * 2176)),
+            id="one token reads and multiplies the experts that it chose",
+        ),
+        pytest.param(
+            *("FLASH_ATTN_EXT", tensor("f32", 64, 9, 5)),
+            [tensor("f32", 64, 5, 9), _CACHE, _CACHE, tensor("f16", 256, 5)],
+            False,
+            OpCost(
+                flops=9 * 5 * 256 * (2 * (64 + 64) + 6),
+                read_bytes=4 * 64 * 45 + 2 * 2 * 64 * 768 + 2 * 256 * 5,
+                written_bytes=4 * 64 * 45,
+            ),
+            id="attention counts masked positions for every head",
+        ),
+    ],
+)
+def test_a_cost_by_hand(
+    op: str, output: TensorShape, sources: list[TensorShape], is_weight: bool, expected: OpCost
+) -> None:
+    """FLOPs and bytes by the written convention."""
+    assert cost_of(op, output, sources, is_weight=is_weight) == expected
 
 
 @given(st.integers(1, 256), st.data())
@@ -184,9 +202,10 @@ def test_a_batch_reads_more_experts_the_larger_it_is(n_experts: int, data: st.Da
     assert experts_read(n_experts, n_used, 10**5) == n_experts
 
 
-def test_every_token_of_a_long_prompt_needs_most_experts() -> None:
-    """Of 60 experts, 4 a token, 15 tokens are expected to read 39."""
+def test_experts_that_are_read_by_hand() -> None:
+    """Of 60 experts, 4 a token, 15 tokens are expected to read 39; who chooses more than there are reads all."""
     assert experts_read(60, 4, 15) == round(60 * (1 - (14 / 15) ** 15)) == 39
+    assert [experts_read(16, 30, n_tokens) for n_tokens in (1, 2, 3)] == [16, 16, 16]
 
 
 def test_the_cache_is_told_from_other_tensors() -> None:
@@ -200,23 +219,6 @@ def test_the_cache_is_told_from_other_tensors() -> None:
     assert cost_of("SET_ROWS", store[2], store).kv_bytes == 0
 
 
-def test_a_scatter_moves_its_rows_and_not_the_cache() -> None:
-    """Two rows put into a cache of any length cost the same, written in the cache's type."""
-    costs = {
-        cost_of("SET_ROWS", tensor("f16", 8, cells), [tensor("f32", 8, 2), tensor("i64", 2), tensor("f16", 8, cells)])
-        for cells in (256, 4096)
-    }
-    assert costs == {OpCost(read_bytes=64 + 16, written_bytes=32)}
-
-
-def test_flash_attention_counts_masked_positions() -> None:
-    """Scores over the whole padded cache, for every query head: products with keys and values, and a softmax."""
-    sources = [tensor("f32", 64, 5, 9), tensor("f16", 64, 256, 3), tensor("f16", 64, 256, 3), tensor("f16", 256, 5)]
-    cost = cost_of("FLASH_ATTN_EXT", tensor("f32", 64, 9, 5), sources)
-    assert cost.flops == 9 * 5 * 256 * (2 * (64 + 64) + 6)
-    assert cost.read_bytes == sum(source.n_bytes for source in sources)
-
-
 def test_fusing_saves_the_tensor_between() -> None:
     """A norm fused with its weight keeps the FLOPs of both and moves one tensor less twice."""
     x, weight = tensor("f32", 64, 4), tensor("f32", 64)
@@ -224,8 +226,3 @@ def test_fusing_saves_the_tensor_between() -> None:
     fused = cost_of("RMS_NORM+MUL", x, [x, weight])
     assert fused.flops == apart.flops
     assert fused.moved_bytes == apart.moved_bytes - 2 * x.n_bytes
-
-
-def test_no_more_experts_are_read_than_there_are() -> None:
-    """Where shapes say that a token chooses more, all are read, for any number of tokens."""
-    assert [experts_read(16, 30, n_tokens) for n_tokens in (1, 2, 3)] == [16, 16, 16]

@@ -57,28 +57,21 @@ def attention(n_positions: int, n_heads: int, n_tokens: int = 1, type: str = "f1
     return operator("FLASH_ATTN_EXT", (64, n_heads, n_tokens), (64, n_tokens, n_heads), cache, cache, type=type)
 
 
-def test_short_attention_is_cut_by_heads() -> None:
-    """Nine heads in pieces of two make five and four for two threads."""
-    expected = operator_balance(attention(256, 9), 2, 100)
+@pytest.mark.parametrize(
+    ("found", "n_used", "ratio"),
+    [
+        (attention(256, 9), 100, 10 / 9),
+        (attention(512, 9), 300, 2 * 256 / 300),
+        (attention(512, 9), 512, 1.0),
+        (attention(1024, 8, type="q8_0"), 600, 1.0),
+    ],
+)
+def test_attention_is_cut_by_heads_or_along_the_cache(found: Operator, n_used: int, ratio: float) -> None:
+    """Nine heads make five and four; of 512 positions with 300 in use one thread sees 256; only floats are cut so."""
+    expected = operator_balance(found, 2, n_used)
     assert expected is not None
-    assert expected.balance_ratio == pytest.approx(10 / 9)
-    assert expected.limit_ratio > expected.balance_ratio
-
-
-def test_long_attention_is_cut_along_the_cache() -> None:
-    """Of 512 positions with 300 in use one thread sees 256 and the other 44; all in use they are even."""
-    partly, full = (operator_balance(attention(512, 9), 2, n_used) for n_used in (300, 512))
-    assert partly is not None
-    assert full is not None
-    assert partly.balance_ratio == pytest.approx(2 * 256 / 300)
-    assert full.balance_ratio == 1.0
-
-
-def test_a_quantised_cache_is_cut_by_heads_however_long() -> None:
-    """Only caches of floats are cut along their length."""
-    expected = operator_balance(attention(1024, 8, type="q8_0"), 2, 600)
-    assert expected is not None
-    assert expected.balance_ratio == 1.0
+    assert expected.balance_ratio == pytest.approx(ratio)
+    assert (expected.limit_ratio > expected.balance_ratio) is (n_used in (100, 600))
 
 
 def test_what_has_no_rule_has_no_expectation() -> None:

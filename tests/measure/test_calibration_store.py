@@ -101,7 +101,7 @@ def test_a_single_wrong_value_is_named(tmp_path: Path) -> None:
     plain = json.loads(path.read_text())
     plain["points"][3]["rounds_ns"] = [0.0]
     path.write_text(json.dumps(plain))
-    with pytest.raises(MeasurementError, match=rf"^{path}: calibration: times are \[0\.0\], expected more than 0"):
+    with pytest.raises(MeasurementError, match=rf"^{path}: calibration: points\[3\]\.rounds_ns\[0\] is 0\.0, expected"):
         find(tmp_path)
 
 

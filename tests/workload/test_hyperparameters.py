@@ -17,9 +17,3 @@ def test_absorbed_latent_attention_is_one_wide_head(tiny: Callable[..., Architec
     values = hyperparameters(tiny("deepseek2"))
     assert (values["attention.head_count_kv"], values["attention.key_length"]) == (1, 256 + 32)
     assert (values["attention.key_length_mla"], values["attention.value_length_mla"]) == (64, 64)
-
-
-def test_norms_have_their_own_epsilon(tiny: Callable[..., Architecture]) -> None:
-    """LayerNorm and RMSNorm are told apart by the key of their epsilon."""
-    assert "attention.layer_norm_epsilon" in hyperparameters(tiny("gptneox"))
-    assert "attention.layer_norm_rms_epsilon" in hyperparameters(tiny("qwen2"))

@@ -51,13 +51,9 @@ def test_bins_are_quarters_of_an_octave() -> None:
 
 
 def test_a_divergence_worked_by_hand() -> None:
-    """Shares of 3/4 and 1/4 against halves: 3/4 ln(3/2) + 1/4 ln(1/2)."""
+    """Shares of 3/4 and 1/4 against halves: 3/4 ln(3/2) + 1/4 ln(1/2); 0 ln 0 is 0, and one bin of two ln 2 away."""
     expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
     assert divergence_nats({1: 3, 2: 1}, {1: 50, 2: 50}) == pytest.approx(expected, rel=1e-12)
-
-
-def test_an_empty_bin_of_the_subset_adds_nothing() -> None:
-    """0 ln 0 is 0: one bin of two is ln 2 away."""
     assert divergence_nats({1: 4, 2: 0}, {1: 1, 2: 1}) == pytest.approx(math.log(2.0))
 
 
@@ -139,22 +135,25 @@ def test_a_tight_limit_is_met_where_it_can_be() -> None:
     assert len(set(tight.indices)) == 100
 
 
-def test_what_no_subset_reaches_is_refused_with_the_best() -> None:
-    """One of four lengths is ln 4 = 1.386 away at best."""
-    with pytest.raises(PerfsuiteError, match=r"1 of 4 prompts: the best of this size diverges by 1\.386 nats"):
-        choose_subset([1, 2, 4, 8], 1, max_kl_nats=0.1)
-
-
-@pytest.mark.parametrize("n_keep", [0, -1, 5])
-def test_sizes_beyond_the_whole_are_refused(n_keep: int) -> None:
-    """Neither none nor more than all can be kept."""
-    with pytest.raises(PerfsuiteError, match=f"subset of {n_keep} prompts: expected 1 to 4"):
-        choose_subset([1, 2, 4, 8], n_keep, max_kl_nats=1.0)
-
-
 @pytest.mark.parametrize(
+    ("n_keep", "told"),
+    [
+        (1, r"1 of 4 prompts: the best of this size diverges by 1\.386 nats"),
+        *((n_keep, f"subset of {n_keep} prompts: expected 1 to 4") for n_keep in (0, -1, 5)),
+    ],
+)
+def test_what_no_subset_reaches_is_refused(n_keep: int, told: str) -> None:
+    """One of four lengths is ln 4 = 1.386 away at best; neither none nor more than all can be kept."""
+    with pytest.raises(PerfsuiteError, match=told):
+        choose_subset([1, 2, 4, 8], n_keep, max_kl_nats=0.1)
+
+
+PUBLISHED = pytest.mark.parametrize(
     ("name", "n_keep"), [("arc-easy", 238), ("arc-challenge", 112), ("gsm8k", 131), ("hellaswag", 100)]
 )
+
+
+@PUBLISHED
 def test_subsets_of_published_sizes_beat_chance(name: str, n_keep: int) -> None:
     """On made-up lengths each is below the 5th percentile of 1000 random subsets, and below 0.1."""
     lengths = made_up().made_up_lengths(name)
@@ -164,9 +163,7 @@ def test_subsets_of_published_sizes_beat_chance(name: str, n_keep: int) -> None:
     assert subset.kl_nats < draws[50]
 
 
-@pytest.mark.parametrize(
-    ("name", "n_keep"), [("arc-easy", 238), ("arc-challenge", 112), ("gsm8k", 131), ("hellaswag", 100)]
-)
+@PUBLISHED
 @pytest.mark.parametrize("width", [1, 5, 25])
 def test_subsets_beat_chance_by_other_bins_too(name: str, n_keep: int, width: int) -> None:
     """With bins of equal width, of one token or of many, they are below the 5th percentile as well."""

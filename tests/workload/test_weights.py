@@ -19,7 +19,7 @@ from ..unknown_weights import UNKNOWN, write_unknown
 
 
 def test_a_name_gives_architecture_and_quantization(tmp_path: Path) -> None:
-    """A catalogue name is resolved without writing anything."""
+    """A catalogue name is resolved without writing anything, and may ask for another depth."""
     found = resolve("smollm2-135m-q8_0", cache_dir=tmp_path / "cache")
     assert found.name == "smollm2-135m-q8_0"
     assert found.architecture == find("smollm2-135m")
@@ -27,12 +27,8 @@ def test_a_name_gives_architecture_and_quantization(tmp_path: Path) -> None:
     assert (found.path, found.quantization) == (None, "q8_0")
     assert found.identity.startswith("synthetic:")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_name_may_ask_for_another_depth(tmp_path: Path) -> None:
-    """A depth between architecture and quantisation cuts or deepens the model."""
-    found = resolve("deepseek-v2-lite-l2-q4_0", cache_dir=tmp_path)
-    assert (found.name, found.architecture.n_layers) == ("deepseek-v2-lite-l2-q4_0", 2)
+    cut = resolve("deepseek-v2-lite-l2-q4_0", cache_dir=tmp_path)
+    assert (cut.name, cut.architecture.n_layers) == ("deepseek-v2-lite-l2-q4_0", 2)
 
 
 def test_identities_differ_with_what_determines_the_bytes(tmp_path: Path) -> None:
@@ -140,7 +136,7 @@ def test_resolving_needs_no_writer() -> None:
     """Resolving a name loads neither gguf nor NumPy, so that a process that writes nothing starts fast."""
     script = """
 import sys, pathlib
-from perfsuite.workload import resolve
+from perfsuite.workload.weights import resolve
 resolve("smollm2-135m-q8_0", cache_dir=pathlib.Path("nowhere"))
 sys.exit(bool({"gguf", "numpy"} & set(sys.modules)))
 """

@@ -1,10 +1,7 @@
 """Self-attention with queries, keys and values projected directly, from the norm's output to the mixed heads.
 
-*Source*: ``build_qkv`` and ``build_attn`` in ``src/llama-graph.cpp`` of llama-cpp-python 0.3.36.
-
-Attention over the KV cache: fused in one operator, or products with a softmax between them.
-
-*Source*: ``build_attn_mha`` in ``src/llama-graph.cpp`` of llama-cpp-python 0.3.36.
+Over the KV cache it is fused in one operator, or products with a softmax between them. *Source*: ``build_qkv``,
+``build_attn`` and ``build_attn_mha`` in ``src/llama-graph.cpp`` of llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations
@@ -50,7 +47,8 @@ def split_scores(place: Place, cache: KvCache, *, values_in_cache: bool = True) 
     query = shape("f32", cache.size_k, place.n, a.n_heads)
     yield place.operator("kq", "MUL_MAT", scores, (keys, query), kv_sources=(0,))
     if a.family.soft_caps:
-        yield from _soft_cap(place, scores)
+        for role, op in (("kq_scaled_1", "SCALE"), ("kq_tanh", "TANH"), ("kq_scaled_2", "SCALE")):
+            yield place.unary(role, op, scores)
     yield place.operator("kq_soft_max", "SOFT_MAX", scores, (scores, shape("f32", cache.n_kv, place.n)))
     mixed = shape("f32", cache.size_v, place.n, a.n_heads)
     yield place.operator("kqv", "MUL_MAT", mixed, (values, scores), kv_sources=(0,) if values_in_cache else ())
@@ -63,22 +61,13 @@ def gather_heads(place: Place, size: int) -> Operator:
     return place.operator("kqv_out", "CONT", place.activation(n_heads * size), (heads,))
 
 
-def _soft_cap(place: Place, scores: TensorShape) -> Iterator[Operator]:
-    for role, op in (("kq_scaled_1", "SCALE"), ("kq_tanh", "TANH"), ("kq_scaled_2", "SCALE")):
-        yield place.unary(role, op, scores)
-
-
 def attention(place: Place) -> Iterator[Operator]:
     """Write attention up to the output projection."""
     a, cache = place.architecture, cache_of(place)
     yield from _queries(place, cache)
     # A cache for a sliding window has its keys before its values.
-    if a.family.window_caches:
-        yield from _keys(place, cache)
-        yield from _values(place, cache)
-    else:
-        yield from _values(place, cache)
-        yield from _keys(place, cache)
+    for part in (_keys, _values) if a.family.window_caches else (_values, _keys):
+        yield from part(place, cache)
     yield store_keys(place, cache)
     if a.fused_qkv and not place.settings.flash_attn:  # a part of each row, copied to lie in one piece
         yield _copied_values(place, a.n_kv_heads * a.v_head_dim)

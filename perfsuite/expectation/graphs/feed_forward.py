@@ -13,10 +13,7 @@ from perfsuite.workload.families import FeedForward
 #: Name and operator of a gate's activation times the other half, by the family's activation.
 GATED_ACTIVATIONS = {"silu": ("swiglu", "SWIGLU"), "gelu": ("geglu", "GEGLU")}
 
-_PLAIN_ACTIVATIONS = {
-    "gelu": (("ffn_gelu", "GELU"),),
-    "relu_squared": (("ffn_relu", "RELU"), ("ffn_sqr(relu)", "SQR")),
-}
+_PLAIN_ACTIVATIONS = {"gelu": (("ffn_gelu", "GELU"),), "relu_squared": (("ffn_relu", "RELU"), ("ffn_sqr(relu)", "SQR"))}
 
 
 def feed_forward(place: Place) -> Iterator[Operator]:

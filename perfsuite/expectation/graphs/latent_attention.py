@@ -8,7 +8,6 @@ Queries, keys and values are products that the engine never adapts with LoRA; on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from perfsuite.expectation.graphs.attention import fused_scores, gather_heads, mixed_heads, rope, split_scores
 from perfsuite.expectation.graphs.kv_cache import KvCache, cache_of, rotated, store_keys, store_values
@@ -18,27 +17,10 @@ from perfsuite.expectation.graphs.operator import Operator, shape
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.workload.architecture import LatentAttention
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
-    """What the engine calls the tensors of decompressed attention."""
-
-    queries: str
-    latent: str
-    normed: str
-    values: str
-    keys: str
-
-
+#: What the engine calls queries, latent vector, normed vector, values and keys of decompressed attention.
 _NAMES = {
-    "deepseek2": _Names(queries="Qcur", latent="kv_cmpr_pe", normed="kv_cmpr", values="Vcur_cont", keys="Kcur"),
-    "plm": _Names(
-        queries="q_states",
-        latent="kv_pe_compresseed",  # the engine's spelling
-        normed="kv_compressed",
-        values="v_states",
-        keys="k_states",
-    ),
+    "deepseek2": ("Qcur", "kv_cmpr_pe", "kv_cmpr", "Vcur_cont", "Kcur"),
+    "plm": ("q_states", "kv_pe_compresseed", "kv_compressed", "v_states", "k_states"),  # the engine's spelling
 }
 
 
@@ -63,20 +45,21 @@ def absorbed_attention(place: Place, mla: LatentAttention) -> Iterator[Operator]
 
 def decompressed_attention(place: Place, mla: LatentAttention) -> Iterator[Operator]:
     """Write attention with keys and values decompressed into all heads before they are stored."""
-    a, cache, names = place.architecture, cache_of(place), _NAMES[place.architecture.gguf_architecture]
+    a, cache = place.architecture, cache_of(place)
+    queries, latent, normed, values, keys = _NAMES[a.gguf_architecture]
     nope, rot = mla.qk_nope_head_dim, mla.qk_rope_head_dim
     yield from _query_projection(place, mla)
-    yield rope(place, names.queries, a.head_dim, a.n_heads)
-    yield from rotated(place, names.queries, cache.rotation_k, a.head_dim, a.n_heads)
-    yield product(place, names.latent, "attn_kv_a_mqa", a.n_embd, mla.kv_lora_rank + rot)
-    yield rms_norm(place, names.normed, "attn_kv_a_norm", mla.kv_lora_rank)
+    yield rope(place, queries, a.head_dim, a.n_heads)
+    yield from rotated(place, queries, cache.rotation_k, a.head_dim, a.n_heads)
+    yield product(place, latent, "attn_kv_a_mqa", a.n_embd, mla.kv_lora_rank + rot)
+    yield rms_norm(place, normed, "attn_kv_a_norm", mla.kv_lora_rank)
     yield product(place, "kv", "attn_kv_b", mla.kv_lora_rank, a.n_heads * (nope + mla.v_head_dim))
-    yield place.unary(names.values, "CONT", place.activation(mla.v_head_dim, a.n_heads))
-    yield from rotated(place, names.values, cache.rotation_v, mla.v_head_dim, a.n_heads)
+    yield place.unary(values, "CONT", place.activation(mla.v_head_dim, a.n_heads))
+    yield from rotated(place, values, cache.rotation_v, mla.v_head_dim, a.n_heads)
     yield rope(place, "k_pe", rot, 1)
     yield place.operator("k_pe", "REPEAT", place.activation(rot, a.n_heads), (place.activation(rot, 1),))
-    yield _concatenated(place, names.keys, nope, rot, a.n_heads)
-    yield from rotated(place, names.keys, cache.rotation_k, a.head_dim, a.n_heads)
+    yield _concatenated(place, keys, nope, rot, a.n_heads)
+    yield from rotated(place, keys, cache.rotation_k, a.head_dim, a.n_heads)
     yield store_keys(place, cache)
     yield store_values(place, cache)
     yield from mixed_heads(place, cache)

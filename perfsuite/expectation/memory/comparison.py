@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.memory.need import MemoryNeed
+from perfsuite.records.codec import Count, from_plain, to_plain
 from perfsuite.records.memory_timeline import MemoryTimeline
 
 #: Samples that a stored record keeps at the most.
@@ -73,7 +73,7 @@ class MemoryRecord:
         return {
             "weights": self.weights,
             "scenario": self.scenario,
-            "need": self.need.to_plain(),
+            "need": to_plain(self.need),
             "timeline": self.timeline.thinned(STORED_SAMPLES).to_plain(),
             "vram_bytes": self.vram_bytes,
             "vram_missing": self.vram_missing,
@@ -82,12 +82,14 @@ class MemoryRecord:
     @classmethod
     def from_plain(cls, plain: object) -> MemoryRecord:
         """Build from what `to_plain` returned; anything else is a MeasurementError that names what is wrong."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(plain, Mapping) or set(plain) != names:
-            seen = sorted(map(str, plain)) if isinstance(plain, Mapping) else type(plain).__name__
-            raise MeasurementError(f"memory record: fields are {seen}, expected {sorted(names)}; measure again")
-        for name, kinds in (("weights", str), ("scenario", str), ("vram_missing", str), ("vram_bytes", int | None)):
-            if not isinstance(plain[name], kinds):
-                raise MeasurementError(f"memory record: {name} is {plain[name]!r}, which it cannot be; measure again")
-        need, timeline = MemoryNeed.from_plain(plain["need"]), MemoryTimeline.from_plain(plain["timeline"])
-        return cls(**{**plain, "need": need, "timeline": timeline})
+        values: Any = from_plain(plain, _Plain, "memory record", MeasurementError, "measure again", is_closed=True)
+        return cls(**{**values, "timeline": MemoryTimeline.from_plain(values["timeline"])})
+
+
+class _Plain(TypedDict):
+    weights: str
+    scenario: str
+    need: MemoryNeed
+    timeline: dict[str, Any]
+    vram_bytes: Count | None
+    vram_missing: str

@@ -12,8 +12,9 @@ from dataclasses import replace
 from math import prod
 
 from perfsuite.expectation.cases import LlamaWorkload
-from perfsuite.expectation.graph import Batch, Operator
+from perfsuite.expectation.graph import Batch
 from perfsuite.expectation.graphs.kv_cache import cache_of, window_of
+from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.graphs.place import Place
 from perfsuite.expectation.memory.allocator import GraphTensor
 from perfsuite.expectation.memory.flow import PART, Flow, flow_of

@@ -1,30 +1,23 @@
 """What a run of llama.cpp on the CPU needs of memory, predicted from the architecture, the types and the settings.
 
-What the KV cache takes: exact, for it is allocated whole when a context is made.
+* The KV cache is exact, for it is allocated whole when a context is made.
+* The CPU backend's scratch memory holds activations in the type that the dot product with a matrix takes. What each
+  thread keeps for itself, some hundred KB, is left out.
+* The compute buffer holds the activations of the largest graph that the engine prepares for: before its first token
+  one of ``n = min(n_ctx, n_ubatch)`` tokens, all of which may give logits, over a cache that is full. A later, smaller
+  graph of as many nodes keeps the offsets of that one, and so touches the beginnings of the same ranges only.
 
-*Source*: ``src/llama-kv-cache.cpp`` of llama.cpp, as shipped with llama-cpp-python 0.3.36.
-
-The CPU backend's scratch memory: activations in the type that the dot product with a matrix takes.
-
-*Source*: ``ggml_graph_plan`` and ``type_traits_cpu`` in ``ggml/src/ggml-cpu/ggml-cpu.c`` of llama.cpp, as shipped with
-llama-cpp-python 0.3.36. What each thread keeps for itself, some hundred KB, is left out.
-
-The compute buffer: the activations of the largest graph that the engine prepares for.
-
-Before its first token llama.cpp lays out one graph of ``n = min(n_ctx, n_ubatch)`` tokens, all of which may give
-logits, over a cache that is full. A later, smaller graph of as many nodes keeps the offsets of that one, and so touches
-the beginnings of the same ranges only.
-
-*Source*: ``sched_reserve`` in ``src/llama-context.cpp`` and ``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c``
-of llama.cpp, as shipped with llama-cpp-python 0.3.36.
+*Source*: ``src/llama-kv-cache.cpp``, ``ggml_graph_plan`` and ``type_traits_cpu`` in ``ggml/src/ggml-cpu/ggml-cpu.c``,
+``sched_reserve`` in ``src/llama-context.cpp`` and ``ggml_gallocr_alloc_graph`` in ``ggml/src/ggml-alloc.c`` of
+llama.cpp, as shipped with llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from perfsuite.errors import ArchitectureError, MeasurementError
+from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.cases import LlamaWorkload
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator
 from perfsuite.expectation.graphs.kv_cache import cache_of
@@ -34,6 +27,7 @@ from perfsuite.expectation.memory.linked_graph import linked_graph
 from perfsuite.expectation.memory.weight_memory import weight_memory
 from perfsuite.expectation.op_rules import PRODUCTS
 from perfsuite.expectation.tensor_shape import row_bytes
+from perfsuite.records.codec import Count
 from perfsuite.records.events import Phase
 from perfsuite.workload.ggml_types import GGML_TYPES
 
@@ -133,30 +127,25 @@ class MemoryNeed:
     """Predicted bytes; what a process has before it opens a model is measured and no part of this."""
 
     #: Weights in the file, all of them resident while it is loaded.
-    weights_file_bytes: int
+    weights_file_bytes: Count
     #: The part of the file that stays mapped.
-    weights_mapped_bytes: int
+    weights_mapped_bytes: Count
     #: Weights that are copied, interleaved, beside it.
-    weights_repacked_bytes: int
-    kv_bytes: int
+    weights_repacked_bytes: Count
+    kv_bytes: Count
     #: The compute buffer as it is reserved, for the largest graph that may come.
-    compute_bytes: int
+    compute_bytes: Count
     #: The pages of it that this run's graphs write, which alone become resident.
-    compute_touched_bytes: int
+    compute_touched_bytes: Count
     #: One row of logits.
-    output_bytes: int
+    output_bytes: Count
     #: The CPU backend's scratch memory.
-    work_bytes: int
+    work_bytes: Count
 
     @property
     def weights_bytes(self) -> int:
         """The weights that stay, mapped and copied."""
         return self.weights_mapped_bytes + self.weights_repacked_bytes
-
-    @property
-    def total_bytes(self) -> int:
-        """What the engine reserves: weights, KV cache, compute buffer, output."""
-        return self.weights_bytes + self.kv_bytes + self.compute_bytes + self.output_bytes
 
     @property
     def anonymous_bytes(self) -> int:
@@ -173,21 +162,6 @@ class MemoryNeed:
     def peak_bytes(self) -> int:
         """The most that is ever resident: while computing, or at the end of loading, when the whole file still is."""
         return max(self.resident_bytes, self.weights_file_bytes + self.weights_repacked_bytes)
-
-    def to_plain(self) -> dict[str, int]:
-        """Return the fields as values that JSON has."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: object) -> MemoryNeed:
-        """Build from what `to_plain` returned; anything else is a MeasurementError that names what is wrong."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(plain, Mapping) or set(plain) != names:
-            raise MeasurementError(f"memory need: expected the fields {sorted(names)}, got {plain!r}; measure again")
-        for name, value in plain.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise MeasurementError(f"memory need: {name} is {value!r}, expected bytes of 0 or more; measure again")
-        return cls(**plain)
 
 
 def memory_need(workload: LlamaWorkload, *, cpu_features: Collection[str]) -> MemoryNeed:

@@ -2,15 +2,12 @@
 
 With `mmap`, llama.cpp reads the whole file in (``MAP_POPULATE``), copies what it interleaves into a buffer of its own,
 and then gives back the ends of the file in front of the first and behind the last tensor that it uses in place. What
-lies between stays mapped, be it used in place or not.
+lies between stays mapped, be it used in place or not. What its CPU backend interleaves goes by type, rows and
+processor; RISC-V and z paths, AMX and KleidiAI are not covered.
 
-*Source*: ``llama_mmap`` in ``src/llama-mmap.cpp``, ``load_all_data`` in ``src/llama-model-loader.cpp`` of llama.cpp, as
-shipped with llama-cpp-python 0.3.36.
-
-Which weights llama.cpp's CPU backend interleaves into a second buffer, by type, rows and processor.
-
-*Source*: ``ggml_repack_get_optimal_repack_type`` and ``supports_op`` in ``ggml/src/ggml-cpu/repack.cpp`` of llama.cpp,
-as shipped with llama-cpp-python 0.3.36. Its RISC-V and z paths, AMX and KleidiAI are not covered.
+*Source*: ``llama_mmap`` in ``src/llama-mmap.cpp``, ``load_all_data`` in ``src/llama-model-loader.cpp``,
+``ggml_repack_get_optimal_repack_type`` and ``supports_op`` in ``ggml/src/ggml-cpu/repack.cpp`` of llama.cpp, as shipped
+with llama-cpp-python 0.3.36.
 """
 
 from __future__ import annotations

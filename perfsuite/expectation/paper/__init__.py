@@ -4,9 +4,3 @@ The conventions are recovered from the printed tables. They hold for a generic L
 and moves is :mod:`perfsuite.expectation.graph`. Formulas that the paper states are in the operators of
 :mod:`perfsuite.expectation`; here is what its totals need beside them.
 """
-
-from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
-from perfsuite.expectation.paper.rotary import RopeReach
-from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
-
-__all__ = ["DEFAULT_LORA_RANK", "RopeReach", "decode_pass", "prefill_pass"]

@@ -164,11 +164,7 @@ PAPER_DEVICES = (
     PaperDevice(name="NPU", flops_per_s=50e12),
     PaperDevice(name="iGPU", bytes_per_s=256e9, memory_efficiency_ratio=0.50, decode_variant="bf16-int4"),
     PaperDevice(
-        name="V100",
-        flops_per_s=126e12,
-        bytes_per_s=900e9,
-        memory_efficiency_ratio=0.50,
-        decode_variant="fp16-fp16",
+        name="V100", flops_per_s=126e12, bytes_per_s=900e9, memory_efficiency_ratio=0.50, decode_variant="fp16-fp16"
     ),
 )
 

@@ -23,17 +23,7 @@ from perfsuite.expectation.paper.table_row import TableRow
 
 #: Every table by its number.
 PAPER_TABLES: Mapping[int, Callable[[], Iterator[TableRow]]] = MappingProxyType(
-    {
-        4: table_4,
-        5: table_5,
-        6: table_6,
-        7: table_7,
-        8: table_8,
-        9: table_9,
-        10: table_10,
-        11: table_11,
-        12: table_12,
-    }
+    {4: table_4, 5: table_5, 6: table_6, 7: table_7, 8: table_8, 9: table_9, 10: table_10, 11: table_11, 12: table_12}
 )
 
 

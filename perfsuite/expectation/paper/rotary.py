@@ -51,16 +51,14 @@ def rotary(template: Template, m: int, reach: RopeReach) -> Operators:
 def _whole_tables(template: Template) -> Operators:
     """Queries, keys and, where they come from a quantised cache, keys once more."""
     q_elements, k_elements = table_elements(template)
+    n_reads, n_writes = (1, 0) if template.fused else (_WHOLE_READS, _WHOLE_WRITES)
     for elements in (q_elements, k_elements, *((k_elements,) * template.kv.is_quantized)):
-        yield OperatorKey.ROPE, _whole_table(elements, template.fused)
-
-
-def _whole_table(elements: int, fused: bool) -> OpCost:
-    table_bytes = BF16.stored_bytes(elements)
-    return OpCost(
-        flops=ROPE_FLOPS * elements,
-        read_bytes=(1 if fused else _WHOLE_READS) * table_bytes,
-        written_bytes=(0 if fused else _WHOLE_WRITES) * table_bytes,
-        parameter_bytes=table_bytes,
-        n_dispatches=int(not fused),
-    )
+        table_bytes = BF16.stored_bytes(elements)
+        cost = OpCost(
+            flops=ROPE_FLOPS * elements,
+            read_bytes=n_reads * table_bytes,
+            written_bytes=n_writes * table_bytes,
+            parameter_bytes=table_bytes,
+            n_dispatches=int(not template.fused),
+        )
+        yield OperatorKey.ROPE, cost

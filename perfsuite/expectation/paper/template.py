@@ -24,6 +24,8 @@ from perfsuite.workload.variant import Variant
 DEFAULT_LORA_RANK = 16
 #: Positions of the RoPE tables, whatever the context. *Source*: LIFE's Llama2-7B, tables of 4096 x 128.
 ROPE_POSITIONS = 4096
+#: What a template has of its architecture as it is.
+_SAME = ("n_layers", "n_embd", "n_heads", "n_kv_heads", "head_dim", "v_head_dim", "n_ff", "n_vocab", "fused_qkv")
 #: The latent attention that the variant with MLA gives Llama2-7B. *Source*: LIFE, Table 11.
 _LATENT = LatentAttention(
     q_lora_rank=128, kv_lora_rank=128, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, absorbed=False
@@ -170,16 +172,8 @@ def generic_template(architecture: Architecture, variant: Variant, lora_rank: in
     check_positive(lora_rank=lora_rank)
     feed_forward = architecture.family.feed_forward
     return Template(
-        n_layers=architecture.n_layers,
-        n_embd=architecture.n_embd,
-        n_heads=architecture.n_heads,
-        n_kv_heads=architecture.n_kv_heads,
-        head_dim=architecture.head_dim,
-        v_head_dim=architecture.v_head_dim,
-        n_ff=architecture.n_ff,
-        n_vocab=architecture.n_vocab,
+        **{name: getattr(architecture, name) for name in _SAME},
         gated=feed_forward is not FeedForward.PLAIN,
-        fused_qkv=architecture.fused_qkv,
         fused_gate_up=feed_forward is FeedForward.FUSED_GATED,
         latent=None,
         weights=find_format(variant.weights),

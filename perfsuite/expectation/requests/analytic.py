@@ -2,7 +2,7 @@
 
     t_c = sum ops / (ec TOPS) + sum t_dispatch        t_m = sum bytes / (em BW) + sum t_dispatch
 
-Sums run over the operators of a pass, each with an efficiency of its own where one is known. *Source*: LIFE, section 3.
+Sums run over the operators of a pass. *Source*: LIFE, section 3.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PassTimes:
 
     @property
     def longer_s(self) -> Floats:
-        """max(t_c, t_m): what a pass takes when computing and moving overlap."""
+        """max(t_c, t_m), which of the prefill is the time to the first token. *Source*: LIFE, section 3."""
         return np.maximum(self.compute_s, self.memory_s)
 
     @property
@@ -83,10 +83,9 @@ def pass_times(by_operator: Mapping[str, Counted], rates: DeviceRates) -> PassTi
     """
     zero: Any = np.float64(0.0)
     compute_s, memory_s, dispatch_s = zero, zero, zero
-    for name, cost in by_operator.items():
-        efficiency = rates.efficiency_of(name)
-        compute_s = compute_s + cost.flops / (efficiency.compute_ratio * rates.peak_flops_per_s)
-        memory_s = memory_s + cost.moved_bytes / (efficiency.memory_ratio * rates.bandwidth_bytes_per_s)
+    for cost in by_operator.values():
+        compute_s = compute_s + cost.flops / (rates.efficiency.compute_ratio * rates.peak_flops_per_s)
+        memory_s = memory_s + cost.moved_bytes / (rates.efficiency.memory_ratio * rates.bandwidth_bytes_per_s)
         dispatch_s = dispatch_s + cost.n_dispatches * rates.dispatch_s
     return PassTimes(
         compute_s=np.asarray(compute_s + dispatch_s),
@@ -107,18 +106,13 @@ def forecast_grid(
     """Time one pass on every device of a grid.
 
     The rates broadcast against each other: peaks of shape (n, 1) and bandwidths of shape (m,) give times of shape
-    (n, m). The formulas are those of `pass_times` with one efficiency for all operators. *Source*: LIFE, Fig. 4 and 5.
+    (n, m). The formulas are those of `pass_times`. *Source*: LIFE, Fig. 4 and 5.
     """
     dispatch = cost.n_dispatches * np.asarray(dispatch_s, dtype=np.float64)
     compute = cost.flops / np.multiply(compute_efficiency_ratio, peak_flops_per_s) + dispatch
     memory = cost.moved_bytes / np.multiply(memory_efficiency_ratio, bandwidth_bytes_per_s) + dispatch
     compute_s, memory_s, dispatch_s = np.broadcast_arrays(compute, memory, dispatch)
     return PassTimes(compute_s=compute_s, memory_s=memory_s, dispatch_s=dispatch_s)
-
-
-def ttft_s(times: PassTimes) -> Floats:
-    """Return the time to the first token: max(t_c, t_m) of the prefill. *Source*: LIFE, section 3."""
-    return times.longer_s
 
 
 def tpot_s(times: PassTimes, conventions: Conventions) -> Floats:

@@ -10,11 +10,11 @@ import numpy as np
 
 from perfsuite.expectation.cases import N_UBATCH
 from perfsuite.expectation.graph import KV_PADDING, Batch, Operator, engine_graph
-from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
+from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 from perfsuite.expectation.op_rules import PRODUCTS, rule_of
 from perfsuite.expectation.operators.tiling import padded
 from perfsuite.expectation.requests.engine_variant import EngineRequest
-from perfsuite.expectation.requests.step_costs import COST_FIELDS, StepCosts, expanded
+from perfsuite.expectation.requests.step_costs import StepCosts, expanded
 from perfsuite.records.events import Phase
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.scenario import Scenario
@@ -139,21 +139,20 @@ class EnginePasses:
         graph = engine_graph(architecture, request.tensor_types, batch, request.settings)
         if n_sequences == 1:
             return _by_kind((operator_kind(each), each.cost) for each in graph)
-        together = Batch(
-            n_tokens=n_sequences * batch.n_tokens,
-            n_outputs=n_sequences * batch.n_outputs,
-            n_used=batch.n_used,
-            n_ctx=batch.n_ctx,
-        )
+        # Of several tokens the engine may copy what of one lies in one piece, so the graphs are joined by role.
+        alone = {(each.layer, each.role): each for each in graph}
+        n_tokens, n_outputs = n_sequences * batch.n_tokens, n_sequences * batch.n_outputs
+        together = replace(batch, n_tokens=n_tokens, n_outputs=n_outputs)
         shared = engine_graph(architecture, request.tensor_types, together, request.settings)
-        pairs = zip(graph, shared, strict=True)
-        return _by_kind((operator_kind(one), _of_sequences(one, all_, n_sequences)) for one, all_ in pairs)
+        return _by_kind(
+            (operator_kind(each), _of_sequences(alone.get((each.layer, each.role)), each, n_sequences))
+            for each in shared
+        )
 
 
-def _of_sequences(one: Operator, together: Operator, n_sequences: int) -> OpCost:
+def _of_sequences(one: Operator | None, together: Operator, n_sequences: int) -> OpCost:
     """Take an operator on all tokens, or, where it reads the cache, as many times as there are caches."""
-    reads_cache = one.cost.kv_read_bytes > 0 or one.op == "FLASH_ATTN_EXT" or one.role == "kqv"
-    if not reads_cache:
+    if one is None or not (one.cost.kv_read_bytes > 0 or one.op == "FLASH_ATTN_EXT" or one.role == "kqv"):
         return together.cost
     return replace(one.cost * n_sequences, n_dispatches=one.cost.n_dispatches)
 
@@ -176,12 +175,6 @@ def _added(passes: Iterable[PassCost]) -> PassCost:
 
 def _extended(few: PassCost, more: PassCost, pattern: LayerPattern) -> PassCost:
     """Add the layers that `more` has beyond `few` as often as the pattern repeats."""
-    by_operator = {}
-    for kind, cost in more.by_operator.items():
-        base = few.by_operator.get(kind, NO_COST)
-        values = {
-            name: getattr(base, name) + pattern.n_repeats * (getattr(cost, name) - getattr(base, name))
-            for name in COST_FIELDS
-        }
-        by_operator[kind] = OpCost(**values)
-    return PassCost(by_operator=by_operator)
+    bases = {kind: few.by_operator.get(kind, NO_COST) for kind in more.by_operator}
+    added = {kind: (cost + bases[kind] * -1) * pattern.n_repeats for kind, cost in more.by_operator.items()}
+    return PassCost(by_operator={kind: base + added[kind] for kind, base in bases.items()})

@@ -69,7 +69,8 @@ def engine_request(subject: Subject, optimisations: Optimisations) -> EngineRequ
         architecture = with_latent_attention(architecture)
     settings = _settings(architecture, optimisations)
     if reason := refusal(architecture, settings):
-        raise PerfsuiteError(f"{architecture.name}: {reason}; {_remedy(settings)}")
+        seen = f"flash attention {settings.flash_attn}, {settings.type_k}"
+        raise PerfsuiteError(f"{architecture.name}: {reason}; expected another --variant or --kv-type than {seen}")
     types = subject.tensor_types or tensor_types(architecture, _quantization(optimisations))
     return EngineRequest(architecture=architecture, tensor_types=types, settings=settings)
 
@@ -100,14 +101,10 @@ def with_latent_attention(architecture: Architecture) -> Architecture:
         final_logit_softcap=None,
         rope_freq_factors=False,
         mla=_LATENT,
-        moe=_no_experts(architecture),
-    )
-
-
-def _no_experts(architecture: Architecture) -> MixtureOfExperts:
-    """The family demands experts; with every layer dense none is ever used."""
-    return MixtureOfExperts(
-        n_experts=1, n_experts_used=1, n_ff_expert=1, n_ff_shared=1, n_dense_layers=architecture.n_layers
+        # The family demands experts; with every layer dense none is ever used.
+        moe=MixtureOfExperts(
+            n_experts=1, n_experts_used=1, n_ff_expert=1, n_ff_shared=1, n_dense_layers=architecture.n_layers
+        ),
     )
 
 
@@ -139,7 +136,3 @@ def _check_own_types(architecture: Architecture, optimisations: Optimisations) -
             f"--variant={variant.name}: {architecture.name} has no tensors for latent attention; expected another "
             "variant, or an architecture without types of its own"
         )
-
-
-def _remedy(settings: Settings) -> str:
-    return f"expected another --variant or --kv-type than flash attention {settings.flash_attn}, {settings.type_k}"

@@ -11,7 +11,6 @@ from perfsuite.expectation.requests.analytic import (
     PassTimes,
     pass_times,
     tpot_s,
-    ttft_s,
 )
 from perfsuite.expectation.requests.composition import RequestCost
 from perfsuite.expectation.requests.rates import DeviceRates
@@ -78,7 +77,7 @@ def forecast_request(cost: RequestCost, rates: DeviceRates, conventions: Convent
     prefill_times = pass_times(cost.prefill.by_operator, rates)
     step_times = pass_times(cost.decode.by_operator, rates)
     step_s = tpot_s(step_times, conventions)
-    prefill = _phase(cost.prefill, prefill_times, float(ttft_s(prefill_times)))
+    prefill = _phase(cost.prefill, prefill_times, float(prefill_times.longer_s))
     decode = _phase(cost.decode.mean(), step_times.mean(), float(step_s.mean()))
     first, last = (
         _phase(cost.decode.at(step), step_times.at(step), float(step_s[step])) for step in (0, cost.n_gen - 1)

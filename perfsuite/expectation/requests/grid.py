@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from perfsuite.expectation.op_cost import OpCost
-from perfsuite.expectation.requests.analytic import Conventions, Floats, PassTimes, forecast_grid, tpot_s, ttft_s
+from perfsuite.expectation.requests.analytic import Conventions, Floats, PassTimes, forecast_grid, tpot_s
 from perfsuite.expectation.requests.composition import RequestCost
 
 
@@ -31,40 +31,20 @@ class RequestGrid:
         return 1.0 / self.tpot_s
 
 
-def forecast_request_grid(
-    cost: RequestCost,
-    conventions: Conventions,
-    *,
-    peak_flops_per_s: ArrayLike,
-    bandwidth_bytes_per_s: ArrayLike,
-    compute_efficiency_ratio: ArrayLike = 1.0,
-    memory_efficiency_ratio: ArrayLike = 1.0,
-    dispatch_s: ArrayLike = 0.0,
-) -> RequestGrid:
-    """Forecast a request on every device of a grid, whose rates broadcast as those of `forecast_grid` do.
+def forecast_request_grid(cost: RequestCost, conventions: Conventions, **rates: ArrayLike) -> RequestGrid:
+    """Forecast a request on every device of a grid, whose rates are those of `forecast_grid` and broadcast alike.
 
     Steps that cost the same are timed once. *Source*: LIFE, Fig. 4 and 5.
     """
-
-    def timed(one: OpCost) -> PassTimes:
-        return forecast_grid(
-            one,
-            peak_flops_per_s=peak_flops_per_s,
-            bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-            compute_efficiency_ratio=compute_efficiency_ratio,
-            memory_efficiency_ratio=memory_efficiency_ratio,
-            dispatch_s=dispatch_s,
-        )
-
-    prefill, decode = timed(cost.prefill.total), timed(cost.decode.mean().total)
+    prefill, decode = forecast_grid(cost.prefill.total, **rates), forecast_grid(cost.decode.mean().total, **rates)
     if conventions is Conventions.PAPER:  # t_m is linear in the bytes, so the mean step gives the mean time
         step_s = tpot_s(decode, conventions)
     else:
         step_s = sum(
-            (tpot_s(timed(step), conventions) * share for step, share in _distinct_steps(cost)),
+            (tpot_s(forecast_grid(step, **rates), conventions) * share for step, share in _distinct_steps(cost)),
             start=np.zeros_like(decode.memory_s),
         )
-    return RequestGrid(prefill=prefill, decode=decode, ttft_s=ttft_s(prefill), tpot_s=step_s)
+    return RequestGrid(prefill=prefill, decode=decode, ttft_s=prefill.longer_s, tpot_s=step_s)
 
 
 def _distinct_steps(cost: RequestCost) -> Iterator[tuple[OpCost, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.paper import DEFAULT_LORA_RANK
+from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK
 from perfsuite.workload.variant import Variant
 
 #: The largest counts that mean anything; their products stay within 64 bits.

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.op_cost import OpCost, PassCost
+from perfsuite.expectation.op_cost import COST_FIELDS, OpCost, PassCost
 from perfsuite.expectation.operators.matmul import DEQUANTIZE_FLOPS
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS
 from perfsuite.expectation.operators.tiling import padded
-from perfsuite.expectation.paper import DEFAULT_LORA_RANK, decode_pass, prefill_pass
-from perfsuite.expectation.paper.template import template_of
+from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
+from perfsuite.expectation.paper.template import DEFAULT_LORA_RANK, template_of
 from perfsuite.expectation.requests.optimisations import Optimisations
-from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
+from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
 from perfsuite.workload.architecture import Architecture
 from perfsuite.workload.variant import Variant
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from perfsuite.errors import PerfsuiteError
@@ -36,14 +35,12 @@ class DeviceRates:
     #: Operations a second, of which a multiply-add is two.
     peak_flops_per_s: float
     bandwidth_bytes_per_s: float
-    #: Reached by every operator that `operator_efficiencies` does not name.
+    #: What every operator reaches.
     efficiency: Efficiency = field(default_factory=Efficiency)
     #: What issuing one operator adds.
     dispatch_s: float = 0.0
     #: Power while it computes; None where it is not known.
     power_w: float | None = None
-    #: By kind of operator, as in `PassCost.by_operator`.
-    operator_efficiencies: Mapping[str, Efficiency] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Refuse rates, times and powers that no device has."""
@@ -53,10 +50,6 @@ class DeviceRates:
             _refuse("--dispatch-us", self.dispatch_s / S_PER_US, "microseconds, 0 or more")
         if self.power_w is not None:
             _check_positive("--power-w", self.power_w, "watts")
-
-    def efficiency_of(self, operator: str) -> Efficiency:
-        """Return what a kind of operator reaches."""
-        return self.operator_efficiencies.get(operator, self.efficiency)
 
 
 def rates_of(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.op_cost import PassCost
+from perfsuite.expectation.op_cost import COST_FIELDS, PassCost
 from perfsuite.expectation.requests.composition import Passes
-from perfsuite.expectation.requests.step_costs import COST_FIELDS, CostArrays, Counts, StepCosts
+from perfsuite.expectation.requests.step_costs import CostArrays, Counts, StepCosts
 
 _DRAFT = "draft_"
 #: More tokens than any draft gets right.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perfsuite.expectation.op_cost import NO_COST, OpCost, PassCost
+from perfsuite.expectation.op_cost import COST_FIELDS, NO_COST, OpCost, PassCost
 
 Counts = NDArray[np.int64]
-#: The fields of a cost.
-COST_FIELDS = tuple(each.name for each in fields(OpCost))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,22 +37,17 @@ def bench_points(
     found: dict[tuple[str, str, int, int], Weights] = {}
     points = []
     for run in runs:
-        _check_processor(run)
+        if not set(run.backends.replace(" ", "").split(",")) <= _ON_THE_PROCESSOR:
+            raise PerfsuiteError(
+                f"{run.model_filename}, {run.test}: ran on {run.backends!r}; only runs of the backends "
+                f"{', '.join(sorted(_ON_THE_PROCESSOR))} are placed under a processor's ceilings"
+            )
         key = (run.model_filename, run.model_type, run.model_n_params, run.model_size)
         if key not in found:
             found[key] = bench_weights(run, cache_dir=cache_dir, name_or_path=name_or_path)
         case = f"llama-bench/{found[key].name}/{run.test}"
         points.append(place(case, bench_work(run, found[key]), evaluation_ns(run), ceilings))
     return tuple(points)
-
-
-def _check_processor(run: BenchRun) -> None:
-    """Refuse what ran on another processor than the one whose ceilings are there."""
-    if not set(run.backends.replace(" ", "").split(",")) <= _ON_THE_PROCESSOR:
-        raise PerfsuiteError(
-            f"{run.model_filename}, {run.test}: ran on {run.backends!r}; only runs of the backends "
-            f"{', '.join(sorted(_ON_THE_PROCESSOR))} are placed under a processor's ceilings"
-        )
 
 
 def evaluation_ns(run: BenchRun) -> float:
@@ -145,7 +140,11 @@ def _by_counts(run: BenchRun, cache_dir: Path) -> Weights:
     file_name = Path(run.model_filename).name.lower()
     found = [weights for weights in described if weights.architecture.name in file_name] or described
     if len(found) != 1:
-        raise PerfsuiteError(_unknown(run, [weights.name for weights in found]))
+        fits = f"{' and '.join(weights.name for weights in found)} have" if found else "nothing in the catalogue has"
+        raise PerfsuiteError(
+            f"{run.model_filename}: no such file here, and {fits} its {run.model_n_params} parameters in "
+            f"{run.model_size} bytes; name the weights, such as smollm2-135m-q8_0, or the path of the GGUF"
+        )
     return found[0]
 
 
@@ -153,11 +152,3 @@ def _described_quantization(run: BenchRun) -> str:
     """Return the end of llama.cpp's description as the suite spells it: ``llama 1B Q4_K - Medium`` ends in q4_k_m."""
     spelt = run.model_type.lower().replace(" - medium", "_m").replace(" - small", "_s")
     return spelt.partition(" - ")[0].split()[-1] if spelt.split() else ""
-
-
-def _unknown(run: BenchRun, candidates: Sequence[str]) -> str:
-    fitting = f"{' and '.join(candidates)} have" if candidates else "nothing in the catalogue has"
-    return (
-        f"{run.model_filename}: no such file here, and {fitting} its {run.model_n_params} parameters in "
-        f"{run.model_size} bytes; name the weights, such as smollm2-135m-q8_0, or the path of the GGUF"
-    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.roofline.ceiling import Resource
+from perfsuite.records.codec import Positive, Size, from_plain, to_plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,23 +22,16 @@ class IndependentRate:
     #: As in a `Ceiling`.
     processor: str
     #: Threads that worked together; None where the program does not report it.
-    n_threads: int | None
+    n_threads: Size | None
     #: Bytes or FLOPs per second, all arrays counted: the best repetition, or the mean where the program gives no more.
-    best_per_s: float
+    best_per_s: Positive
 
     def to_plain(self) -> dict[str, Any]:
         """Return the same as values that JSON has."""
-        return {**asdict(self), "resource": self.resource.value}
+        plain: dict[str, Any] = to_plain(self)
+        return plain
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> IndependentRate:
+    def from_plain(cls, plain: object) -> IndependentRate:
         """Build from what `to_plain` returned; anything else is a MeasurementError."""
-        try:
-            rate = cls(**{**plain, "resource": Resource(plain["resource"])})
-        except (TypeError, KeyError, ValueError) as error:
-            raise MeasurementError(f"independent rate: {error}; measure again") from error
-        if not isinstance(rate.best_per_s, int | float) or not 0.0 < rate.best_per_s < math.inf:
-            raise MeasurementError(
-                f"independent rate of {rate.program}: {rate.best_per_s!r}, expected more than 0; measure again"
-            )
-        return rate
+        return from_plain(plain, cls, "independent rate", MeasurementError, "measure again", is_closed=True)

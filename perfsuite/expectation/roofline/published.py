@@ -33,16 +33,6 @@ CEILING_FIELDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainFile:
-    """What one paper published, checked and still plain."""
-
-    #: Short name of the paper.
-    paper: str
-    devices: tuple[Mapping[str, Any], ...]
-    rates: tuple[Mapping[str, Any], ...]
-
-
 class _Paper(TypedDict):
     name: Name
     title: Name
@@ -85,8 +75,8 @@ class _File(TypedDict):
     rates: list[_Rate]
 
 
-def read_published(path: Path) -> PlainFile:
-    """Read a file, or raise PerfsuiteError that names the file, the field, its value and what is accepted."""
+def read_published(path: Path) -> Mapping[str, Any]:
+    """Read a file as plain values; a PerfsuiteError names the file, the field, its value and what is accepted."""
     read: Mapping[str, Any] = read_json(path, _File, PerfsuiteError, _TODO, schema=SCHEMA, is_closed=True)
     devices, rates = read["devices"], read["rates"]
     for at, device in enumerate(devices):
@@ -103,7 +93,7 @@ def read_published(path: Path) -> PlainFile:
             _reject(where, "device", rate["device"], f"one of {', '.join(sorted(names))}")
         if (rate["tokens_per_s"] is None) is (rate["latency_ns"] is None):
             _reject(where, "tokens_per_s", rate["tokens_per_s"], "either it or latency_ns")
-    return PlainFile(paper=read["paper"]["name"], devices=tuple(devices), rates=tuple(rates))
+    return read
 
 
 def _reject(where: str, field: str, value: object, accepted: str) -> NoReturn:
@@ -196,22 +186,22 @@ def published_devices() -> tuple[PublishedDevice, ...]:
     """Return the devices of all papers, in the order of the files and within them."""
     return tuple(
         PublishedDevice(
-            paper=read.paper,
+            paper=read["paper"]["name"],
             device_class=plain["class"],
             sources=tuple(plain["sources"].items()),
             **{name: value for name, value in plain.items() if name not in ("class", "sources")},
         )
         for read in _files()
-        for plain in read.devices
+        for plain in read["devices"]
     )
 
 
 def published_rates() -> tuple[PublishedRate, ...]:
     """Return the rates and latencies of all papers, in the order of the files and within them."""
     return tuple(
-        PublishedRate(paper=read.paper, **{**plain, "phase": Phase(plain["phase"])})
+        PublishedRate(paper=read["paper"]["name"], **{**plain, "phase": Phase(plain["phase"])})
         for read in _files()
-        for plain in read.rates
+        for plain in read["rates"]
     )
 
 
@@ -232,7 +222,7 @@ def published_dir(packages: Iterable[Path] | None = None) -> Path:
 
 
 @cache
-def _files() -> tuple[PlainFile, ...]:
+def _files() -> tuple[Mapping[str, Any], ...]:
     return tuple(read_published(path) for path in sorted(published_dir().glob("*.json")))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
-from math import isfinite
 from statistics import median
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypedDict
+
+from msgspec import Meta
 
 from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import LlamaWorkload
@@ -17,7 +18,8 @@ from perfsuite.expectation.roofline.independent_rate import IndependentRate
 from perfsuite.expectation.roofline.point import Point, place
 from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.survey import Survey
-from perfsuite.expectation.roofline.work import Work, WorkPart
+from perfsuite.expectation.roofline.work import Work
+from perfsuite.records.codec import Count, Number, Size, from_plain, to_plain
 from perfsuite.workload.architecture import Architecture
 
 
@@ -31,13 +33,13 @@ class Subject:
     quantization: str | None
     #: ``mha``, ``gqa`` or ``mla``.
     attention: str
-    n_parameters: int
-    n_layers: int
+    n_parameters: Count
+    n_layers: Count
     scenario: str
-    n_prompt: int
-    n_gen: int
-    n_depth: int
-    n_threads: int
+    n_prompt: Count
+    n_gen: Count
+    n_depth: Count
+    n_threads: Count
     flash_attn: bool
     type_k: str
     type_v: str
@@ -64,13 +66,9 @@ def subject_of(workload: LlamaWorkload, n_threads: int) -> Subject:
         n_parameters=architecture.n_parameters,
         n_layers=architecture.n_layers,
         scenario=scenario.name,
-        n_prompt=scenario.n_prompt,
-        n_gen=scenario.n_gen,
-        n_depth=scenario.n_depth,
         n_threads=n_threads,
-        flash_attn=settings.flash_attn,
-        type_k=settings.type_k,
-        type_v=settings.type_v,
+        **{name: getattr(scenario, name) for name in ("n_prompt", "n_gen", "n_depth")},
+        **{name: getattr(settings, name) for name in ("flash_attn", "type_k", "type_v")},
     )
 
 
@@ -85,8 +83,6 @@ def attention_kind(architecture: Architecture) -> str:
 SCHEMA = 1
 
 _LIMITS = {Regime.MEMORY: Resource.BANDWIDTH, Regime.COMPUTE: Resource.COMPUTE}
-
-_Record = TypeVar("_Record")
 
 
 class RowKind(str, Enum):
@@ -107,14 +103,14 @@ class Row:
     #: The sweep that asked for it, and the place in it: a label, and a number where it has one.
     sweep: str
     setting: str
-    value: float | None
+    value: Number | None
     kind: RowKind
     #: Of an operator: the phase and the role, such as ``decode/ffn_up``; else empty.
     role: str
     subject: Subject
     work: Work
     #: One value a process, ns.
-    samples_ns: tuple[int, ...]
+    samples_ns: Annotated[tuple[Size, ...], Meta(min_length=1, description="one or more whole numbers above 0")]
 
     @property
     def case(self) -> str:
@@ -163,88 +159,37 @@ class RooflineRun:
         """Return the same as values that JSON has."""
         return {
             "schema": SCHEMA,
-            "suite_version": self.suite_version,
-            "recorded_at": self.recorded_at,
-            "device": self.device,
-            "engine": self.engine,
-            "fingerprint": dict(self.fingerprint),
-            "n_threads": self.n_threads,
-            "ceilings": [ceiling.to_plain() for ceiling in self.survey.ceilings],
-            "rows": [{**asdict(row), "kind": row.kind.value} for row in self.rows],
+            **{name: to_plain(getattr(self, name)) for name in _Same.__annotations__},
+            "ceilings": to_plain(self.survey.ceilings),
             "memory": [record.to_plain() for record in self.memory],
-            "bounds": [rate.to_plain() for rate in self.bounds],
         }
 
     @classmethod
     def from_plain(cls, plain: object) -> RooflineRun:
         """Build from what `to_plain` returned; anything else is a MeasurementError that says where."""
-        if not isinstance(plain, Mapping) or plain.get("schema") != SCHEMA:
-            seen = plain.get("schema") if isinstance(plain, Mapping) else type(plain).__name__
-            raise MeasurementError(f"roofline: schema is {seen!r}, this suite reads {SCHEMA}; measure again")
-        try:
-            run = cls(
-                suite_version=str(plain["suite_version"]),
-                recorded_at=str(plain["recorded_at"]),
-                device=str(plain["device"]),
-                engine=str(plain["engine"]),
-                fingerprint=dict(plain["fingerprint"]),
-                n_threads=int(plain["n_threads"]),
-                survey=Survey(ceilings=tuple(Ceiling.from_plain(each) for each in plain["ceilings"])),
-                rows=tuple(_row(each) for each in plain["rows"]),
-                memory=tuple(MemoryRecord.from_plain(each) for each in plain["memory"]),
-                bounds=tuple(IndependentRate.from_plain(each) for each in plain["bounds"]),
-            )
-            for n_threads in {run.n_threads, *(row.subject.n_threads for row in run.rows)}:
-                run.survey.of(CPU, n_threads)
-            return run
-        except KeyError as error:
-            raise MeasurementError(f"roofline: field {error} is missing; measure again") from error
-        except (TypeError, ValueError, OverflowError) as error:
-            raise MeasurementError(f"roofline: {error}; measure again") from error
+        values: Any = from_plain(plain, _Plain, "roofline", MeasurementError, "measure again", schema=SCHEMA)
+        survey = Survey(ceilings=values.pop("ceilings"))
+        memory = tuple(map(MemoryRecord.from_plain, values.pop("memory")))
+        run = cls(**values, survey=survey, memory=memory)
+        for row in run.rows:
+            if not row.work.flops or not row.work.least_traffic_bytes:
+                raise MeasurementError(f"roofline: {row.case}: has no FLOPs or moves no bytes; measure again")
+        for n_threads in {run.n_threads, *(row.subject.n_threads for row in run.rows)}:
+            run.survey.of(CPU, n_threads)
+        return run
 
 
-def _row(plain: object) -> Row:
-    if not isinstance(plain, Mapping):
-        raise ValueError(f"a row is {type(plain).__name__}, expected an object")
-    samples_ns = tuple(plain["samples_ns"])
-    if not samples_ns or not all(type(sample) is int and sample > 0 for sample in samples_ns):
-        raise ValueError(f"samples_ns are {plain['samples_ns']!r}, expected one or more whole numbers above 0")
-    value = None if plain["value"] is None else float(plain["value"])
-    if value is not None and not isfinite(value):
-        raise ValueError(f"value is {value!r}, expected a finite number or null")
-    return Row(
-        sweep=str(plain["sweep"]),
-        setting=str(plain["setting"]),
-        value=value,
-        kind=RowKind(plain["kind"]),
-        role=str(plain["role"]),
-        subject=_record(Subject, plain["subject"]),
-        work=_work(plain["work"]),
-        samples_ns=samples_ns,
-    )
+class _Same(TypedDict):
+    suite_version: str
+    recorded_at: str
+    device: str
+    engine: str
+    fingerprint: dict[str, str]
+    n_threads: Size
+    rows: tuple[Row, ...]
+    bounds: tuple[IndependentRate, ...]
 
 
-def _work(plain: Mapping[str, Any]) -> Work:
-    work = Work(
-        parts=tuple(_record(WorkPart, part) for part in plain["parts"]),
-        counts_activations=bool(plain["counts_activations"]),
-    )
-    for part in work.parts:
-        if not part.least_stored_bytes <= part.stored_bytes <= part.most_stored_bytes:
-            raise ValueError(f"WorkPart: stored_bytes is {part.stored_bytes}, expected from least to most")
-    if not work.flops or not work.least_traffic_bytes:
-        raise ValueError("work has no FLOPs or moves no bytes, expected some of both")
-    return work
-
-
-def _record(record_type: type[_Record], plain: Mapping[str, Any]) -> _Record:
-    names = {field.name for field in fields(record_type)}  # type: ignore[arg-type]
-    if set(plain) != names:
-        raise ValueError(f"{record_type.__name__}: fields are {sorted(plain)}, expected {sorted(names)}")
-    for name, accepted in get_type_hints(record_type).items():
-        value = plain[name]
-        fits = isinstance(value, accepted) and isinstance(value, bool) is (accepted is bool)
-        if not fits or (isinstance(value, int) and value < 0):
-            told = "0 or more" if accepted is int else getattr(accepted, "__name__", accepted)
-            raise ValueError(f"{record_type.__name__}: {name} is {value!r}, expected {told}")
-    return record_type(**plain)
+class _Plain(_Same):
+    ceilings: tuple[Ceiling, ...]
+    memory: list[Any]

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from perfsuite.errors import MeasurementError
 from perfsuite.expectation.cases import CaseCost
 from perfsuite.expectation.roofline.roof import Roof
 from perfsuite.expectation.roofline.survey import RoofRates
+from perfsuite.records.codec import Count
 from perfsuite.workload.ggml_types import is_quantized
 
 #: The fields of a part that add up.
@@ -23,17 +25,22 @@ class WorkPart:
 
     #: ggml's type of the weights, which decides the fastest arithmetic; ``f32`` where there are none.
     type: str
-    flops: int
+    flops: Count
     #: Bytes of parameters and of the KV cache, read and written.
-    stored_bytes: int
+    stored_bytes: Count
     #: The fewest and the most that they can be, where a router decides which experts are read.
-    least_stored_bytes: int
-    most_stored_bytes: int
+    least_stored_bytes: Count
+    most_stored_bytes: Count
     #: Bytes over which they are spread before one of them is read again.
-    stored_set_bytes: int
+    stored_set_bytes: Count
     #: Bytes of activations, and those that pass before one of them is read again.
-    activation_bytes: int
-    activation_set_bytes: int
+    activation_bytes: Count
+    activation_set_bytes: Count
+
+    def __post_init__(self) -> None:
+        """Refuse bytes beyond what routing allows."""
+        if not self.least_stored_bytes <= self.stored_bytes <= self.most_stored_bytes:
+            raise MeasurementError(f"stored_bytes is {self.stored_bytes}, expected from least to most")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

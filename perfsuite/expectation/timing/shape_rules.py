@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+from perfsuite.expectation.ggml_rules import distinct_experts
 from perfsuite.expectation.graphs.operator import Operator
 from perfsuite.expectation.graphs.operator import shape as tensor
 from perfsuite.expectation.graphs.request import KV_PADDING, Batch
@@ -164,11 +165,6 @@ def product_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[flo
     """k m (weights streamed and multiplied), k (activations quantised), m (output); heads x k x m, heads x m."""
     k, m = float(of.n_inner), float(of.n_outer)
     return (of.n_heads * k * m, of.n_heads * m) if of.n_heads else (k * m, k, m)
-
-
-def distinct_experts(n_experts: int, n_used: int, n_tokens: int) -> float:
-    """Return how many experts a batch touches if each token draws its own at random: E (1 - (1 - u/E)^n)."""
-    return n_experts * (1.0 - (1.0 - n_used / n_experts) ** n_tokens)
 
 
 def expert_terms(of: OperatorShape, n_tokens: int, n_threads: int) -> tuple[float, ...]:

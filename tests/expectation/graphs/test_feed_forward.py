@@ -10,7 +10,7 @@ from perfsuite.expectation.graph import Batch, Operator, Settings, engine_graph
 from perfsuite.workload.catalog import find
 from perfsuite.workload.quantization import tensor_types
 
-BATCH = Batch(n_tokens=5, n_outputs=5, n_used=5, n_ctx=256)
+ROUTED = Batch(n_tokens=5, n_outputs=5, n_used=5, n_ctx=256)
 
 
 def layer_of(name: str, **moe: object) -> dict[str, Operator]:
@@ -18,7 +18,7 @@ def layer_of(name: str, **moe: object) -> dict[str, Operator]:
     architecture = find(name).with_layers(2)
     assert architecture.moe is not None
     changed = replace(architecture, moe=replace(architecture.moe, **moe))  # type: ignore[arg-type]
-    graph = engine_graph(changed, tensor_types(changed, "q8_0"), BATCH, Settings())
+    graph = engine_graph(changed, tensor_types(changed, "q8_0"), ROUTED, Settings())
     return {each.role: each for each in graph if each.layer == 1}
 
 

@@ -40,11 +40,7 @@ def test_quantised_heads_are_turned(name: str, rotation_k: int | None, rotation_
     quantised, plain = (cache(name, Settings(type_k=kind, type_v=kind)) for kind in ("q8_0", "f32"))
     assert (quantised.rotation_k, quantised.rotation_v) == (rotation_k, rotation_v)
     assert (plain.rotation_k, plain.rotation_v) == (None, None)
-
-
-def test_plm_turns_keys_of_192_by_64() -> None:
-    """The largest power of 2 that divides a head of 192 is 64."""
-    assert cache("plm-1.8b", Settings(flash_attn=False, type_k="q8_0")).rotation_k == 64
+    assert cache("plm-1.8b", Settings(flash_attn=False, type_k="q8_0")).rotation_k == 64  # which divides 192
 
 
 def test_an_absorbed_latent_is_one_head() -> None:

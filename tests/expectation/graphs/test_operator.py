@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perfsuite.expectation.graphs.operator import Operator, shape, total_cost, with_distinct_roles
+from perfsuite.expectation.graph import Operator, total_cost
+from perfsuite.expectation.graphs.operator import shape, with_distinct_roles
 from perfsuite.expectation.op_cost import NO_COST, OpCost
 
 

@@ -78,11 +78,14 @@ def test_a_stored_record_is_thinned() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"weights": 3}, "weights is 3"),
+        ({"weights": 3}, "weights is 3, expected text"),
         ({"vram_bytes": "much"}, "vram_bytes is 'much'"),
-        ({"need": {}}, "memory need"),
+        ({"need": {}}, "need: weights_file_bytes is missing"),
+        ({"need": {**RECORD.to_plain()["need"], "kv_bytes": -1}}, "need.kv_bytes is -1"),
+        ({"need": {**RECORD.to_plain()["need"], "kv_bytes": True}}, "need.kv_bytes is True"),
+        ({"need": []}, "need is a list, expected an object"),
         ({"timeline": {}}, "memory timeline"),
-        ({"more": 1}, "expected"),
+        ({"more": 1}, "field 'more' is unknown"),
     ],
 )
 def test_what_is_no_record_is_refused(change: dict[str, Any], message: str) -> None:

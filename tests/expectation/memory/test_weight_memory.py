@@ -11,7 +11,7 @@ from perfsuite.errors import ArchitectureError
 from perfsuite.expectation.memory.weight_memory import is_repacked, tensor_bytes, weight_memory
 from perfsuite.workload.catalog import find
 from perfsuite.workload.tensors import TensorSpec, tensor_specs
-from perfsuite.workload.weights import Weights, materialize, synthetic_weights
+from perfsuite.workload.weights import materialize, synthetic_weights
 
 from ...catalogue_workloads import catalogue_weights
 
@@ -64,9 +64,6 @@ def test_only_matrices_of_products_are_copied(name: str, ne: tuple[int, ...], *,
     assert is_repacked(TensorSpec(name=name, ne=ne), "Q4_0", X86) is expected
 
 
-NOWHERE = Path("/nowhere")
-
-
 def test_what_is_not_copied_is_the_whole_of_the_file(tmp_path: Path) -> None:
     """The tensors span the file but for its header."""
     weights = synthetic_weights(replace(find("smollm2-135m").with_layers(1), n_vocab=512), "q8_0", cache_dir=tmp_path)
@@ -86,6 +83,8 @@ def test_tied_embeddings_are_copied_as_the_output_matrix() -> None:
     memory = weight_memory(weights, ("avx2",))
     assert memory.repacked_bytes == expected
     assert memory.mapped_bytes == memory.file_bytes
+    assert weight_memory(weights, ()).repacked_bytes == 0
+    assert tensor_bytes(TensorSpec(name="x", ne=(512, 4)), "Q4_0") == 4 * 16 * 18
 
 
 def test_a_copied_output_matrix_at_the_end_is_given_back() -> None:
@@ -97,27 +96,9 @@ def test_a_copied_output_matrix_at_the_end_is_given_back() -> None:
     assert memory.file_bytes - memory.mapped_bytes == tensor_bytes(output, weights.tensor_types[output.name])
 
 
-def test_without_features_nothing_is_copied() -> None:
-    """A processor that interleaves nothing keeps all weights mapped."""
-    assert weight_memory(catalogue_weights("smollm2-135m-q4_0"), ()).repacked_bytes == 0
-
-
 def test_a_tensor_of_no_architecture_is_refused() -> None:
     """Its size would be unknown; the message names it."""
     known = catalogue_weights("smollm2-135m-q4_0")
-    strange = Weights(
-        name="x",
-        gguf_architecture=known.gguf_architecture,
-        known_architecture=known.architecture,
-        tensor_types={**known.tensor_types, "blk.0.strange.weight": "F32"},
-        quantization=None,
-        path=None,
-        identity="sha256:0",
-    )
+    strange = replace(known, tensor_types={**known.tensor_types, "blk.0.strange.weight": "F32"})
     with pytest.raises(ArchitectureError, match=r"blk\.0\.strange\.weight"):
         weight_memory(strange, ())
-
-
-def test_rows_are_stored_in_blocks() -> None:
-    """Sixteen blocks of 18 bytes a row, four rows."""
-    assert tensor_bytes(TensorSpec(name="x", ne=(512, 4)), "Q4_0") == 4 * 16 * 18

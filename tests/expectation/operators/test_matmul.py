@@ -28,7 +28,7 @@ _FORMATS = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each
         ),
     ],
 )
-def test_a_cost_is_its_formula(cost: OpCost, expected: OpCost) -> None:
+def test_a_product_costs_its_formula(cost: OpCost, expected: OpCost) -> None:
     """2 FLOPs a multiply-add; what is done to the weights happens in the dispatch of the product."""
     assert cost == expected
 

@@ -10,9 +10,9 @@ from perfsuite.errors import QuantizationError
 from perfsuite.expectation.operators.number_format import NUMBER_FORMATS, NumberFormat, find_format
 from perfsuite.workload.ggml_types import GGML_TYPES
 
-_FORMATS = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each.name))
+_ANY_FORMAT = st.sampled_from(sorted(NUMBER_FORMATS.values(), key=lambda each: each.name))
 _COUNT = st.integers(0, 100_000)
-_SIDE = st.integers(1, 5000)
+_EDGE = st.integers(1, 5000)
 
 
 @pytest.mark.parametrize(
@@ -27,22 +27,19 @@ def test_ten_elements_take_whole_blocks(name: str, n_bytes: int) -> None:
     assert find_format(name).stored_bytes(10) == n_bytes
 
 
-@pytest.mark.parametrize("k", [128, 4096, 11008])
-def test_int4_weights_carry_a_scale_and_a_zero_a_group(k: int) -> None:
-    """128 weights along k share 2 bytes of scale and half a byte of zero, 0.51953125 bytes a weight."""
-    assert find_format("int4").matrix_bytes(k, 4096) == k * 4096 * 133 // 256
-
-
-def test_what_is_left_of_a_group_is_a_group() -> None:
-    """129 weights are 65 bytes and two groups; three columns round their 120 bits of parameters up once."""
-    assert find_format("int4").matrix_bytes(129, 3) == 3 * 65 + 15
-    assert find_format("int4").matrix_bytes(1, 1) == 1 + 3
-
-
-@pytest.mark.parametrize("name", ["mxfp8", "mxint8"])
-def test_an_mx_block_has_a_byte_of_scale(name: str) -> None:
-    """32 values of 8 bits share an 8-bit scale, in matrices as anywhere."""
-    assert find_format(name).matrix_bytes(64, 10) == 10 * 66
+@pytest.mark.parametrize(
+    ("name", "k", "n", "n_bytes"),
+    [
+        *(("int4", k, 4096, k * 4096 * 133 // 256) for k in (128, 4096, 11008)),
+        ("int4", 129, 3, 3 * 65 + 15),
+        ("int4", 1, 1, 1 + 3),
+        ("mxfp8", 64, 10, 10 * 66),
+        ("mxint8", 64, 10, 10 * 66),
+    ],
+)
+def test_matrices_carry_the_parameters_of_their_groups(name: str, k: int, n: int, n_bytes: int) -> None:
+    """128 int4 weights along k share 2 bytes of scale and half a byte of zero, rounded up once; 32 of MX 8 bits."""
+    assert find_format(name).matrix_bytes(k, n) == n_bytes
 
 
 @pytest.mark.parametrize("name", sorted(GGML_TYPES))
@@ -52,7 +49,7 @@ def test_a_ggml_type_has_its_true_blocks(name: str) -> None:
     assert find_format(name).stored_bytes(3 * kind.block_values) == kind.row_bytes(3 * kind.block_values)
 
 
-@given(_FORMATS, _COUNT, _COUNT)
+@given(_ANY_FORMAT, _COUNT, _COUNT)
 def test_more_elements_never_take_less(number_format: NumberFormat, few: int, more: int) -> None:
     """Stored bytes grow with the elements, are integers, and are not lost when two runs are joined."""
     both = number_format.stored_bytes(few + more)
@@ -61,7 +58,7 @@ def test_more_elements_never_take_less(number_format: NumberFormat, few: int, mo
     assert both <= number_format.stored_bytes(few) + number_format.stored_bytes(more)
 
 
-@given(_FORMATS, _SIDE, _SIDE)
+@given(_ANY_FORMAT, _EDGE, _EDGE)
 def test_a_matrix_grows_with_both_sides(number_format: NumberFormat, k: int, n: int) -> None:
     """A matrix takes no less than its values, and no more when a side is shorter."""
     n_bytes = number_format.matrix_bytes(k, n)

@@ -12,7 +12,7 @@ from perfsuite.expectation.op_cost import OpCost
 from perfsuite.expectation.operators.number_format import find_format
 from perfsuite.expectation.operators.pointwise import elementwise, embedding, piecewise_linear, rms_norm, rope, softmax
 
-_SIDE = st.integers(1, 5000)
+_LENGTH = st.integers(1, 5000)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_cost_is_its_formula(cost: OpCost, expected: OpCost) -> None:
     assert cost == expected
 
 
-@given(_SIDE, _SIDE, _SIDE)
+@given(_LENGTH, _LENGTH, _LENGTH)
 def test_rows_add_up(m: int, more: int, n: int) -> None:
     """Chunks of rows cost what all of them do, but for weights and tables, which are read in each."""
     formulas: tuple[Callable[[int], OpCost], ...] = (

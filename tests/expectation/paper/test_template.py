@@ -27,14 +27,16 @@ def test_llama_has_seven_matrices() -> None:
     }
 
 
-def test_phi_has_fused_matrices() -> None:
-    """Queries, keys and values are one matrix, gate and up another."""
-    assert list(_matrices("phi-4-mini")) == ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
-
-
-def test_a_plain_block_has_no_gate() -> None:
-    """Pythia has an up and a down matrix."""
-    assert list(_matrices("pythia-70m")) == ["qkv_proj", "o_proj", "up_proj", "down_proj"]
+@pytest.mark.parametrize(
+    ("name", "matrices"),
+    [
+        ("phi-4-mini", ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]),
+        ("pythia-70m", ["qkv_proj", "o_proj", "up_proj", "down_proj"]),
+    ],
+)
+def test_matrices_may_be_fused_and_a_plain_block_has_no_gate(name: str, matrices: list[str]) -> None:
+    """Queries, keys and values are one matrix, gate and up another; Pythia has an up and a down matrix."""
+    assert list(_matrices(name)) == matrices
 
 
 def test_the_mla_variant_gives_llama_the_papers_ranks() -> None:

@@ -16,9 +16,8 @@ from perfsuite.expectation.requests.analytic import (
     forecast_grid,
     pass_times,
     tpot_s,
-    ttft_s,
 )
-from perfsuite.expectation.requests.rates import DeviceRates, Efficiency, rates_of
+from perfsuite.expectation.requests.rates import rates_of
 from perfsuite.expectation.requests.step_costs import CostArrays
 
 GEMM = OpCost(flops=8_000_000, read_bytes=3000, written_bytes=1000, n_dispatches=2)
@@ -38,21 +37,8 @@ def test_times_are_sums_over_operators() -> None:
     assert float(times.dispatch_s) == pytest.approx(0.003)
     assert float(times.compute_s) == pytest.approx(0.018 + 0.003)
     assert float(times.memory_s) == pytest.approx(0.040 + 0.003)
-    assert float(ttft_s(times)) == pytest.approx(0.043)
+    assert float(times.longer_s) == pytest.approx(0.043)
     assert times.bound is Bound.MEMORY
-
-
-def test_each_operator_takes_its_own_efficiency() -> None:
-    """With a tenth for the softmax alone, its 1e6 operations take ten times as long, the others' as ever."""
-    rates = DeviceRates(
-        peak_flops_per_s=1e9,
-        bandwidth_bytes_per_s=1e9,
-        operator_efficiencies={"softmax": Efficiency(compute_ratio=0.1, memory_ratio=0.5)},
-    )
-    times = pass_times(PASS, rates)
-    assert float(times.compute_s) == pytest.approx(0.008 + 0.010)
-    assert float(times.memory_s) == pytest.approx(4e-6 + 12e-6)
-    assert times.bound is Bound.COMPUTE
 
 
 def test_only_the_engine_waits_for_compute_in_decode() -> None:
@@ -95,11 +81,7 @@ def test_grids_equal_the_scalar_formula(tops: list[float], bandwidths: list[floa
             alone = pass_times(
                 {"gemm": GEMM},
                 rates_of(
-                    tops=peak,
-                    bandwidth_gb_per_s=bandwidth,
-                    compute_efficiency=ec,
-                    memory_efficiency=em,
-                    dispatch_us=1,
+                    tops=peak, bandwidth_gb_per_s=bandwidth, compute_efficiency=ec, memory_efficiency=em, dispatch_us=1
                 ),
             )
             assert grid.compute_s[row, column] == pytest.approx(float(alone.compute_s))
@@ -128,10 +110,10 @@ def test_a_faster_device_is_never_slower(
     """More TOPS or more bandwidth never lengthens a pass, which takes at least as long as either part."""
     cost = {"gemm": OpCost(flops=flops, read_bytes=n_bytes, n_dispatches=n_dispatches)}
     base = pass_times(cost, rates_of(tops=tops, bandwidth_gb_per_s=bandwidth, dispatch_us=1))
-    assert ttft_s(base) >= base.compute_s
-    assert ttft_s(base) >= base.memory_s
+    assert base.longer_s >= base.compute_s
+    assert base.longer_s >= base.memory_s
     for more_tops, more_bandwidth in ((faster, 1.0), (1.0, faster)):
         rates = rates_of(tops=tops * more_tops, bandwidth_gb_per_s=bandwidth * more_bandwidth, dispatch_us=1)
         better = pass_times(cost, rates)
-        assert ttft_s(better) <= ttft_s(base)
+        assert better.longer_s <= base.longer_s
         assert tpot_s(better, Conventions.PAPER) <= tpot_s(base, Conventions.PAPER)

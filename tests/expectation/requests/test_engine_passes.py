@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perfsuite.expectation.graph import Batch, Settings, engine_graph, total_cost
 from perfsuite.expectation.op_cost import NO_COST, OpCost
-from perfsuite.expectation.requests.engine_passes import EnginePasses, layer_pattern, operator_kind
+from perfsuite.expectation.requests.engine_passes import EnginePasses, LayerPattern, layer_pattern, operator_kind
 from perfsuite.expectation.requests.engine_variant import EngineRequest, engine_request
 from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.subject import find_subject
@@ -27,43 +27,26 @@ def types(name: str, quantization: str) -> Mapping[str, str]:
     return tensor_types(find(name), quantization)
 
 
-def test_alike_layers_are_told_by_two_depths() -> None:
-    """Of 32 alike layers one and two are enough; what the second adds repeats 31 times."""
-    pattern = layer_pattern(find("llama-2-7b"), types("llama-2-7b", "q4_0"))
-    assert pattern is not None
-    assert (pattern.depths, pattern.n_repeats) == ((1, 2), 31)
+@pytest.mark.parametrize(
+    ("name", "quantization", "depths", "n_repeats"),
+    [("llama-2-7b", "q4_0", (1, 2), 31), ("gemma-2-2b", "f16", (2, 4), 12), ("deepseek-v2-lite", "q8_0", (2, 3), 25)],
+)
+def test_alike_layers_are_told_by_two_depths(
+    name: str, quantization: str, depths: tuple[int, int], n_repeats: int
+) -> None:
+    """What the second depth adds repeats; windowed layers do so in pairs, and leading dense ones are before them."""
+    pattern = layer_pattern(find(name), types(name, quantization))
+    assert pattern == LayerPattern(depths=depths, n_repeats=n_repeats)
 
 
-def test_windowed_layers_repeat_in_pairs() -> None:
-    """Every second layer has a window, so the depths differ by two and are even as all 26 are."""
-    pattern = layer_pattern(find("gemma-2-2b"), types("gemma-2-2b", "f16"))
-    assert pattern is not None
-    assert (pattern.depths, pattern.n_repeats) == ((2, 4), 12)
-
-
-def test_leading_dense_layers_are_before_the_pattern() -> None:
-    """The first of 27 layers is dense, so the pattern begins behind it."""
-    pattern = layer_pattern(find("deepseek-v2-lite"), types("deepseek-v2-lite", "q8_0"))
-    assert pattern is not None
-    assert (pattern.depths, pattern.n_repeats) == ((2, 3), 25)
-
-
-def test_a_mixture_has_no_pattern() -> None:
-    """Layers of different types are not alike."""
-    assert layer_pattern(find("llama-2-7b"), types("llama-2-7b", "q4_k_m")) is None
-
-
-def test_a_single_odd_tensor_breaks_the_pattern() -> None:
-    """One tensor of one layer in another type is enough."""
+def test_layers_that_differ_or_are_few_have_no_pattern() -> None:
+    """A mixture, a single tensor of another type, and no more layers than the pattern would take."""
     odd = {**types("llama-2-7b", "q4_0"), "blk.17.ffn_up.weight": "Q8_0"}
-    assert layer_pattern(find("llama-2-7b"), odd) is None
-
-
-@pytest.mark.parametrize("depth", [1, 2])
-def test_few_layers_have_no_pattern(depth: int) -> None:
-    """Where the pattern would take as many layers as there are, there is none."""
-    architecture = find("llama-2-7b").with_layers(depth)
-    assert layer_pattern(architecture, tensor_types(architecture, "q4_0")) is None
+    for differing in (types("llama-2-7b", "q4_k_m"), odd):
+        assert layer_pattern(find("llama-2-7b"), differing) is None
+    for depth in (1, 2):
+        few = find("llama-2-7b").with_layers(depth)
+        assert layer_pattern(few, tensor_types(few, "q4_0")) is None
 
 
 @pytest.mark.parametrize("name", names())
@@ -232,6 +215,15 @@ def test_each_sequence_has_values_of_its_own() -> None:
     one, three = (EnginePasses(request, n_sequences=n).decode(600, 1).at(0).by_operator for n in (1, 3))
     assert three["bmm"].moved_bytes == 3 * one["bmm"].moved_bytes
     assert three["copy"].moved_bytes == 3 * one["copy"].moved_bytes
+
+
+def test_values_of_several_sequences_may_be_copied() -> None:
+    """A fused projection's values lie in one piece for one token, and are copied for a rotation of more."""
+    request = request_of("phi-4-mini", "q4_0", type_k="q4_0", type_v="q4_0")
+    one, three = (EnginePasses(request, n_sequences=n).decode(600, 1).at(0) for n in (1, 3))
+    assert "copy" not in one.by_operator
+    assert three.by_operator["copy"].moved_bytes == 32 * 2 * 4 * 3 * 8 * 128
+    assert three.total.kv_bytes == 3 * one.total.kv_bytes
 
 
 def test_prompts_of_a_batch_follow_each_other() -> None:

@@ -39,16 +39,12 @@ def test_a_request_by_hand() -> None:
     assert forecast.energy_j == pytest.approx(10 * 0.042)
 
 
-def test_without_a_power_there_is_no_energy() -> None:
-    """What is not known is None."""
-    assert forecast_request(REQUEST, rates_of(tops=1, bandwidth_gb_per_s=1), Conventions.ENGINE).energy_j is None
-
-
 @pytest.mark.parametrize(("conventions", "tpot_s"), [(Conventions.ENGINE, 0.002), (Conventions.PAPER, 2e-6)])
 def test_the_paper_never_waits_for_compute_in_decode(conventions: Conventions, tpot_s: float) -> None:
     """With little compute the engine's TPOT is t_c, the paper's stays t_m; both say that compute bounds."""
     forecast = forecast_request(REQUEST, rates_of(tops=1e-6, bandwidth_gb_per_s=1), conventions)
     assert forecast.decode.time_s == pytest.approx(tpot_s)
+    assert forecast.energy_j is None  # without a power
     assert forecast.decode.bound is Bound.COMPUTE
 
 

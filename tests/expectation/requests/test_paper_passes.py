@@ -8,7 +8,7 @@ import pytest
 
 from perfsuite.errors import PerfsuiteError
 from perfsuite.expectation.op_cost import NO_COST
-from perfsuite.expectation.paper import decode_pass, prefill_pass
+from perfsuite.expectation.paper.passes import decode_pass, prefill_pass
 from perfsuite.expectation.requests.optimisations import Optimisations
 from perfsuite.expectation.requests.paper_passes import PaperPasses, paper_variant
 from perfsuite.workload.catalog import find
@@ -58,18 +58,14 @@ def test_sequences_share_the_weights_and_nothing_else(name: str, phase: str) -> 
     assert three.by_operator.get("lora", NO_COST).flops == one.by_operator.get("lora", NO_COST).flops
 
 
-def test_only_the_keys_of_each_sequence_are_dequantised_again() -> None:
-    """2 operations for each weight once, and for each key of each sequence."""
-    one, three = (passes(n_sequences=n).decode(64, 1).at(0).by_operator["dequantize"].flops for n in (1, 3))
-    keys = 2 * 65 * 4096 * 32
-    assert three - one == 2 * keys
-
-
-def test_each_chunk_dequantises_the_weights_once() -> None:
-    """Four chunks of three sequences dequantise the weights four times, and the keys that each sees three times."""
-    one, three = (passes(n_sequences=n, chunk=16).prefill(64).by_operator["dequantize"].flops for n in (1, 3))
-    keys = 2 * (16 + 32 + 48 + 64) * 4096 * 32
-    assert three - one == 2 * keys
+@pytest.mark.parametrize(("chunk", "n_keys"), [(None, 64), (16, 16 + 32 + 48 + 64)])
+def test_each_chunk_dequantises_the_weights_once(chunk: int | None, n_keys: int) -> None:
+    """Of three sequences the weights once a chunk, and the keys that each sees three times; so in a decode step."""
+    one, three = (passes(n_sequences=n, chunk=chunk) for n in (1, 3))
+    prompts = [each.prefill(64).by_operator["dequantize"].flops for each in (one, three)]
+    steps = [each.decode(64, 1).at(0).by_operator["dequantize"].flops for each in (one, three)]
+    assert prompts[1] - prompts[0] == 2 * (2 * n_keys * 4096 * 32)
+    assert steps[1] - steps[0] == 2 * (2 * 65 * 4096 * 32)
 
 
 def test_a_tile_pads_prompt_and_context() -> None:

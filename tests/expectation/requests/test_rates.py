@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from perfsuite.errors import PerfsuiteError
-from perfsuite.expectation.requests.rates import DeviceRates, Efficiency, rates_of
+from perfsuite.expectation.requests.rates import rates_of
 
 
 def test_data_sheets_units_are_decimal() -> None:
@@ -16,16 +16,6 @@ def test_data_sheets_units_are_decimal() -> None:
     rates = rates_of(tops=50, bandwidth_gb_per_s=256, dispatch_us=5)
     assert (rates.peak_flops_per_s, rates.bandwidth_bytes_per_s) == (50e12, 256e9)
     assert rates.dispatch_s == pytest.approx(5e-6)
-
-
-def test_an_operator_may_have_an_efficiency_of_its_own() -> None:
-    """What no operator of its own says is that of the device."""
-    own, others = Efficiency(compute_ratio=0.2), Efficiency(compute_ratio=0.7, memory_ratio=0.6)
-    rates = DeviceRates(
-        peak_flops_per_s=1e12, bandwidth_bytes_per_s=1e9, efficiency=others, operator_efficiencies={"bmm": own}
-    )
-    assert rates.efficiency_of("bmm") is own
-    assert rates.efficiency_of("gemm") is others
 
 
 @pytest.mark.parametrize(

@@ -24,15 +24,9 @@ def test_steps_are_passes_by_their_place() -> None:
     assert steps.total.n_dispatches.tolist() == [1, 1, 2]
 
 
-def test_the_mean_step_is_in_integers() -> None:
-    """(10 + 10 + 30) / 3 operations are 17, (4 + 4 + 5) / 3 bytes are 4."""
-    mean = expanded([SMALL, LARGE], np.array([0, 0, 1])).mean()
-    assert (mean.total.flops, mean.total.read_bytes) == (17, 4)
-    assert isinstance(mean.total.flops, int)
-
-
-def test_a_step_is_in_plain_integers() -> None:
-    """What JSON is made of are Python's integers, not NumPy's."""
-    cost = expanded([SMALL], np.array([0])).at(0).total
-    assert type(cost.flops) is int
-    assert type(cost.n_dispatches) is int
+def test_a_step_and_their_mean_are_in_plain_integers() -> None:
+    """(10 + 10 + 30) / 3 operations are 17, (4 + 4 + 5) / 3 bytes are 4; JSON has Python's integers, not NumPy's."""
+    steps = expanded([SMALL, LARGE], np.array([0, 0, 1]))
+    mean, first = steps.mean().total, steps.at(0).total
+    assert (mean.flops, mean.read_bytes) == (17, 4)
+    assert {type(each) for each in (mean.flops, first.flops, first.n_dispatches)} == {int}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfsuite.errors import ArchitectureError, GgufError, PerfsuiteError
-from perfsuite.expectation.requests.subject import find_subject
+from perfsuite.expectation.requests.subject import Subject, find_subject
 from perfsuite.workload.catalog import find
 from perfsuite.workload.synthetic import write_synthetic
 
@@ -25,19 +25,13 @@ CONFIG = {
 }
 
 
-def test_a_name_of_the_catalogue_has_no_types() -> None:
-    """The name alone leaves the types of the tensors to the variant."""
-    subject = find_subject("llama-2-7b")
-    assert subject.architecture == find("llama-2-7b")
-    assert subject.tensor_types is None
-
-
 def test_a_name_with_a_quantisation_has_types() -> None:
-    """A quantisation behind the name says what the weights are."""
-    subject = find_subject("smollm2-135m-l2-q8_0")
-    assert subject.architecture == find("smollm2-135m").with_layers(2)
-    assert subject.tensor_types is not None
-    assert subject.tensor_types["blk.1.ffn_up.weight"] == "Q8_0"
+    """A quantisation behind the name says what the weights are; the name alone leaves that to the variant."""
+    bare, quantised = find_subject("llama-2-7b"), find_subject("smollm2-135m-l2-q8_0")
+    assert bare == Subject(architecture=find("llama-2-7b"))
+    assert quantised.architecture == find("smollm2-135m").with_layers(2)
+    assert quantised.tensor_types is not None
+    assert quantised.tensor_types["blk.1.ffn_up.weight"] == "Q8_0"
 
 
 def test_a_config_is_an_architecture(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,39 +72,34 @@ def test_llama_cpp_counts_the_same(tmp_path: Path, name: str, n_params: int, siz
     assert (stored_values(weights.architecture), stored_bytes(weights)) == (n_params, size_bytes)
 
 
+def fitting(run: BenchRun, weights: Weights, **changes: Any) -> BenchRun:
+    """Return a run of as many parameters and bytes as some weights have."""
+    n_params, size = stored_values(weights.architecture), stored_bytes(weights)
+    return replace(run, **{"model_filename": "gone.gguf", "model_n_params": n_params, "model_size": size, **changes})
+
+
 def test_weights_are_found_by_counts(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     """Where the file is not here, size and parameters tell architecture and quantisation."""
-    assert bench_weights(runs["pp16"], cache_dir=tmp_path).name == "smollm2-135m-q8_0"
     q4_0, _ = read_llama_bench(DATA / "llama-bench.jsonl")
-    assert bench_weights(q4_0, cache_dir=tmp_path).name == "smollm2-135m-q4_0"
+    for run, name in ((runs["pp16"], "smollm2-135m-q8_0"), (q4_0, "smollm2-135m-q4_0")):
+        assert bench_weights(run, cache_dir=tmp_path).name == name
 
 
-def test_types_of_equal_size_are_told_apart_by_the_description(runs: dict[str, BenchRun], tmp_path: Path) -> None:
-    """F16 and BF16 have the same bytes; llama.cpp's words say which it is."""
-    weights = resolve("smollm2-360m-bf16", cache_dir=tmp_path)
-    run = replace(
-        runs["pp16"],
-        model_filename="360m.gguf",
-        model_n_params=stored_values(weights.architecture),
-        model_size=stored_bytes(weights),
-    )
-    for words, quantization in (("llama 360M BF16", "bf16"), ("llama 360M F16", "f16")):
-        assert bench_weights(replace(run, model_type=words), cache_dir=tmp_path).quantization == quantization
-    with pytest.raises(PerfsuiteError, match="smollm2-360m-f16 and smollm2-360m-bf16 have its"):
-        bench_weights(replace(run, model_type="llama"), cache_dir=tmp_path)
-
-
-def test_a_mixture_is_found(runs: dict[str, BenchRun], tmp_path: Path) -> None:
-    """Q4_K - Medium is the mixture q4_k_m."""
-    weights = resolve("llama-3.2-1b-q4_k_m", cache_dir=tmp_path)
-    run = replace(
-        runs["pp16"],
-        model_filename="gone.gguf",
-        model_type="llama 1B Q4_K - Medium",
-        model_n_params=stored_values(weights.architecture),
-        model_size=stored_bytes(weights),
-    )
-    assert bench_weights(run, cache_dir=tmp_path).name == "llama-3.2-1b-q4_k_m"
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("smollm2-360m-bf16", "llama 360M BF16"),
+        ("smollm2-360m-f16", "llama 360M F16"),
+        ("llama-3.2-1b-q4_k_m", "llama 1B Q4_K - Medium"),
+    ],
+)
+def test_the_description_tells_types_apart(runs: dict[str, BenchRun], tmp_path: Path, name: str, words: str) -> None:
+    """F16 and BF16 have the same bytes, and Q4_K - Medium is a mixture; llama.cpp's words say which it is."""
+    run = fitting(runs["pp16"], resolve(name, cache_dir=tmp_path), model_type=words, model_filename="360m.gguf")
+    assert bench_weights(run, cache_dir=tmp_path).name == name
+    if "360m" in name:
+        with pytest.raises(PerfsuiteError, match="smollm2-360m-f16 and smollm2-360m-bf16 have its"):
+            bench_weights(replace(run, model_type="llama"), cache_dir=tmp_path)
 
 
 def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_path: Path) -> None:
@@ -111,12 +107,7 @@ def test_the_file_that_ran_is_read_where_it_is(runs: dict[str, BenchRun], tmp_pa
     shallow = resolve("smollm2-135m-l1-q8_0", cache_dir=tmp_path)
     path = tmp_path / "own.gguf"
     write_synthetic(shallow.architecture, "q8_0", path, seed=0)
-    run = replace(
-        runs["pp16"],
-        model_filename=str(path),
-        model_n_params=stored_values(shallow.architecture),
-        model_size=stored_bytes(shallow),
-    )
+    run = fitting(runs["pp16"], shallow, model_filename=str(path))
     assert bench_weights(run, cache_dir=tmp_path).path == path
     with pytest.raises(PerfsuiteError, match=r"own\.gguf: has \d+ parameters in \d+ bytes, llama-bench ran"):
         bench_weights(replace(run, model_size=1), cache_dir=tmp_path)
@@ -133,10 +124,9 @@ def test_a_name_may_be_given_and_must_fit(runs: dict[str, BenchRun], tmp_path: P
 
 def test_what_nothing_fits_says_what_to_name(runs: dict[str, BenchRun], tmp_path: Path) -> None:
     """The message has the counts and both ways out."""
-    with pytest.raises(PerfsuiteError) as raised:
+    told = "nothing in the catalogue has its 7 parameters .* name the weights, such as .*, or the path of the GGUF"
+    with pytest.raises(PerfsuiteError, match=told):
         bench_weights(replace(runs["pp16"], model_n_params=7), cache_dir=tmp_path)
-    assert "nothing in the catalogue has its 7 parameters" in str(raised.value)
-    assert "name the weights, such as smollm2-135m-q8_0, or the path of the GGUF" in str(raised.value)
 
 
 def test_a_prompt_is_the_prefill_with_its_gather(runs: dict[str, BenchRun], weights: Weights) -> None:
@@ -165,12 +155,10 @@ def test_prompt_and_generation_together_are_both(runs: dict[str, BenchRun], weig
     assert both.traffic_bytes == pytest.approx(prompt.traffic_bytes + steps.traffic_bytes, rel=1e-6)
 
 
-def test_the_time_is_of_one_evaluation(runs: dict[str, BenchRun]) -> None:
+@pytest.mark.parametrize(("test", "time_ns"), [("tg4", 15), ("pp16", 60), ("pp16+tg4", 60)])
+def test_the_time_is_of_one_evaluation(runs: dict[str, BenchRun], test: str, time_ns: float) -> None:
     """A repetition of tg is n_gen steps; one of pp, or of both, is taken whole."""
-    times_ns = (80, 40, 60)
-    assert evaluation_ns(replace(runs["tg4"], samples_ns=times_ns)) == 15
-    assert evaluation_ns(replace(runs["pp16"], samples_ns=times_ns)) == 60
-    assert evaluation_ns(replace(runs["pp16+tg4"], samples_ns=times_ns)) == 60
+    assert evaluation_ns(replace(runs[test], samples_ns=(80, 40, 60))) == time_ns
 
 
 def test_settings_come_from_the_run(runs: dict[str, BenchRun], weights: Weights) -> None:

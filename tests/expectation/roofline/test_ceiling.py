@@ -59,84 +59,73 @@ def test_the_spread_is_what_the_median_lacks() -> None:
     assert rate(100.0, 0.0).spread_ratio == 0.0
 
 
-@pytest.mark.parametrize("name", CEILING.to_plain())
+def refused(changes: dict[str, Any], of: Ceiling = CEILING) -> str:
+    """Return why a ceiling with changes is refused; an ellipsis leaves a field out."""
+    plain = {**of.to_plain(), **changes}
+    with pytest.raises(MeasurementError, match=r"^ceiling.*; measure again$") as told:
+        Ceiling.from_plain({name: value for name, value in plain.items() if value is not ...})
+    return str(told.value)
+
+
+@pytest.mark.parametrize("name", ["processor", "resource", "kind"])
 def test_a_missing_field_is_refused(name: str) -> None:
-    """Whatever field is left out, the message lists what is expected, that field among it."""
-    plain = CEILING.to_plain()
-    del plain[name]
-    with pytest.raises(
-        MeasurementError, match=rf"ceiling: fields are \[.*\], expected \[.*'{name}'.*\]; measure again"
-    ):
-        Ceiling.from_plain(plain)
-
-
-def test_a_field_too_many_is_refused() -> None:
-    """A field that no ceiling has is refused."""
-    with pytest.raises(MeasurementError, match=r"ceiling: fields are .*'colour'"):
-        Ceiling.from_plain({**CEILING.to_plain(), "colour": "red"})
+    """Whatever is left out that no ceiling can be without, the message names it."""
+    assert f"ceiling: {name} is missing" in refused({name: ...})
 
 
 @pytest.mark.parametrize("plain", [None, 5, "text", [1], True])
 def test_what_is_no_mapping_is_refused(plain: object) -> None:
-    """Anything but a mapping is refused with its type."""
-    with pytest.raises(MeasurementError, match=rf"ceiling: fields are {type(plain).__name__}, expected"):
+    """Anything but a mapping is refused."""
+    with pytest.raises(MeasurementError, match=r"ceiling: is .*, expected an object; measure again"):
         Ceiling.from_plain(plain)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("resource", "dance", "'dance' is not a valid Resource"),
+        ("colour", "red", "field 'colour' is unknown"),
+        ("resource", "dance", "resource is 'dance', expected one of bandwidth, compute"),
         ("kind", "fp32", "kind is 'fp32', expected one of read, copy, triad of bandwidth"),
-        ("kind", None, "kind is None, expected one of read, copy, triad of bandwidth"),
-        ("processor", "", "processor is '', expected a name"),
-        ("processor", 5, "processor is 5, expected a name"),
-        ("n_threads", 0, "n_threads is 0, expected a whole number above 0, or null"),
-        ("n_threads", "2", "n_threads is '2', expected a whole number above 0, or null"),
-        ("n_threads", True, "n_threads is True, expected a whole number above 0, or null"),
+        ("kind", None, "kind is null, expected text"),
+        ("processor", "", "processor is '', expected a text that is not empty"),
+        ("processor", 5, "processor is 5"),
+        ("n_threads", 0, "n_threads is 0, expected a whole number of 1 or more, or null"),
+        ("n_threads", "2", "n_threads is '2'"),
+        ("n_threads", True, "n_threads is True"),
         ("working_set_bytes", None, "working_set_bytes is None, expected a whole number above 0 of a bandwidth"),
-        ("working_set_bytes", -1, "working_set_bytes is -1, expected a whole number above 0 of a bandwidth"),
+        ("working_set_bytes", -1, "working_set_bytes is -1, expected a whole number of 1 or more"),
         ("missing", "no reason", "missing is 'no reason', expected a reason where there is no rate, and only there"),
         ("rate", None, "missing is '', expected a reason where there is no rate, and only there"),
-        ("rate", 0, "must be a mapping"),
-        ("rate", {}, "missing 3 required"),
-        ("rate", "", "must be a mapping"),
-        ("theoretical_per_s", -1.0, "theoretical_per_s is -1.0, expected a rate above 0, or null"),
-        ("theoretical_per_s", math.nan, "theoretical_per_s is nan, expected a rate above 0, or null"),
+        ("rate", 0, "rate is 0, expected an object, or null"),
+        ("rate", {}, "rate: best_per_s is missing"),
+        ("theoretical_per_s", -1.0, "theoretical_per_s is -1.0, expected a finite number above 0, or null"),
+        ("theoretical_per_s", math.nan, "theoretical_per_s is nan"),
     ],
 )
 def test_a_field_that_no_ceiling_has_is_named(name: str, value: Any, told: str) -> None:
     """A value that cannot be is refused with its field and what is accepted."""
-    with pytest.raises(MeasurementError, match="ceiling ") as refused:
-        Ceiling.from_plain({**CEILING.to_plain(), name: value})
-    assert told in str(refused.value)
-    assert str(refused.value).endswith("; measure again")
+    assert told in refused({name: value})
 
 
-@pytest.mark.parametrize("value", [0, 0.0, -1.0, math.nan, math.inf, "fast", None, True])
-@pytest.mark.parametrize("name", ["best_per_s", "median_per_s"])
-def test_a_rate_that_nothing_has_is_refused(name: str, value: Any) -> None:
-    """Zero, negative, infinite and missing rates, and what is no number, are refused."""
-    plain = CEILING.to_plain()
-    with pytest.raises(MeasurementError, match=r"ceiling 'read': rate is .*expected rates above 0"):
-        Ceiling.from_plain({**plain, "rate": {**plain["rate"], name: value}})
-
-
-@pytest.mark.parametrize(("name", "value"), [("median_per_s", 51e9), ("n_rounds", 0), ("n_rounds", 1.5)])
-def test_rounds_that_cannot_be_are_refused(name: str, value: float) -> None:
-    """A median above the best, and a number of rounds that is none, are refused."""
-    plain = CEILING.to_plain()
-    with pytest.raises(MeasurementError, match="the median not above the best, of 1 round or more"):
-        Ceiling.from_plain({**plain, "rate": {**plain["rate"], name: value}})
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("best_per_s", [0, 0.0, -1.0, math.nan, math.inf, "fast", None, True]),
+        ("median_per_s", [0, 0.0, -1.0, math.nan, math.inf, "fast", None, True, 51e9]),
+        ("n_rounds", [0, 1.5]),
+    ],
+)
+def test_a_rate_that_nothing_has_is_refused(name: str, values: list[Any]) -> None:
+    """Zero, negative, infinite and missing rates, a median above the best, and no round, are refused by their name."""
+    for value in values:
+        assert name in refused({"rate": {**CEILING.to_plain()["rate"], name: value}})
 
 
 def test_arithmetic_has_no_working_set() -> None:
     """A working set of arithmetic is refused, and so is a kind of another resource."""
-    plain = compute_ceiling(1e9).to_plain()
-    with pytest.raises(MeasurementError, match=r"working_set_bytes is 5, expected .* null of arithmetic"):
-        Ceiling.from_plain({**plain, "working_set_bytes": 5})
-    with pytest.raises(MeasurementError, match="kind is 'triad', expected one of fp32, f16, int8 of compute"):
-        Ceiling.from_plain({**plain, "kind": "triad"})
+    arithmetic = compute_ceiling(1e9)
+    assert "working_set_bytes is 5, expected" in refused({"working_set_bytes": 5}, arithmetic)
+    assert "kind is 'triad', expected one of fp32, f16, int8 of compute" in refused({"kind": "triad"}, arithmetic)
 
 
 def test_a_missing_ceiling_comes_back() -> None:

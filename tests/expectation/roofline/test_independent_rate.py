@@ -23,10 +23,10 @@ def test_a_rate_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"resource": "patience"}, "patience"),
-        ({"best_per_s": 0.0}, "0.0, expected more than 0"),
-        ({"best_per_s": float("inf")}, "inf, expected more than 0"),
-        ({"surplus": 1}, "surplus"),
+        ({"resource": "patience"}, "resource is 'patience'"),
+        ({"best_per_s": 0.0}, "best_per_s is 0.0, expected a finite number above 0"),
+        ({"best_per_s": float("inf")}, "best_per_s is inf"),
+        ({"surplus": 1}, "field 'surplus' is unknown"),
     ],
 )
 def test_what_is_no_rate_is_refused(changed: dict[str, Any], message: str) -> None:

@@ -27,12 +27,6 @@ def below(share_of_ridge: float, share_of_peak: float, roof: Roof = ROOF) -> Inf
     return inference_potential(share_of_ridge * roof.ridge_point, share_of_peak * roof.peak_flops_per_s, roof)
 
 
-def test_the_ridge_itself_has_none_left() -> None:
-    """At the ridge, at the peak, the distance is 0 in both forms."""
-    found = inference_potential(20.0, 400e9, ROOF)
-    assert (found.regime, found.decades, found.literal) == (Regime.COMPUTE, 0.0, 0.0)
-
-
 @pytest.mark.parametrize(
     ("intensity", "flops_per_s", "regime", "decades", "literal"),
     [
@@ -44,6 +38,8 @@ def test_the_ridge_itself_has_none_left() -> None:
         (200.0, 4e9, Regime.COMPUTE, 2.0, 396e9),
         (2e9, 4e9, Regime.COMPUTE, 2.0, 396e9),
         (20.0, 40e9, Regime.COMPUTE, 1.0, 360e9),
+        # At the ridge nothing is left.
+        (20.0, 400e9, Regime.COMPUTE, 0.0, 0.0),
     ],
 )
 def test_distances_by_hand(
@@ -132,6 +128,9 @@ def test_a_point_by_hand() -> None:
     assert point.mfu_ratio == pytest.approx(1 / 80)
     assert point.regime is Regime.MEMORY
     assert point.roof.ridge_point == pytest.approx(80.0)
+    assert point.least_intensity == point.most_intensity == 2.0
+    assert point.ceiling_ratio == point.attainable_ratio
+    assert point.potential == inference_potential(2.0, point.flops_per_s, point.roof)
 
 
 @given(st.floats(0.01, 1e4), st.floats(1e6, 1e12))
@@ -155,13 +154,6 @@ def test_a_slower_run_has_a_smaller_share(intensity: float, slowness: float, fac
     assert slow.potential.decades > fast.potential.decades
 
 
-def test_without_experts_both_shares_are_one() -> None:
-    """Where routing decides nothing, the intensities are alike, and so are the two shares."""
-    point = place("case", work(), 100e6, CEILINGS)
-    assert point.least_intensity == point.operational_intensity == point.most_intensity == 2.0
-    assert point.ceiling_ratio == point.attainable_ratio
-
-
 def test_the_share_of_what_nothing_can_exceed_takes_the_fewest_experts() -> None:
     """A quarter of the bytes may do, and these may lie in the cache, five times as fast: the share is a twentieth."""
     routed = work(part(least_stored_bytes=250_000_000, most_stored_bytes=2 * 10**9))
@@ -177,9 +169,3 @@ def test_activations_of_an_operator_are_traffic() -> None:
     assert point.traffic_bytes == 1_100_000_000
     assert point.mbu_ratio == pytest.approx(1.0)
     assert point.attainable_ratio == pytest.approx(1.0)
-
-
-def test_the_potential_is_the_points_own() -> None:
-    """The distance is that of the point from its own ridge."""
-    point = place("case", work(), 100e6, CEILINGS)
-    assert point.potential == inference_potential(2.0, point.flops_per_s, point.roof)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from perfsuite.expectation.cases import LlamaWorkload, llama_workload
 from perfsuite.expectation.roofline.roofline_run import RowKind
 from perfsuite.expectation.roofline.row_works import row_works
 from perfsuite.expectation.roofline.work import Work
 from perfsuite.records.events import Phase
-from perfsuite.workload.scenario import find_scenario
-from perfsuite.workload.weights import resolve
+
+from ...catalogue_workloads import catalogue_workload
 
 MODEL = "smollm2-135m-l2-q8_0"
 
 
-def described(weights: str, scenario: str) -> LlamaWorkload:
-    """Return a workload of the catalogue; nothing is written."""
-    return llama_workload(resolve(weights, cache_dir=Path("unused")), find_scenario(scenario))
-
-
 def found_works(weights: str, scenario: str) -> dict[tuple[RowKind, str], Work]:
     """Return the work of every row of a workload."""
-    return row_works(described(weights, scenario))
+    return row_works(catalogue_workload(weights, scenario))
 
 
 def totals(of: Work) -> tuple[int, int, int, int]:

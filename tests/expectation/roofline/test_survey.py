@@ -53,10 +53,7 @@ def test_a_working_set_has_the_fastest_level_that_can_hold_a_part_of_it(
     assert processor().fastest_bandwidth_bytes_per_s(working_set_bytes) == expected
 
 
-@given(
-    st.dictionaries(st.integers(1, 10**9), st.floats(1.0, 1e12), min_size=1, max_size=6),
-    st.integers(0, 2 * 10**9),
-)
+@given(st.dictionaries(st.integers(1, 10**9), st.floats(1.0, 1e12), min_size=1, max_size=6), st.integers(0, 2 * 10**9))
 def test_levels_are_read_as_the_other_ceilings_are(rates: dict[int, float], working_set_bytes: int) -> None:
     """The ceilings of forecasts and those of a survey give a working set the same bandwidth."""
     levels = tuple(sorted(rates.items()))
@@ -126,13 +123,8 @@ def test_what_was_not_measured_is_told(gone: str, processor_name: str, n_threads
     ]
     with pytest.raises(MeasurementError, match=told):
         Survey(ceilings=tuple(found)).of(processor_name, n_threads)
-
-
-def test_a_processor_without_a_rate_is_not_listed() -> None:
-    """Where every ceiling is missing there is no processor."""
-    found = Survey(ceilings=tuple(replace(each, rate=None, missing="broken") for each in ceilings()))
-    assert found.processors() == ()
-    assert found.spread_ratio(CPU, 2) == 0.0
+    nothing = Survey(ceilings=tuple(replace(each, rate=None, missing="broken") for each in ceilings()))
+    assert (nothing.processors(), nothing.spread_ratio(Resource.COMPUTE, CPU, 2)) == ((), 0.0)
 
 
 def spread(per_s: float, spread_ratio: float) -> dict[str, Rate]:

@@ -13,10 +13,6 @@ from perfsuite.expectation.roofline.roofline_run import subject_of
 from perfsuite.expectation.roofline.sweeps import (
     ATTENTIONS,
     BASE,
-    DEPTHS,
-    EXPERTS,
-    KV_TYPES,
-    QUANTIZATIONS,
     SWEEPS,
     SweepPoint,
     SweepSubject,
@@ -40,16 +36,6 @@ def swept(name: str, **changes: Any) -> tuple[SweepPoint, ...]:
 def weights_of(points: tuple[SweepPoint, ...]) -> list[str]:
     """Return the names of the weights in turn."""
     return [point.workload.weights.name for point in points]
-
-
-def scenarios_of(points: tuple[SweepPoint, ...]) -> list[str]:
-    """Return the names of the scenarios in turn."""
-    return [point.workload.scenario.name for point in points]
-
-
-def settings_of(points: tuple[SweepPoint, ...]) -> list[str]:
-    """Return the labels in turn."""
-    return [point.setting for point in points]
 
 
 def varied(points: tuple[SweepPoint, ...]) -> set[str]:
@@ -85,34 +71,38 @@ def test_points_have_ids_of_their_own(name: str, is_long: bool) -> None:
     """No two points of a sweep share a label or the name of their subject, and all are of the sweep."""
     points = swept(name, is_long=is_long)
     assert {point.sweep for point in points} == {name}
-    assert len(set(settings_of(points))) == len(points)
+    assert len({point.setting for point in points}) == len(points)
     assert len({subject_of(point.workload, point.n_threads).name for point in points}) == len(points)
 
 
-def test_the_scenarios_are_the_four_classes() -> None:
-    """Short ones usually, long ones where lengths of real use are asked for, never both."""
-    assert scenarios_of(swept("scenario")) == ["siso", "liso", "silo", "lilo"]
-    assert scenarios_of(swept("scenario", is_long=True)) == ["siso-long", "liso-long", "silo-long", "lilo-long"]
+OWN, DEEP = "smollm2-135m-q8_0", "p128-g24-d1024"
+ROUTED = (("qwen1.5", "qwen1.5-moe-a2.7b-l2-q4_0"), ("deepseek", "deepseek-v2-lite-l3-q4_0"))
 
 
-def test_lengths_double() -> None:
-    """Prompts double from 16 tokens to 512, and to 4096 where they are long; 16 tokens follow each."""
-    points = swept("length")
-    assert [point.value for point in points] == [16, 32, 64, 128, 256, 512]
-    assert scenarios_of(points)[0] == "p16-g16"
-    longer = swept("length", is_long=True)
-    assert [point.value for point in longer] == [16 << power for power in range(9)]
-    assert [point.workload.scenario.n_prompt for point in longer] == [point.value for point in longer]
-
-
-def test_depths_are_in_the_names_of_the_weights() -> None:
-    """The same architecture with 2 to 64 layers, in the subject's own precision."""
-    points = swept("depth")
-    assert DEPTHS == (2, 4, 8, 16, 32, 64)
-    assert weights_of(points) == [f"smollm2-135m-l{n_layers}-q8_0" for n_layers in DEPTHS]
-    assert [point.workload.weights.architecture.n_layers for point in points] == list(DEPTHS)
-    assert [point.value for point in points] == list(DEPTHS)
-    assert set(scenarios_of(points)) == {"p128-g24"}
+@pytest.mark.parametrize(
+    ("name", "is_long", "places"),
+    [
+        ("scenario", False, [(name, None, OWN, name) for name in ("siso", "liso", "silo", "lilo")]),
+        ("scenario", True, [(f"{name}-long", None, OWN, f"{name}-long") for name in ("siso", "liso", "silo", "lilo")]),
+        ("length", False, [(str(n), n, OWN, f"p{n}-g16") for n in (16, 32, 64, 128, 256, 512)]),
+        ("length", True, [(str(16 << at), 16 << at, OWN, f"p{16 << at}-g16") for at in range(9)]),
+        ("depth", False, [(str(n), n, f"smollm2-135m-l{n}-q8_0", "p128-g24") for n in (2, 4, 8, 16, 32, 64)]),
+        ("precision", False, [(name, None, f"smollm2-135m-{name}", "silo") for name in ("f16", "q8_0", "q4_k_m")]),
+        ("precision", True, [(name, None, f"smollm2-135m-{name}", "silo-long") for name in ("f16", "q8_0", "q4_k_m")]),
+        ("moe", False, [(f"{a} {n}", n, w, f"p{n}-g16") for a, w in ROUTED for n in (1, 4, 16, 64, 256)]),
+        ("attention", False, [(kind, None, f"attention-{kind}-135m-q8_0", DEEP) for kind in ATTENTIONS]),
+        ("attention", True, [(kind, None, f"attention-{kind}-1.5b-q8_0", DEEP) for kind in ATTENTIONS]),
+        ("kv", False, [(kind, None, OWN, DEEP) for kind in ("f32", "f16", "q8_0", "q4_0")]),
+        ("flash", False, [(way, None, OWN, DEEP) for way in ("on", "off")]),
+        ("threads", False, [(str(n), n, OWN, "p128-g24") for n in (1, 2, 4)]),
+    ],
+)
+def test_the_places_of_a_sweep(name: str, is_long: bool, places: list[tuple[str, float | None, str, str]]) -> None:
+    """The label, the number, the weights and the scenario of each, short ones or such as lengths of real use have."""
+    assert [
+        (point.setting, point.value, point.workload.weights.name, point.workload.scenario.name)
+        for point in swept(name, is_long=is_long)
+    ] == places
 
 
 def test_a_subject_that_is_cut_in_depth_is_swept_in_depth() -> None:
@@ -121,49 +111,18 @@ def test_a_subject_that_is_cut_in_depth_is_swept_in_depth() -> None:
     assert weights_of(swept("precision", weights="smollm2-135m-l4-q8_0"))[0] == "smollm2-135m-l4-f16"
 
 
-def test_precisions_are_in_the_names_of_the_weights() -> None:
-    """F16, Q8_0 and Q4_K_M of one architecture, whatever the subject's own, with a long generation."""
-    for own in ("q8_0", "q4_0"):
-        points = swept("precision", weights=f"smollm2-135m-{own}")
-        assert weights_of(points) == [f"smollm2-135m-{each}" for each in QUANTIZATIONS]
-    assert settings_of(points) == ["f16", "q8_0", "q4_k_m"]
-    assert set(scenarios_of(points)) == {"silo"}
-    assert set(scenarios_of(swept("precision", is_long=True))) == {"silo-long"}
-
-
-def test_experts_are_their_own_architectures() -> None:
-    """Routed experts are swept over prompts from one token on, whatever the subject's architecture."""
-    points = swept("moe")
-    assert weights_of(points) == [f"{architecture}-q4_0" for architecture in EXPERTS for _ in range(5)]
-    assert [point.value for point in points] == [1, 4, 16, 64, 256] * 2
-    assert all("moe" in name or "deepseek" in name for name in weights_of(points))
-
-
-@pytest.mark.parametrize(("is_long", "size"), [(False, "135m"), (True, "1.5b")])
-def test_attentions_are_compared_alike(is_long: bool, size: str) -> None:
-    """Kinds of attention of one size in the subject's precision, all without flash attention; MLA has two engines."""
-    points = swept("attention", is_long=is_long)
-    assert weights_of(points) == [f"attention-{kind}-{size}-q8_0" for kind in ATTENTIONS]
-    found = [subject_of(point.workload, 2).attention for point in points]
-    assert found == [kind.partition("-")[0] for kind in ATTENTIONS] == ["mha", "gqa", "mla", "mla"]
-    assert {point.workload.settings.flash_attn for point in points} == {False}
-    assert {point.workload.scenario.n_depth for point in points} == {1024}
-
-
-def test_types_of_the_cache_are_those_of_keys_and_values() -> None:
-    """Keys and values change together, with flash attention and 1024 tokens of context."""
-    points = swept("kv")
-    settings = [point.workload.settings for point in points]
-    assert [(each.type_k, each.type_v) for each in settings] == [(kind, kind) for kind in KV_TYPES]
-    assert all(each.flash_attn for each in settings)
-    assert settings_of(points) == ["f32", "f16", "q8_0", "q4_0"]
-    assert {point.workload.scenario.n_depth for point in points} == {1024}
-
-
-def test_flash_attention_is_on_and_off() -> None:
-    """The label says what runs."""
-    points = swept("flash")
-    assert [(point.setting, point.workload.settings.flash_attn) for point in points] == [("on", True), ("off", False)]
+def test_the_settings_of_a_sweep() -> None:
+    """Kinds of attention run without flash attention, types of the cache with it, and only `flash` does either."""
+    attentions, caches, flash = (
+        [(point.setting, point.workload.settings) for point in swept(name)] for name in ("attention", "kv", "flash")
+    )
+    assert not any(each.flash_attn for _, each in attentions)
+    assert [(name, each.type_k, each.type_v, each.flash_attn) for name, each in caches] == [
+        (name, name, name, True) for name in ("f32", "f16", "q8_0", "q4_0")
+    ]
+    assert [(name, each.flash_attn) for name, each in flash] == [("on", True), ("off", False)]
+    found = [subject_of(point.workload, 2).attention for point in swept("attention")]
+    assert found == ["mha", "gqa", "mla", "mla"]
 
 
 @pytest.mark.parametrize("name", ["flash", "kv"])
@@ -175,7 +134,7 @@ def test_what_needs_flash_attention_is_refused_without(name: str) -> None:
 
 def test_threads_are_the_counts_that_are_asked_for() -> None:
     """Each number of threads is a point with that many; every other sweep runs on the subject's own."""
-    assert [(point.value, point.n_threads) for point in swept("threads")] == [(1, 1), (2, 2), (4, 4)]
+    assert [point.n_threads for point in swept("threads")] == [1, 2, 4]
     others = [name for name in SWEEPS if name != "threads"]
     assert {point.n_threads for point in sweep_points(tuple(others), replace(USUAL, n_threads=3))} == {3}
 
@@ -194,17 +153,13 @@ def test_the_base_is_the_subject_itself() -> None:
     assert point.workload.weights.name == "smollm2-135m-q8_0"
 
 
-def test_an_unknown_sweep_is_refused() -> None:
-    """A name that is no sweep is refused with those that are, before another one is looked at."""
+def test_what_is_unknown_is_refused() -> None:
+    """A name that is no sweep is refused with those that are, before another one is looked at; so are weights."""
     with pytest.raises(
         PerfsuiteError,
         match="sweep 'dance' is unknown; accepted are scenario, length, depth, precision, moe, attention, kv, flash, ",
     ):
         sweep_points(("depth", "dance"), replace(USUAL, weights="unknown-q8_0"))
-
-
-def test_unknown_weights_are_refused() -> None:
-    """Weights that the catalogue does not have are refused by every sweep that uses them."""
     with pytest.raises(ArchitectureError, match="'dance' is not in the catalogue"):
         swept("length", weights="dance-q8_0")
 

@@ -19,13 +19,13 @@ TOKEN_PHASES = (
     token_phase("softmax", 1000, 4000.0),
     token_phase("sampling", 1000, 3000.0),
 )
-LAYERS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
+PROJECTIONS = {OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536): 30}
 
 
 def engine(token_phases: tuple[TokenPhase, ...] = TOKEN_PHASES) -> EngineTimes:
     """Forecast by a law, with a factor and a rest of their own for each phase."""
     compositions = [
-        composition(LAYERS, ratio=ratio, rest_ns=3000.0 * ratio, phase=phase)
+        composition(PROJECTIONS, ratio=ratio, rest_ns=3000.0 * ratio, phase=phase)
         for phase, ratio in (("prefill", 1.4), ("prefill", 1.5), ("decode", 1.1), ("decode", 1.2))
     ]
     return EngineTimes(calibration(*compositions, token_phases=token_phases))
@@ -60,19 +60,12 @@ def test_a_phase_is_its_roles_and_the_rest(phase: str, scenario: str) -> None:
 
 
 def test_the_gather_of_the_prompt_is_a_phase() -> None:
-    """The embedding phase is the role of the token table in the prefill, all its batches together."""
-    of = catalogue_workload(scenario="p700-g3")
-    found = case_forecasts(of, engine())
-    assert found[f"phase/{of.prefix}/embedding"] == found[f"operator/{of.prefix}/prefill/embd"]
-
-
-def test_the_graph_alone_is_the_same_without_case_ids() -> None:
-    """Phase and gather of a prompt make up the evaluation as it is forecast whole."""
-    of, times = catalogue_workload(), engine()
+    """It is the role of the token table in the prefill, all batches together, and with the prefill the whole graph."""
+    of, times = catalogue_workload(scenario="p700-g3"), engine()
     found = case_forecasts(of, times)
+    assert found[f"phase/{of.prefix}/embedding"] == found[f"operator/{of.prefix}/prefill/embd"]
     parts = [found[f"phase/{of.prefix}/{name}"] for name in ("embedding", "prefill")]
-    whole = times.phase(phase_shapes(of, Phase.PREFILL), "prefill")
-    assert summed(parts) == pytest.approx(whole.expected_ns)
+    assert summed(parts) == pytest.approx(times.phase(phase_shapes(of, Phase.PREFILL), "prefill").expected_ns)
 
 
 @pytest.mark.parametrize(("scenario", "n_gen", "n_drawn"), [("p64-g8", 8, 9), ("p0-g8", 8, 8), ("p64-g0", 0, 1)])

@@ -57,13 +57,6 @@ def test_efficiency_has_the_uncertainty_of_its_time() -> None:
     assert efficiency(other, times, CEILINGS).spread_ratio > efficiency(PRODUCT, times, CEILINGS).spread_ratio
 
 
-def test_half_the_time_is_twice_the_efficiency() -> None:
-    """Both ratios are the inverse of the time."""
-    slow, fast = (efficiency(PRODUCT, taking(time, PRODUCT), CEILINGS) for time in (2e5, 1e5))
-    assert fast.compute_ratio == pytest.approx(2 * slow.compute_ratio)
-    assert fast.memory_ratio == pytest.approx(2 * slow.memory_ratio)
-
-
 def test_every_operator_of_the_grid_moves_something() -> None:
     """What a calibration measures has bytes, and products and attention have arithmetic."""
     for shape in standard_shapes():
@@ -73,17 +66,18 @@ def test_every_operator_of_the_grid_moves_something() -> None:
             assert cost.flops >= 2 * shape.n_inner * shape.n_tokens * max(1, shape.n_heads, shape.n_used), shape
 
 
-def test_rows_are_scaled_by_one_number_each() -> None:
-    """256 elements of 4 bytes are read and written for each of 9 rows, a number is read, and each is one FLOP."""
-    cost = shape_cost(OperatorShape(op="MUL/scalar", type="f32", n_inner=256, n_tokens=9))
-    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (9 * 256, 9 * 4 * (256 + 1), 9 * 4 * 256)
-
-
-@pytest.mark.parametrize("n_inner", [256, 255])
-def test_a_concatenation_moves_its_rows_once(n_inner: int) -> None:
-    """Both halves are read and the whole is written, also where one is longer, and nothing is computed."""
-    cost = shape_cost(OperatorShape(op="CONCAT", type="f32", n_inner=n_inner, n_tokens=9))
-    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (0, 9 * 4 * n_inner, 9 * 4 * n_inner)
+@pytest.mark.parametrize(
+    ("op", "n_inner", "flops", "read_bytes"),
+    [
+        ("MUL/scalar", 256, 9 * 256, 9 * 4 * (256 + 1)),
+        ("CONCAT", 256, 0, 9 * 4 * 256),
+        ("CONCAT", 255, 0, 9 * 4 * 255),
+    ],
+)
+def test_rows_are_read_and_written_once(op: str, n_inner: int, flops: int, read_bytes: int) -> None:
+    """Rows are scaled by one number each, which is read too; of a concatenation both halves are read."""
+    cost = shape_cost(OperatorShape(op=op, type="f32", n_inner=n_inner, n_tokens=9))
+    assert (cost.flops, cost.read_bytes, cost.written_bytes) == (flops, read_bytes, 9 * 4 * n_inner)
 
 
 @pytest.mark.parametrize("model", ["smollm2-135m-l2-q8_0", "qwen3-0.6b-l2-q4_0", "deepseek-v2-lite-l3-q4_0"])

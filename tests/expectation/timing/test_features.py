@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfsuite.expectation.ggml_rules import distinct_experts
 from perfsuite.expectation.thread_rules import SPLIT_POSITIONS
 from perfsuite.expectation.timing.features import family, features
 from perfsuite.expectation.timing.grid import standard_shapes
 from perfsuite.expectation.timing.operator_shape import OperatorShape
-from perfsuite.expectation.timing.shape_rules import distinct_experts
 
 
 def attention(n_tokens: int, n_past: int, *, type: str = "f16") -> OperatorShape:
@@ -50,13 +50,7 @@ def test_a_product_of_attention_is_one_for_each_head() -> None:
     weights = OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=256)
     assert family(scores) == ("MUL_MAT/heads", "f16")
     assert family(weights) == ("MUL_MAT", "f16")
-
-
-def test_a_family_is_of_one_type() -> None:
-    """Two types of weights are two fits; the sizes are no part of it."""
-    one, other = (OperatorShape(op="MUL_MAT", type=name, n_inner=512, n_outer=9) for name in ("q4_0", "q8_0"))
-    assert family(one) != family(other)
-    assert family(attention(1, 0)) == family(attention(512, 99))
+    assert family(attention(1, 0)) == family(attention(512, 99)) == ("FLASH_ATTN_EXT", "f16")
 
 
 @given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 600))

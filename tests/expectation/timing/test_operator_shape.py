@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 
 import pytest
 
@@ -70,25 +69,35 @@ def test_products_keep_their_arithmetic(name: str) -> None:
         assert 2 * found.n_inner * found.n_outer * found.n_tokens * times == operator.cost.flops, operator
 
 
-def test_a_product_with_weights_has_no_heads() -> None:
-    """The feed-forward block of SmolLM2-135M is 576 columns and 1536 rows of its type, for each token."""
-    found = shape_by_role("smollm2-135m-q8_0", "ffn_gate", PREFILL)
-    assert found == OperatorShape(op="MUL_MAT", type="q8_0", n_inner=576, n_outer=1536, n_tokens=48)
+SMALL, EAGER = "smollm2-135m-q8_0", Settings(flash_attn=False)
 
 
-def test_the_logits_are_of_the_rows_that_are_wanted() -> None:
-    """A prompt of 48 tokens has one row of logits."""
-    found = shape_by_role("smollm2-135m-q8_0", "result_output", PREFILL)
-    assert (found.n_inner, found.n_outer, found.n_tokens) == (576, 49152, 1)
-
-
-def test_a_product_of_attention_has_heads() -> None:
-    """Scores are one product for each of 9 heads over the padded cache of 3, and the mix after them turns them back."""
-    settings = Settings(flash_attn=False)
-    scores, mix = (shape_by_role("smollm2-135m-q8_0", role, DECODE, settings) for role in ("kq", "kqv"))
-    heads = {"n_tokens": 1, "n_heads": 9, "n_kv_heads": 3}
-    assert scores == OperatorShape(op="MUL_MAT", type="f16", n_inner=64, n_outer=512, **heads)
-    assert mix == OperatorShape(op="MUL_MAT", type="f16", n_inner=512, n_outer=64, **heads)
+@pytest.mark.parametrize(
+    ("model", "role", "batch", "settings", "op", "sizes"),
+    [
+        (SMALL, "ffn_gate", PREFILL, None, "MUL_MAT", {"n_inner": 576, "n_outer": 1536}),
+        (SMALL, "result_output", PREFILL, None, "MUL_MAT", {"n_inner": 576, "n_outer": 49152, "n_tokens": 1}),
+        (SMALL, "kq", DECODE, EAGER, "MUL_MAT", {"n_inner": 64, "n_outer": 512, "n_heads": 9, "n_kv_heads": 3}),
+        (SMALL, "kqv", DECODE, EAGER, "MUL_MAT", {"n_inner": 512, "n_outer": 64, "n_heads": 9, "n_kv_heads": 3}),
+        (SMALL, "embd", PREFILL, None, "GET_ROWS", {"n_inner": 576, "n_outer": 1}),
+        (SMALL, "ffn_swiglu", PREFILL, None, "SWIGLU", {"n_inner": 1536}),
+        ("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL, None, "RMS_NORM+MUL", {"n_inner": 128, "n_tokens": 48 * 16}),
+        (
+            *("qwen1.5-moe-a2.7b-l2-q4_0", "ffn_moe_gate", PREFILL, None, "MUL_MAT_ID"),
+            {"n_inner": 2048, "n_outer": 1408, "n_experts": 60, "n_used": 4},
+        ),
+    ],
+)
+def test_the_sizes_of_an_operator(
+    model: str, role: str, batch: Batch, settings: Settings | None, op: str, sizes: dict[str, int]
+) -> None:
+    """A product with weights has no heads and the rows that are wanted, attention's has them; a gather is of its rows,
+    a norm of heads has a row for each, experts those of a token, and what no rule knows the elements of a token.
+    """
+    types = {"kq": "f16", "kqv": "f16", "Qcur_normed": "f32", "ffn_swiglu": "f32", "ffn_moe_gate": "q4_0"}
+    usual = {"n_tokens": batch.n_tokens, **sizes}
+    found = shape_by_role(model, role, batch, settings)
+    assert found == OperatorShape(op=op, type=types.get(role, "q8_0"), **usual)
 
 
 @pytest.mark.parametrize(("n_used", "n_past"), [(1, 0), (2, 1), (100, 99), (256, 255), (300, 299), (512, 511)])
@@ -123,25 +132,6 @@ def test_the_type_of_the_cache_is_that_of_attention() -> None:
     assert {shape_of(each, PREFILL) for each in stored} == {
         OperatorShape(op="SET_ROWS", type="q8_0", n_inner=192, n_outer=1, n_tokens=48)
     }
-
-
-def test_a_gather_is_of_the_rows_that_it_gathers() -> None:
-    """The size of the table does not count, its type and the rows do."""
-    found = shape_by_role("smollm2-135m-q8_0", "embd", PREFILL)
-    assert found == OperatorShape(op="GET_ROWS", type="q8_0", n_inner=576, n_outer=1, n_tokens=48)
-
-
-def test_experts_are_told_with_those_that_a_token_uses() -> None:
-    """A product with experts has how many there are, and how many of them are routed to."""
-    found = shape_by_role("qwen1.5-moe-a2.7b-l2-q4_0", "ffn_moe_gate", PREFILL)
-    assert (found.op, found.n_experts, found.n_used, found.n_tokens) == ("MUL_MAT_ID", 60, 4, 48)
-    assert (found.n_inner, found.n_outer, found.n_heads) == (2048, 1408, 0)
-
-
-def test_a_norm_of_heads_has_a_row_for_each() -> None:
-    """Qwen3 normalises each of 16 heads of a token for itself."""
-    found = shape_by_role("qwen3-0.6b-l2-q8_0", "Qcur_normed", PREFILL)
-    assert found == OperatorShape(op="RMS_NORM+MUL", type="f32", n_inner=128, n_tokens=48 * 16)
 
 
 @pytest.mark.parametrize("batch", [PREFILL, DECODE], ids=["prefill", "decode"])
@@ -202,14 +192,6 @@ def test_heads_are_told_apart_from_tokens(op: str) -> None:
     found = shape_of(operator, PREFILL)
     assert (found.n_heads, found.n_tokens) == (9, 48)
     assert found.n_inner == {"ROPE": 64, "SOFT_MAX": 256}[op]
-
-
-def test_other_operators_are_work_on_rows() -> None:
-    """What no rule knows has the elements of a token."""
-    operator = next(each for each in graph("smollm2-135m-l2-q8_0", PREFILL) if each.op == "SWIGLU")
-    found = shape_of(operator, PREFILL)
-    assert found == OperatorShape(op="SWIGLU", type="f32", n_inner=1536, n_tokens=48)
-    assert found.n_inner * found.n_tokens == prod(operator.output.ne)
 
 
 @pytest.mark.parametrize("name", ["n_inner", "n_tokens", "n_outer", "n_heads", "n_past", "n_experts", "n_used"])

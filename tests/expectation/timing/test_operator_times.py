@@ -161,43 +161,26 @@ def test_a_forecast_is_at_least_a_nanosecond() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type", "stands_in"),
+    ("op", "type", "stands_in"),
     [
-        ("q4_1", "q5_0"),
-        ("iq4_nl", "q4_0"),
-        ("q2_k", "q4_0"),
-        ("bf16", "f16"),
-        ("iq1_s", "q4_0"),
+        *(("MUL_MAT", name, ("MUL_MAT", "q4_0")) for name in ("iq4_nl", "q2_k", "iq1_s")),
+        ("MUL_MAT", "q4_1", ("MUL_MAT", "q5_0")),
+        ("MUL_MAT", "bf16", ("MUL_MAT", "f16")),
+        *((op, "f32", ("SWIGLU", "f32")) for op in ("GEGLU", "SILU", "TANH")),
+        ("NORM", "f32", ("RMS_NORM+MUL", "f32")),
+        ("CONT", "f32", ("CPY", "f32")),
+        ("SCALE", "f32", (ELSE, "f32")),
     ],
 )
-def test_a_type_that_was_not_measured_takes_the_nearest_in_bytes(
-    times: OperatorTimes, type: str, stands_in: str
+def test_what_was_not_measured_takes_its_stand_in(
+    times: OperatorTimes, op: str, type: str, stands_in: tuple[str, str]
 ) -> None:
-    """The type nearest in the bytes of an element stands in, and is not believed as much."""
-    shape = OperatorShape(op="MUL_MAT", type=type, n_inner=1024, n_outer=512, n_tokens=8)
+    """The type nearest in bytes, the operator that works alike or else a product, which is not believed as much."""
+    n_outer = 512 if op == "MUL_MAT" else 0
+    shape = OperatorShape(op=op, type=type, n_inner=1024, n_outer=n_outer, n_tokens=8)
     found = times.time(shape)
-    assert found.family == ("MUL_MAT", stands_in)
-    assert found.time_ns == times.time(replace(shape, type=stands_in)).time_ns
-    assert found.spread_ratio == STAND_IN_SPREAD_RATIO
-
-
-@pytest.mark.parametrize(
-    ("op", "stands_in"),
-    [
-        ("GEGLU", "SWIGLU"),
-        ("SILU", "SWIGLU"),
-        ("NORM", "RMS_NORM+MUL"),
-        ("CONT", "CPY"),
-        ("SCALE", ELSE),
-        ("TANH", "SWIGLU"),
-    ],
-)
-def test_an_operator_that_was_not_measured_takes_its_stand_in(times: OperatorTimes, op: str, stands_in: str) -> None:
-    """What works alike stands in, for others a multiplication, and is not believed as much."""
-    shape = OperatorShape(op=op, type="f32", n_inner=1024, n_tokens=8)
-    found = times.time(shape)
-    assert found.family == (stands_in, "f32")
-    assert found.time_ns == times.time(replace(shape, op=stands_in)).time_ns
+    assert found.family == stands_in
+    assert found.time_ns == times.time(replace(shape, op=stands_in[0], type=stands_in[1])).time_ns
     assert found.spread_ratio == STAND_IN_SPREAD_RATIO
 
 
@@ -218,17 +201,12 @@ def test_a_stand_in_that_is_worse_keeps_its_own_spread() -> None:
     assert times.time(replace(UNSEEN[0], type="q4_0")).spread_ratio == fit.spread_ratio
 
 
-def test_no_points_are_an_error() -> None:
-    """A calibration without an operator says what to run."""
+def test_nothing_to_forecast_from_is_an_error() -> None:
+    """Without points, and where neither an operator, nor its stand-in, nor a product was measured."""
     with pytest.raises(MeasurementError, match="no operator was measured; run 'perfsuite calibrate' again"):
         OperatorTimes([], n_threads=N_THREADS)
-
-
-def test_what_nothing_stands_in_for_is_an_error() -> None:
-    """Where neither an operator, nor its stand-in, nor a multiplication was measured, the operator is named."""
-    times = fitted(products())
     with pytest.raises(MeasurementError, match="nothing stands in for GEGLU; run 'perfsuite calibrate' again"):
-        times.time(OperatorShape(op="GEGLU", type="f32", n_inner=64))
+        fitted(products()).time(OperatorShape(op="GEGLU", type="f32", n_inner=64))
 
 
 def test_weights_are_never_negative() -> None:

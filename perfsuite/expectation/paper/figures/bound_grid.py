@@ -32,7 +32,7 @@ def figure_4() -> HeatMap:
 
     *Source*: LIFE, Fig. 4.
     """
-    panels = tuple(_panel(variant, *efficiencies) for efficiencies in _EFFICIENCIES_PCT for variant in VARIANTS)
+    panels = tuple(_bound_panel(variant, *efficiencies) for efficiencies in _EFFICIENCIES_PCT for variant in VARIANTS)
     bounds = [_compute_bound_ratio(panel) for panel in panels]
     return HeatMap(
         title=(
@@ -49,7 +49,7 @@ def figure_4() -> HeatMap:
     )
 
 
-def _panel(variant: str, compute_pct: int, memory_pct: int) -> HeatPanel:
+def _bound_panel(variant: str, compute_pct: int, memory_pct: int) -> HeatPanel:
     cost = long_prompt(variant)
     times = forecast_grid(
         cost,

@@ -8,8 +8,8 @@ from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Scale
 #: Chunks of 64 tokens to the whole prompt.
 CHUNKS = tuple(1 << exponent for exponent in range(6, N_PROMPT.bit_length()))
 
-_X_AXIS = Axis(label="chunk", unit="tokens", scale=Scale.LOG2)
-_Y_AXIS = Axis(label="in chunks / at once", scale=Scale.LOG2)
+_CHUNK_AXIS = Axis(label="chunk", unit="tokens", scale=Scale.LOG2)
+_RATIO_AXIS = Axis(label="in chunks / at once", scale=Scale.LOG2)
 
 
 def figure_6() -> LineChart:
@@ -18,7 +18,7 @@ def figure_6() -> LineChart:
     A chunk attends to those before it and to itself, not to those behind it: operations fall below 1. *Source*: LIFE,
     Fig. 6.
     """
-    panels = tuple(_panel(variant) for variant in VARIANTS)
+    panels = tuple(_chunk_panel(variant) for variant in VARIANTS)
     traffic = [panel.lines[1].y[0] for panel in panels]
     saved = max(1.0 - least for panel in panels for least in panel.lines[2].y)
     return LineChart(
@@ -33,20 +33,20 @@ def figure_6() -> LineChart:
     )
 
 
-def _panel(variant: str) -> LinePanel:
+def _chunk_panel(variant: str) -> LinePanel:
     whole = long_prompt(variant)
     pieces = [long_prompt(variant, chunk) for chunk in CHUNKS]
     return LinePanel(
         title=variant,
-        x_axis=_X_AXIS,
-        y_axis=_Y_AXIS,
+        x_axis=_CHUNK_AXIS,
+        y_axis=_RATIO_AXIS,
         lines=(
-            _line("dispatches", [cost.n_dispatches for cost in pieces], whole.n_dispatches),
-            _line("bytes read and written", [cost.moved_bytes for cost in pieces], whole.moved_bytes),
-            _line("operations", [cost.flops for cost in pieces], whole.flops),
+            _ratio_line("dispatches", [cost.n_dispatches for cost in pieces], whole.n_dispatches),
+            _ratio_line("bytes read and written", [cost.moved_bytes for cost in pieces], whole.moved_bytes),
+            _ratio_line("operations", [cost.flops for cost in pieces], whole.flops),
         ),
     )
 
 
-def _line(label: str, counts: list[int], whole: int) -> Line:
+def _ratio_line(label: str, counts: list[int], whole: int) -> Line:
     return Line(label=label, x=CHUNKS, y=tuple(count / whole for count in counts))

@@ -13,9 +13,9 @@ from perfsuite.workload.variant import Variant
 #: A short, a middling and a long prompt before the generation.
 _PROMPTS = (128, 2048, 16384)
 
-_X_AXIS = Axis(label="token of the answer")
-_Y_AXIS = Axis(label="traffic of the step", unit="GiB", least=0.0)
-_TOKENS = tuple(float(token) for token in range(1, N_GENERATED + 1))
+_TOKEN_AXIS = Axis(label="token of the answer")
+_TRAFFIC_AXIS = Axis(label="traffic of the step", unit="GiB", least=0.0)
+_ANSWER = tuple(float(token) for token in range(1, N_GENERATED + 1))
 
 
 def figure_7() -> LineChart:
@@ -23,7 +23,7 @@ def figure_7() -> LineChart:
 
     Variants that move the same share a line. *Source*: LIFE, Fig. 7.
     """
-    panels = tuple(_panel(prompt) for prompt in _PROMPTS)
+    panels = tuple(_traffic_panel(prompt) for prompt in _PROMPTS)
     growths = {line.label: line.y[-1] / line.y[0] - 1.0 for line in panels[1].lines}
     least, most = (chosen(growths, key=growths.__getitem__) for chosen in (min, max))
     return LineChart(
@@ -37,13 +37,13 @@ def figure_7() -> LineChart:
     )
 
 
-def _panel(prompt: int) -> LinePanel:
+def _traffic_panel(prompt: int) -> LinePanel:
     lines = variants_by(lambda variant: _gib(variant, prompt))
     return LinePanel(
         title=f"prompt of {prompt} tokens",
-        x_axis=_X_AXIS,
-        y_axis=_Y_AXIS,
-        lines=tuple(Line(label=names, x=_TOKENS, y=gib) for names, gib in lines),
+        x_axis=_TOKEN_AXIS,
+        y_axis=_TRAFFIC_AXIS,
+        lines=tuple(Line(label=names, x=_ANSWER, y=gib) for names, gib in lines),
     )
 
 

@@ -15,9 +15,9 @@ from perfsuite.records.chart import Axis, Line, LineChart, LinePanel, Scale
 _WIDTH = 4096
 _WEIGHTS = find_format("int4")
 #: From one token, as in decode, to the longest of the paper's prompts.
-_TOKENS = tuple(1 << exponent for exponent in range(PROMPTS[-1].bit_length()))
+_ROWS = tuple(1 << exponent for exponent in range(PROMPTS[-1].bit_length()))
 _MERGED = "merged or none"
-_X_AXIS = Axis(label="prompt", unit="tokens", scale=Scale.LOG2)
+_PROMPT_AXIS = Axis(label="prompt", unit="tokens", scale=Scale.LOG2)
 
 
 def figure_9() -> LineChart:
@@ -25,24 +25,24 @@ def figure_9() -> LineChart:
 
     An inline adapter costs (2r + 2)kn operations a call, whatever m; merged, none. *Source*: LIFE, Fig. 9 and Table 12.
     """
-    bare = tuple(linear(m, _WIDTH, _WIDTH, weights=_WEIGHTS) + dequantize_weights(_WIDTH, _WIDTH) for m in _TOKENS)
+    bare = tuple(linear(m, _WIDTH, _WIDTH, weights=_WEIGHTS) + dequantize_weights(_WIDTH, _WIDTH) for m in _ROWS)
     adapted = {f"rank {rank}": tuple(cost + lora_update(_WIDTH, _WIDTH, rank) for cost in bare) for rank in RANKS}
     ratios = _against(bare, adapted, lambda cost: cost.flops)
     return LineChart(
         title=(
             f"An inline adapter of rank {RANKS[0]} to {RANKS[-1]} takes {ratios[0].y[0]:.0f} to {ratios[-1].y[0]:.0f} "
-            f"times the operations for one token, at most {percent(ratios[-1].y[-1] - 1.0, 1)} more for {_TOKENS[-1]}"
+            f"times the operations for one token, at most {percent(ratios[-1].y[-1] - 1.0, 1)} more for {_ROWS[-1]}"
         ),
         note=f"One call of a product with {_WIDTH} x {_WIDTH} int4 weights and bf16 adapters. LIFE, Fig. 9",
         n_columns=3,
         panels=(
             LinePanel(
                 title="operations",
-                x_axis=_X_AXIS,
+                x_axis=_PROMPT_AXIS,
                 y_axis=Axis(label="operations", unit="GOPs", scale=Scale.LOG10),
                 lines=(
-                    _line(_MERGED, [cost.flops / GIGA for cost in bare]),
-                    *(_line(rank, [cost.flops / GIGA for cost in costs]) for rank, costs in adapted.items()),
+                    _over_prompts(_MERGED, [cost.flops / GIGA for cost in bare]),
+                    *(_over_prompts(rank, [cost.flops / GIGA for cost in costs]) for rank, costs in adapted.items()),
                 ),
             ),
             _ratio_panel("operations against merged", ratios, Scale.LOG10),
@@ -55,16 +55,16 @@ def _against(
     bare: tuple[OpCost, ...], adapted: dict[str, tuple[OpCost, ...]], counted: Callable[[OpCost], int]
 ) -> tuple[Line, ...]:
     return tuple(
-        _line(rank, [counted(cost) / counted(alone) for cost, alone in zip(costs, bare, strict=True)])
+        _over_prompts(rank, [counted(cost) / counted(alone) for cost, alone in zip(costs, bare, strict=True)])
         for rank, costs in adapted.items()
     )
 
 
 def _ratio_panel(title: str, lines: tuple[Line, ...], scale: Scale) -> LinePanel:
-    ones = _line(_MERGED, [1.0] * len(_TOKENS))
+    ones = _over_prompts(_MERGED, [1.0] * len(_ROWS))
     y_axis = Axis(label="inline / merged", scale=scale)
-    return LinePanel(title=title, x_axis=_X_AXIS, y_axis=y_axis, lines=(ones, *lines))
+    return LinePanel(title=title, x_axis=_PROMPT_AXIS, y_axis=y_axis, lines=(ones, *lines))
 
 
-def _line(label: str, y: list[float]) -> Line:
-    return Line(label=label, x=_TOKENS, y=tuple(y))
+def _over_prompts(label: str, y: list[float]) -> Line:
+    return Line(label=label, x=_ROWS, y=tuple(y))

@@ -11,8 +11,8 @@ from perfsuite.records.chart import Axis, Line, LineChart, LinePanel
 _TILES = (64, 128, 256)
 _LENGTHS = tuple(range(1, 4097))
 
-_X_AXIS = Axis(label="context", unit="tokens", least=0.0, most=float(_LENGTHS[-1]))
-_Y_AXIS = Axis(label="useful share", least=0.0, most=1.05)
+_CONTEXT_AXIS = Axis(label="context", unit="tokens", least=0.0, most=float(_LENGTHS[-1]))
+_SHARE_AXIS = Axis(label="useful share", least=0.0, most=1.05)
 
 
 def figure_8() -> LineChart:
@@ -31,8 +31,8 @@ def figure_8() -> LineChart:
         panels=tuple(
             LinePanel(
                 title=f"tile {tile}, mean {means[tile]:.3f}",
-                x_axis=_X_AXIS,
-                y_axis=_Y_AXIS,
+                x_axis=_CONTEXT_AXIS,
+                y_axis=_SHARE_AXIS,
                 lines=(
                     Line(label="useful share of the product", x=_LENGTHS, y=efficiencies[tile]),
                     Line(label="mean", x=_LENGTHS[:: len(_LENGTHS) - 1], y=(means[tile],) * 2, is_reference=True),

@@ -40,7 +40,7 @@ def test_traffic_grows_as_chunks_shrink() -> None:
     assert read[0] - read[1] == 2 * (read[1] - read[2]) > 0
 
 
-def test_the_finding_is_computed() -> None:
+def test_the_ratios_of_chunks_are_told() -> None:
     """The title tells the ratios at the smallest chunk."""
     chart = figure_6()
     least, most = sorted(panel.lines[1].y[0] for panel in chart.panels)

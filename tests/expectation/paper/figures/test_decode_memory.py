@@ -40,7 +40,7 @@ def test_a_token_costs_the_same_wherever_it_is() -> None:
         assert middle == pytest.approx(lines[0].y[0] + 1000 * slopes[0], rel=1e-12)
 
 
-def test_the_finding_is_computed() -> None:
+def test_the_growths_are_told() -> None:
     """The title tells who grows most and who least."""
     chart = figure_7()
     growths = {line.label: line.y[-1] / line.y[0] - 1.0 for line in chart.panels[1].lines}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from perfsuite.expectation.paper import prefill_pass
 from perfsuite.expectation.paper.figures import figure_5
+from perfsuite.expectation.paper.passes import prefill_pass
 from perfsuite.expectation.paper.table_row import llama2_7b
 from perfsuite.workload.variant import find_variant
 

@@ -29,6 +29,7 @@ def test_operations_against_merged_fall_to_one() -> None:
     """(2m + 2r + 4) / (2m + 2) at every prompt and rank."""
     merged, *adapted = figure_9().panels[1].lines
     assert set(merged.y) == {1.0}
+    assert "takes 6 to 130 times the operations for one token, at most 0.4 % more for 65536" in figure_9().title
     for rank, line in zip(RANKS, adapted, strict=True):
         assert line.y == pytest.approx([(2 * m + 2 * rank + 4) / (2 * m + 2) for m in line.x])
 
@@ -41,8 +42,3 @@ def test_bytes_against_merged_are_those_of_the_two_factors() -> None:
         factors_bytes = 2 * 2 * 4096 * rank
         expected = [1 + factors_bytes / (weights_bytes + 2 * 2 * m * 4096) for m in line.x]
         assert line.y == pytest.approx(expected, rel=1e-6)
-
-
-def test_the_finding_is_computed() -> None:
-    """The title tells the ratios of the smallest and the largest rank for one token."""
-    assert "takes 6 to 130 times the operations for one token, at most 0.4 % more for 65536" in figure_9().title
