@@ -21,19 +21,17 @@ def page_runs(*runs: RunFile) -> list[PageRun]:
     return [page_run(run, path=Path(f"{n}/run.json")) for n, run in enumerate(runs)]
 
 
-def test_a_run_alone_has_no_lines() -> None:
-    """Where there is no other run, there is nothing to list."""
-    assert run_lines(page_runs(RUN)) == ()
-    assert other_runs(page_runs(RUN)) == ()
-
-
 def test_each_run_has_a_line() -> None:
-    """The reported run comes first, then the others in the order in which they were named."""
+    """The reported run comes first, then the others as they were named, with their cases by id; one alone has none."""
     lines = run_lines(page_runs(RUN, synthetic_run(n_cases=60, seed=1), RUN))
     assert [line.label for line in lines] == ["this run", "run 2", "run 3"]
     assert [line.facts["File"] for line in lines] == ["0/run.json", "1/run.json", "2/run.json"]
     assert lines[0].verdict.startswith("5 cases regressed")
     assert "Differs in" not in lines[0].facts
+    assert run_lines(page_runs(RUN)) == ()
+    assert other_runs(page_runs(RUN)) == ()
+    (other,) = other_runs(page_runs(RUN, synthetic_run(n_cases=60, seed=1)))
+    assert other.cases.keys() == {each.case_id for each in RUN.judgements}
 
 
 def test_what_makes_runs_incomparable_is_named() -> None:
@@ -47,12 +45,6 @@ def test_what_makes_runs_incomparable_is_named() -> None:
     )
     found = run_lines(page_runs(RUN, other))[1].facts["Differs in"]
     assert found == "device, workload, llama threads, lacks 2 of the cases"
-
-
-def test_cases_of_other_runs_are_found_by_id() -> None:
-    """Each other run gives its judgement of a case."""
-    (other,) = other_runs(page_runs(RUN, synthetic_run(n_cases=60, seed=1)))
-    assert other.cases.keys() == {each.case_id for each in RUN.judgements}
 
 
 def test_another_board_of_the_kind_is_named() -> None:
