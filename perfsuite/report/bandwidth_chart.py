@@ -18,8 +18,6 @@ _Y_AXIS = Axis(label="bandwidth", unit="GB/s", scale=Scale.LOG2)
 
 
 class _Rung(NamedTuple):
-    """One measured bandwidth."""
-
     processor: str
     n_threads: int | None
     kind: str

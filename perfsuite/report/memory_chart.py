@@ -76,6 +76,5 @@ def _phase_lines(record: MemoryRecord, first_ns: int) -> Iterator[Line]:
 
 
 def _phase_at(record: MemoryRecord, at_ns: int) -> str:
-    """Return the last phase that has begun by a moment."""
     begun = [phase for phase in record.timeline.phases if phase.start_ns <= at_ns]
     return max(begun, key=lambda phase: phase.start_ns).name if begun else "start"

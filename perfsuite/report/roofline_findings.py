@@ -148,7 +148,6 @@ def _moe(run: RooflineRun, rows: Sequence[Row]) -> str:
 
 
 def _named(row: Row) -> str:
-    """Write ``decode/ffn_up`` as ``ffn_up of decode``."""
     phase, _, role = row.role.partition("/")
     return f"{role} of {phase}"
 

@@ -105,7 +105,6 @@ def _read(judgements: Sequence[Judgement]) -> Sequence[Judgement]:
 
 
 def _block(kind: str, every: Sequence[Judgement], rows: Sequence[Judgement], width: int) -> Iterator[Table | Text]:
-    """Yield the title, the table where any row is shown, and the count of the others."""
     prefix = _common_prefix([judgement.case_id for judgement in every])
     shared = prefix.split("/", 1)[1].rstrip("/")
     title = terminal_text(f"{kind_title(kind)} {shared}").rstrip()
@@ -147,7 +146,6 @@ def _taken(figures: Iterable[str]) -> int:
 
 
 def _common_prefix(case_ids: Sequence[str]) -> str:
-    """Return the leading parts, slash included, that all ids share; each id keeps its last part."""
     split = [case_id.split("/") for case_id in case_ids]
     shared = 0
     while shared < min(len(parts) for parts in split) - 1 and len({parts[shared] for parts in split}) == 1:

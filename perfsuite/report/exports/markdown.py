@@ -107,7 +107,6 @@ def _changed_row(judgement: Judgement) -> Row:
 
 
 def _unjudged(run: RunFile) -> Section:
-    """Count the reasons for which cases were not judged, which many share."""
     kinds = (Outcome.INVALID, Outcome.INCOMPARABLE)
     reasons = Counter((each.outcome, each.reason) for each in run.judgements if each.outcome in kinds)
     return Section(
@@ -185,7 +184,6 @@ def page(runs: Sequence[RunFile], *, limit: int, measure: Measure = len) -> str:
 
 
 def _run_text(run: RunFile, room: int, measure: Measure) -> str:
-    """Return the verdict, then the tables with as many rows as there is room for."""
     text, n_left_out = _lead(run), 0
     notes = "".join(f"\n_{note}._\n" for note in change_notes(run.judgements))
     for section in sections(run):

@@ -51,7 +51,6 @@ def comparison_table(views: Sequence[GraphView], n_top: int = N_TOP) -> Table:
 
 
 def _add_wholes(table: Table, views: Sequence[GraphView]) -> None:
-    """Add the rows of the whole graphs: all operators, the critical path, and the weights."""
     first = views[0].graph
     serial, critical, weights = [], [], []
     for number, view in enumerate(views):

@@ -83,7 +83,6 @@ def _advice(found: Sequence[Judgement]) -> str:
 
 
 def _command(outcome: Outcome, run: RunFile) -> str | None:
-    """Return the command that measures again, or that records baselines where they are what is missing."""
     if not run.origin.arguments:
         return None
     if outcome is Outcome.INVALID:

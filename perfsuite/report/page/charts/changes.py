@@ -128,7 +128,6 @@ def _change_layers(kinds: Spec, change: Spec) -> Iterator[Spec]:
 
 
 def _text_layers(rows: Sequence[Spec], change: Spec) -> Iterator[Spec]:
-    """Write the change of what regressed and of what is beyond the axis, on the side where there is room."""
     low, high = change["scale"]["domain"]
     middle = low + (high - low) * _WORDS_RIGHT
     told = [row for row in rows if "told" in row]

@@ -120,7 +120,6 @@ def _box(node: RoleNode, name: str, place: tuple[float, int], whole_ns: int, par
 
 
 def _line(number: int, edge: tuple[int, int], layout: Layout) -> Iterator[Spec]:
-    """Go from below one box to above the other, by the places of its own between them or down a lane at the right."""
     (x, rank), (target_x, target_rank) = layout.places[edge[0]], layout.places[edge[1]]
     if edge in layout.lanes:
         lane_x = layout.widest(rank, target_rank) + _HALF_WIDTH + _LANE * (layout.lanes[edge] + 0.8)

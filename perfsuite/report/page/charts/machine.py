@@ -21,8 +21,6 @@ _CROSS = "M-1,-1L1,1M1,-1L-1,1"
 
 
 class _Quantity(NamedTuple):
-    """Something that was read around each replicate."""
-
     figure_id: str
     title: str
     label: str
@@ -182,7 +180,6 @@ def _lines(points: Sequence[Spec], x_axis: Spec, y_axis: Spec) -> Spec:
 
 
 def _mark_layer(rows: Sequence[Spec], shape: str) -> list[Spec]:
-    """Mark some of the replicates: a cross for those that do not count, a ring for those that were throttled."""
     if not rows:
         return []
     mark = {"type": "point", "shape": shape, "size": 150, "style": "ink", "strokeWidth": 2, "opacity": 1}

@@ -128,7 +128,6 @@ def _spec(ceilings: ProcessorCeilings, points: Sequence[_Point]) -> Spec:
 
 
 def _slopes(ceilings: ProcessorCeilings, top: float) -> list[tuple[str, Roof]]:
-    """Return memory and the levels of cache above it, each under the highest arithmetic."""
     memory = ceilings.levels[-1][1]
     rates = [(f"memory {format_bytes_per_s(memory)}", memory)]
     for held_bytes, rate in reversed(cache_levels(ceilings)):
@@ -145,7 +144,6 @@ def _edges(points: Sequence[_Point], top: float, peaks: Sequence[tuple[str, Roof
 
 
 def _slope(label: str, roof: Roof, low_x: float, low_y: float) -> Iterator[Spec]:
-    """From the edge of the picture up to the highest arithmetic."""
     start = max(low_x, low_y / roof.bandwidth_bytes_per_s)
     for intensity in (start, roof.ridge_point):
         rate = to_giga_per_s(roof.attainable_flops_per_s(intensity))
@@ -153,7 +151,6 @@ def _slope(label: str, roof: Roof, low_x: float, low_y: float) -> Iterator[Spec]
 
 
 def _peak(label: str, roof: Roof, fastest_bytes_per_s: float, high_x: float) -> Spec:
-    """From where the fastest level of memory would reach it, to the right."""
     told = f"{label} {format_flops_per_s(roof.peak_flops_per_s)}"
     start = roof.peak_flops_per_s / fastest_bytes_per_s
     rate = shown(to_giga_per_s(roof.peak_flops_per_s))
@@ -205,7 +202,6 @@ def _point_layer(points: Sequence[_Point]) -> Spec:
 
 
 def _word_layers(points: Sequence[_Point], low_x: float, high_x: float) -> Iterator[Spec]:
-    """Name the phases, towards the middle of the picture."""
     phases = [each for each in points if each.kind == "phase"]
     for align, dx, is_left in (("left", 10, True), ("right", -10, False)):
         side = [each for each in phases if (each.intensity**2 < low_x * high_x) == is_left]

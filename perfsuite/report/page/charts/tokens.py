@@ -124,7 +124,6 @@ def _median_layers(steps: Sequence[Spec], time: Spec) -> Iterator[Spec]:
 
 
 def _far_layers(far: Sequence[TokenLatency], top: float, time: Spec) -> Iterator[Spec]:
-    """Mark what is beyond the axis at its top, with its time."""
     if not far:
         return
     values = [
