@@ -10,12 +10,12 @@ from perfsuite.report.page.undecided import UndecidedGroup, undecided_groups
 from perfsuite.report.reproduce import run_command
 from perfsuite.testing.run_files import synthetic_run
 
-RUN = synthetic_run(n_cases=200, against=None)
+STORED_RUN = synthetic_run(n_cases=200, against=None)
 
 
 def groups_of(*judgements: Judgement) -> tuple[UndecidedGroup, ...]:
     """The groups of a run of these cases."""
-    return undecided_groups(replace(RUN, judgements=judgements))
+    return undecided_groups(replace(STORED_RUN, judgements=judgements))
 
 
 def told(outcome: Outcome, *reasons: str) -> list[Judgement]:
@@ -25,11 +25,11 @@ def told(outcome: Outcome, *reasons: str) -> list[Judgement]:
 
 def test_every_undecided_case_is_in_one_group() -> None:
     """In the order of their outcomes; reasons are one where only their figures differ, the first then is an example."""
-    found = undecided_groups(RUN)
+    found = undecided_groups(STORED_RUN)
     order = [Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW]
     assert [order.index(group.outcome) for group in found] == sorted(order.index(group.outcome) for group in found)
     n_cases = sum(len(group.judgements) for group in found)
-    assert n_cases == sum(each.outcome in order for each in RUN.judgements)
+    assert n_cases == sum(each.outcome in order for each in STORED_RUN.judgements)
     (group,) = groups_of(
         *told(Outcome.INVALID, "waited 21 % of the time (limit 2 %)", "waited 7.5 % of the time (limit 2 %)")
     )
@@ -53,9 +53,9 @@ def test_groups_have_the_command_of_the_run() -> None:
     (group,) = groups_of(*new)
     assert group.command is not None
     assert "--baseline=record" in group.command
-    for other in (replace(RUN, against="x"), replace(RUN, origin=NO_ORIGIN)):
+    for other in (replace(STORED_RUN, against="x"), replace(STORED_RUN, origin=NO_ORIGIN)):
         assert undecided_groups(replace(other, judgements=tuple(new)))[0].command is None
     invalid = told(Outcome.INVALID, "threads waited 73 % of the time")
-    assert groups_of(*invalid)[0].command == run_command(RUN.origin)
-    bare = replace(RUN, origin=NO_ORIGIN, judgements=tuple(invalid))
+    assert groups_of(*invalid)[0].command == run_command(STORED_RUN.origin)
+    bare = replace(STORED_RUN, origin=NO_ORIGIN, judgements=tuple(invalid))
     assert undecided_groups(bare)[0].command is None
