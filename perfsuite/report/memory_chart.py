@@ -14,7 +14,6 @@ _MIB = 1024 * 1024
 _X_AXIS = Axis(label="time", unit="s", least=0.0)
 _Y_AXIS = Axis(label="resident memory", unit="MiB", least=0.0)
 
-#: What the lines of phases are called, in the order of a run.
 PHASE_LABELS = {
     "start": "before the model is opened",
     "load": "load",

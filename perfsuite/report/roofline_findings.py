@@ -10,7 +10,6 @@ from perfsuite.expectation.roofline.roof import Regime
 from perfsuite.expectation.roofline.roofline_run import RooflineRun, Row, RowKind
 from perfsuite.units import format_count, format_flops_per_s
 
-#: The kinds of row in words.
 KIND_WORDS: Mapping[RowKind, str] = MappingProxyType(
     {
         RowKind.PREFILL: "prefill",

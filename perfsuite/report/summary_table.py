@@ -43,10 +43,8 @@ _OUTCOME_WIDTH, _FIGURE_WIDTH, _GAP = 13, 9, 2
 #: A column of names is not narrower than this: figures that can be done without go before.
 _LEAST_NAME_WIDTH = 26
 
-#: Stands before a rough figure.
 _ROUGH = "~"
 
-#: What is told of a case beside its name, in the order of the columns.
 _FIGURES: dict[str, Callable[[Judgement], str]] = {
     "measured": lambda each: _rough(each, format_ns(each.measured_ns)),
     "tokens/s": lambda each: _rough(each, format_tokens_per_s(tokens_per_s(each))),

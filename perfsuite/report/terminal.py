@@ -87,7 +87,6 @@ def _shortened(blocks: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return (*lines, *([f"  ... and {n_left_out} more, in run.json"] if n_left_out else []))
 
 
-#: Reasons of what could not be decided that are told.
 _MAX_REASONS = 3
 
 

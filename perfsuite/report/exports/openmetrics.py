@@ -108,7 +108,6 @@ def _duration_samples(run: RunFile) -> Samples:
     yield _run_labels(run), sum(run.durations_s.values())
 
 
-#: Of cases: the name of the metric, the figure, and what it is.
 _OF_CASES = (
     ("measured_seconds", "measured_ns", "What the case took: the median over fresh processes."),
     ("tokens_per_second", "tokens_per_s", "The same of a prefill or a decode as a speed."),

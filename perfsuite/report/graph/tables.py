@@ -12,7 +12,6 @@ from perfsuite.report.graph.view import GraphView, graph_words
 from perfsuite.trace.timeline.tracks import printable
 from perfsuite.units import format_bytes, format_bytes_per_s, format_change, format_ns
 
-#: Rows of each table.
 N_TOP = 15
 
 

@@ -11,7 +11,6 @@ from perfsuite.records.outcome import Judgement, Outcome
 from perfsuite.report.reproduce import command_again, is_unclaimed
 from perfsuite.report.run_file import RunFile
 
-#: In the order of the page.
 _UNDECIDED = (Outcome.INVALID, Outcome.INCOMPARABLE, Outcome.INCONCLUSIVE, Outcome.NEW)
 
 #: A group names no more cases than this; the table has them all.

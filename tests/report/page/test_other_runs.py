@@ -49,17 +49,11 @@ def test_what_makes_runs_incomparable_is_named() -> None:
 
 def test_another_board_of_the_kind_is_named() -> None:
     """Boards that were reached over a link are told apart, and machines of a kind are not."""
-    boards = [
-        replace(
-            REPORTED, origin=replace(REPORTED.origin, board=BoardName(identity=name, hostname="shelf", is_linked=True))
-        )
-        for name in ("a", "b")
-    ]
+    origin = REPORTED.origin
+    named = [BoardName(identity=name, hostname="shelf", is_linked=True) for name in "ab"]
+    boards = [replace(REPORTED, origin=replace(origin, board=each)) for each in named]
     first, second = run_lines(page_runs(*boards))
     assert (first.facts["Device"], second.facts["Device"]) == ("host, board a (shelf)", "host, board b (shelf)")
     assert second.facts["Differs in"] == "board"
-    machines = [
-        replace(REPORTED, origin=replace(REPORTED.origin, board=BoardName(identity=name, hostname="ci")))
-        for name in "ab"
-    ]
+    machines = [replace(REPORTED, origin=replace(origin, board=replace(each, is_linked=False))) for each in named]
     assert run_lines(page_runs(*machines))[1].facts["Differs in"] == "nothing but its times"
