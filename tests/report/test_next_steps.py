@@ -53,14 +53,10 @@ def test_a_regression_is_made_sure_of_and_looked_at_and_perhaps_accepted() -> No
     assert accept[-2:] == ["--baseline-dir", "b c"]
 
 
-def test_a_regression_in_pairs_is_no_reference() -> None:
-    """What was compared in pairs is measured again as it was, and nothing can be approved."""
+def test_a_regression_in_pairs_or_on_purpose_is_no_reference() -> None:
+    """It is measured again as it was, and neither approval nor record is advised."""
     told = commands([paired(Outcome.REGRESSED)], *IN_PAIRS)
     assert told == [["pytest", *IN_PAIRS, "-k", "[phase/a/b/decode]"], ["r/report.html"]]
-
-
-def test_what_was_slowed_down_on_purpose_is_never_kept() -> None:
-    """Neither approval nor record is advised."""
     found = [case(f"phase/a/b/{each.value}", each) for each in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW)]
     told = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
     assert "approve" not in told

@@ -112,7 +112,7 @@ def test_a_summary_counts_all_and_leaves_out_what_is_not_sound() -> None:
 
 
 def test_gaps_name_what_is_on_either_side() -> None:
-    """A kernel is named by its name, another command by its type."""
+    """By a kernel's name or a command's type; a device whose queue was never used is said to have done nothing."""
     times = [[EPOCH_NS + at + each for each in (100, 200, 300, 400)] for at in (0, 5000, 7000)]
     commands = [command(i, each[0] - 50, each) for i, each in enumerate(times)]
     commands[1]["type"], commands[1]["name"] = CommandType.WRITE, 0
@@ -123,10 +123,6 @@ def test_gaps_name_what_is_on_either_side() -> None:
     assert device.idle.n_gaps == 2
     assert device.idle.whole is not None
     assert device.idle.whole.busy_ns == 300
-
-
-def test_a_device_without_a_command_has_neither_clock_nor_time() -> None:
-    """A device of which a queue was made and never used is listed, and said to have done nothing."""
     two = trace(steady_commands(3, drifting()), devices=(DEVICE, DEVICE), queues=(queue(1), queue(2, device=1)))
     used, unused = summarize(two, n_gaps=3).devices
     assert used.clock is not None

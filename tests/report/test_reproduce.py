@@ -49,6 +49,10 @@ def test_a_run_is_made_again_with_its_arguments() -> None:
     ]
     assert [option_value(ORIGIN, f"--{name}") for name in ("device", "model", "threads")] == ["host", "a b.gguf", None]
     assert command_again(NO_ORIGIN) == "pytest --device=..."
+    origin = RunOrigin(arguments=("--device=host", "--model=a b"), environment={"LIB": "/x y"})
+    assert run_command(origin) == "LIB='/x y' pytest --device=host '--model=a b'"
+    odd = replace(origin, environment={"A B": "1"})
+    assert run_command(odd) == "env 'A B=1' pytest --device=host '--model=a b'"
 
 
 def test_cases_are_chosen_by_their_ids_and_options_changed() -> None:
@@ -134,14 +138,6 @@ def test_a_shell_reads_the_word_that_was_meant(text: str) -> None:
     assert word.isprintable() or "\u200d" in word
     told = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True, timeout=20)
     assert told.stdout == text.encode()
-
-
-def test_variables_stand_in_front() -> None:
-    """The environment of a run is set for the command, through env where the shell takes no such name."""
-    origin = RunOrigin(arguments=("--device=host", "--model=a b"), environment={"LIB": "/x y"})
-    assert run_command(origin) == "LIB='/x y' pytest --device=host '--model=a b'"
-    odd = replace(origin, environment={"A B": "1"})
-    assert run_command(odd) == "env 'A B=1' pytest --device=host '--model=a b'"
 
 
 def test_what_cannot_be_chosen_takes_the_whole_run_and_a_run_without_arguments_no_command() -> None:

@@ -33,35 +33,8 @@ def test_shares_are_those_of_the_points() -> None:
     assert finding("threads", one) == "Decode runs at 50 % of what memory allows"
 
 
-def test_scenarios_are_compared_within_a_regime_only() -> None:
-    """A point that arithmetic limits is not measured against those that memory limits."""
-    assert finding(
-        "scenario",
-        row("scenario", "siso", WHOLE_RUN, intensity=4.0, gflops_per_s=20.0),
-        row("scenario", "lilo", WHOLE_RUN, intensity=8.0, gflops_per_s=40.0),
-        row("scenario", "liso", WHOLE_RUN, intensity=80.0, gflops_per_s=399.0),
-    ) == ("Of whole runs: LILO is nearest to the ridge of the 2 that memory limits; arithmetic limits LISO only")
-
-
-def test_depth_is_told_from_the_shallowest_to_the_deepest() -> None:
-    """In whatever order the rows are; what is within the spread is said to be."""
-    deep = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0)
-    shallow = row("depth", "2", DECODE, intensity=2.0, gflops_per_s=10.0, value=2.0)
-    assert finding("depth", deep, shallow) == "From 2 to 64 layers decode goes from 10.0 GFLOP/s to 12.0 GFLOP/s"
-    noisy = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0, spread_ratio=0.3)
-    assert finding("depth", noisy, shallow).endswith("12.0 GFLOP/s (within the spread)")
-
-
-def test_lengths_tell_where_arithmetic_begins_to_limit() -> None:
-    """The shortest prompt to the right of its ridge of 40."""
-    rows = [
-        row("length", str(n), PREFILL, intensity=float(n), gflops_per_s=n / 2.0, value=float(n)) for n in (64, 16, 128)
-    ]
-    assert finding("length", *rows).startswith("From 64 tokens arithmetic limits prefill; prefill runs at ")
-
-
 def test_sweeps_tell_what_they_vary() -> None:
-    """Intensities of precisions, rates of attentions, times of threads, and the widest range that routing leaves."""
+    """Each its own: intensities, rates, times, the widest range, and where the limit changes."""
     rows = [
         row("precision", name, DECODE, intensity=oi, gflops_per_s=5.0) for name, oi in (("f16", 1.0), ("q8_0", 1.9))
     ]
@@ -80,6 +53,21 @@ def test_sweeps_tell_what_they_vary() -> None:
     assert finding("moe", *rows) == (
         "Routing leaves prefill's operational intensity open by up to 3.00 times (small, 64 tokens)"
     )
+    rows = [
+        row("length", str(n), PREFILL, intensity=float(n), gflops_per_s=n / 2.0, value=float(n)) for n in (64, 16, 128)
+    ]
+    assert finding("length", *rows).startswith("From 64 tokens arithmetic limits prefill; prefill runs at ")
+    assert finding(
+        "scenario",
+        row("scenario", "siso", WHOLE_RUN, intensity=4.0, gflops_per_s=20.0),
+        row("scenario", "lilo", WHOLE_RUN, intensity=8.0, gflops_per_s=40.0),
+        row("scenario", "liso", WHOLE_RUN, intensity=80.0, gflops_per_s=399.0),
+    ) == ("Of whole runs: LILO is nearest to the ridge of the 2 that memory limits; arithmetic limits LISO only")
+    deep = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0)
+    shallow = row("depth", "2", DECODE, intensity=2.0, gflops_per_s=10.0, value=2.0)
+    assert finding("depth", deep, shallow) == "From 2 to 64 layers decode goes from 10.0 GFLOP/s to 12.0 GFLOP/s"
+    noisy = row("depth", "64", DECODE, intensity=2.0, gflops_per_s=12.0, value=64.0, spread_ratio=0.3)
+    assert finding("depth", noisy, shallow).endswith("12.0 GFLOP/s (within the spread)")
 
 
 @pytest.mark.parametrize(("sweep", "noun"), [("kv", "a KV cache of"), ("flash", "flash attention")])

@@ -41,7 +41,7 @@ def test_a_roof_goes_through_its_ridge() -> None:
 
 
 def test_contours_are_where_the_inference_potential_is_the_same() -> None:
-    """Every point of a contour has the distance that it is labelled with; those below the frame are left out."""
+    """Every point has the distance of its label, none is below the frame, and the region parts at the ridge."""
     contours = potential_region(ROOF, FRAME).contours
     assert [contour.label for contour in contours] == ["0.5 decades", "1 decade", "1.5 decades"]
     for contour in contours:
@@ -51,10 +51,6 @@ def test_contours_are_where_the_inference_potential_is_the_same() -> None:
             assert y * 1e9 <= ROOF.attainable_flops_per_s(x) * (1.0 + 1e-9)
     frame = Frame(least_x=1.0, most_x=1000.0, least_y=5e9, most_y=200e9)
     assert len(potential_region(ROOF, frame).contours) == 2
-
-
-def test_the_region_parts_at_the_ridge() -> None:
-    """To the left its upper edge is the slope, to the right the peak."""
     region = potential_region(ROOF, FRAME)
     assert (region.memory.x, region.memory.high_y) == ((1.0, 10.0), (10.0, 100.0))
     assert (region.compute.x, region.compute.high_y) == ((10.0, 1000.0), (100.0, 100.0))

@@ -53,10 +53,6 @@ def test_a_time_has_its_speed_beside_it() -> None:
     assert timed(PASSED, 34_800_000) == "34.8 ms (28.7 tokens/s)"
     assert timed(case("phase/a/b/copy"), 34_800_000) == "34.8 ms"
     assert timed(PASSED, None) == "-"
-
-
-def test_prometheus_has_the_speed_of_the_phases() -> None:
-    """Each prefill and decode is one sample, and nothing else is."""
     text = openmetrics_text([replace(synthetic_run(), judgements=(PASSED, case("phase/a/b/copy")))])
     found = [line for line in text.splitlines() if line.startswith("perfsuite_case_tokens_per_second{")]
     assert len(found) == 1
@@ -372,24 +368,8 @@ def test_a_case_has_the_fields_of_the_format() -> None:
     assert case["lower_ratio"] is case["upper_ratio"] is None
 
 
-def test_where_the_time_went_is_told_by_phase() -> None:
-    """Each phase that changed has its carriers, and what everything has in common stands by itself."""
-    carrier = Carrier(case_id="operator/a/b/decode/x", role="x", lost_ns=3, share_ratio=0.75, is_significant=True)
-    phase = PhaseAttribution(case_id="phase/a/b/decode", lost_ns=4, carriers=(carrier,), unexplained_ns=1)
-    found = Attribution(phases=(phase,), uniform_shift=UniformShift(ratio=1.1, n_cases=9))
-    plain = plain_run(replace(RUN, attribution=found))
-    assert plain["uniform_shift"] == {"ratio": 1.1, "n_cases": 9}
-    (told,) = plain["attribution"]
-    assert told["carriers"] == [
-        {"id": "operator/a/b/decode/x", "role": "x", "lost_ns": 3, "share_ratio": 0.75, "is_significant": True}
-    ]
-    assert (told["id"], told["lost_ns"], told["unexplained_ns"]) == ("phase/a/b/decode", 4, 1)
-    assert plain_run(RUN)["uniform_shift"] is None
-    assert plain_run(RUN)["attribution"] == []
-
-
 def test_what_explains_a_run_is_told() -> None:
-    """Sentinels, covariates, energy, interruption and the duration of each part stand beside the samples."""
+    """Sentinels, covariates, energy, durations, carriers and the origin stand beside the samples."""
     plain = plain_run(
         replace(
             RUN,
@@ -408,10 +388,18 @@ def test_what_explains_a_run_is_told() -> None:
     assert plain_run(replace(RUN, is_interrupted=True))["interrupted"] is True
     assert plain_run(RUN)["interrupted"] is False
     assert plain_run(RUN)["duration_s"] == {"total": 3.75, "probes": 1.5, "llama": 2.25}
-
-
-def test_the_origin_is_told_key_by_key() -> None:
-    """Where the run comes from stands beside what it found; a run of no working tree has no commit."""
+    carrier = Carrier(case_id="operator/a/b/decode/x", role="x", lost_ns=3, share_ratio=0.75, is_significant=True)
+    phase = PhaseAttribution(case_id="phase/a/b/decode", lost_ns=4, carriers=(carrier,), unexplained_ns=1)
+    found = Attribution(phases=(phase,), uniform_shift=UniformShift(ratio=1.1, n_cases=9))
+    plain = plain_run(replace(RUN, attribution=found))
+    assert plain["uniform_shift"] == {"ratio": 1.1, "n_cases": 9}
+    (told,) = plain["attribution"]
+    assert told["carriers"] == [
+        {"id": "operator/a/b/decode/x", "role": "x", "lost_ns": 3, "share_ratio": 0.75, "is_significant": True}
+    ]
+    assert (told["id"], told["lost_ns"], told["unexplained_ns"]) == ("phase/a/b/decode", 4, 1)
+    assert plain_run(RUN)["uniform_shift"] is None
+    assert plain_run(RUN)["attribution"] == []
     commit = Commit(sha="0c1e570", is_dirty=True, branch="main")
     origin = RunOrigin(
         run_id="1", arguments=("--device=host",), selection=("-k", "x y"), environment={"A": "b"}, commit=commit

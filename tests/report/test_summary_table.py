@@ -30,22 +30,18 @@ def test_a_row_has_every_figure() -> None:
     assert row.split() == ["copy", "-", "-", "-", "-", "pass"]
 
 
-def test_kinds_have_tables_in_their_order() -> None:
-    """Phases, operators, kernels, then what a third party calls its own, under the headings of the report."""
+def test_what_all_ids_share_is_said_once() -> None:
+    """It is the title; kinds come in the order of the report, under its headings."""
+    ids = ("operator/a-q8_0/siso/decode/ffn_up", "operator/a-q8_0/siso/prefill/ffn_up")
+    lines = lines_of(*(case(case_id) for case_id in ids))
+    assert sum("a-q8_0/siso" in line for line in lines) == 1
+    assert [line.split()[0] for line in lines if "ffn_up" in line] == ["decode/ffn_up", "prefill/ffn_up"]
     ids = ("mine/x/y", "kernel/add/n8/f32", "operator/a/b/decode/ffn_up", "phase/a/b/decode")
     text = "\n".join(lines_of(*(case(case_id) for case_id in ids)))
     places = [text.index(title) for title in ("Phases", "Operators", "Kernels", "Mine")]
     assert places == sorted(places)
     text = "\n".join(lines_of(case("shape-kept/x/y"), case("fidelity/x/y")))
     assert text.index("Fidelity of the suite's own timings x") < text.index("Kept shapes x")
-
-
-def test_what_all_ids_share_is_said_once() -> None:
-    """The parts that the ids of a table share are its title; each row keeps what tells it from the others."""
-    ids = ("operator/a-q8_0/siso/decode/ffn_up", "operator/a-q8_0/siso/prefill/ffn_up")
-    lines = lines_of(*(case(case_id) for case_id in ids))
-    assert sum("a-q8_0/siso" in line for line in lines) == 1
-    assert [line.split()[0] for line in lines if "ffn_up" in line] == ["decode/ffn_up", "prefill/ffn_up"]
 
 
 @pytest.mark.parametrize("width", [1, 60, 80, 110])

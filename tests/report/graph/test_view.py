@@ -14,7 +14,7 @@ from perfsuite.testing.large_trace import large_trace
 
 
 def test_a_graph_is_told_in_words() -> None:
-    """What it is, what it could gain, how long it lasts, what is not drawn, and that it is a part of a call."""
+    """What it is, what it could gain, what is not drawn, a part of what it is, and what nobody recorded."""
     assert list(graph_words(graph_view(small_trace(n_tokens=3)))) == [
         "graph 0, decode, 4 operators on CPU, medians of 3 evaluations",
         "one after the other 46.3 µs, critical path 34.2 µs (74%): at most 1.35 times as fast side by side",
@@ -34,10 +34,6 @@ def test_a_graph_is_told_in_words() -> None:
     assert (
         next(graph_words(graph_view(engine_trace([], graphs=((node("ADD", tensor("y")),),))))) == "graph 0, 1 operator"
     )
-
-
-def test_what_is_not_known_is_said() -> None:
-    """Times and addresses that nobody recorded."""
     graph = tuple(
         replace(
             each, tensor=replace(each.tensor, root=None), sources=tuple(replace(s, root=None) for s in each.sources)

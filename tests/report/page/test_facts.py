@@ -25,7 +25,7 @@ def tables(*runs: RunFile) -> dict[str, FactTable]:
 
 
 def test_the_state_of_the_machine_has_its_units() -> None:
-    """What was not measured is a dash, what is not known keeps its name, and a sentinel has its extremes."""
+    """What was not measured is a dash, what is not known keeps its name; sentinels and tokens have theirs."""
     rows = {row.name: row.cells for row in tables(LOADED_RUN)["State of the machine"].rows}
     assert rows["Clock before"] == ("2596 MHz",)
     assert rows["Time spent waiting for a processor"] == ("0.23 %",)
@@ -41,10 +41,6 @@ def test_the_state_of_the_machine_has_its_units() -> None:
     assert rows["Throttled before"] == ("yes", "no")
     (row,) = tables(LOADED_RUN)["Sentinels"].rows
     assert (row.name, row.cells) == ("llama: memory", ("110 ns", "100 ns", "120 ns", "1.200", "3"))
-
-
-def test_the_energy_of_a_token_is_shown() -> None:
-    """Each phase has its own, and one that was too short a dash; without a sensor there is no table."""
     run = replace(LOADED_RUN, joules_per_token={"prefill": None, "decode": 0.8213})
     assert [(row.name, row.cells) for row in tables(run)["Energy of a token"].rows] == [
         ("prefill", ("-",)),

@@ -246,18 +246,14 @@ def test_every_run_has_a_page(judgements: Sequence[object], expected: str) -> No
     assert expected in text_of(page(bare))
 
 
-def test_a_large_group_names_some() -> None:
-    """Beyond a few dozen, undecided cases are counted and not named."""
+def test_a_large_group_names_some_and_other_runs_are_beside_it() -> None:
+    """Beyond a few dozen undecided cases are counted; several runs have a section of their own."""
     new = [
         told_judgement(f"trace/x/{number}", "trace", Outcome.NEW, "no baseline yet") for number in range(MAX_NAMED + 7)
     ]
     found = page(replace(RUN, judgements=tuple(new), attribution=replace(RUN.attribution, phases=())))
     assert len(found.of("a")) - len(page(replace(RUN, judgements=())).of("a")) == MAX_NAMED
     assert "and 7 more: filter the cases by outcome" in text_of(found)
-
-
-def test_other_runs_are_beside_it() -> None:
-    """Several runs have a section of their own, and each case its time in the other ones."""
     text = text_of(page(RUN, synthetic_run(n_cases=120, seed=1)))
     assert "Run 2" in text
     assert "other run" in text

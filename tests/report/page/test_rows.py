@@ -25,7 +25,7 @@ PAIRED_CASE = next(each for each in PAIRED_RUN.judgements if each.outcome is Out
 
 
 def test_every_figure_of_a_pair_is_told() -> None:
-    """Times, interval, pairs, what could be seen, and rates of the work; a case without times has none of them."""
+    """Times, interval, pairs, rates of the work, and the time in other runs; a case without times has none."""
     case = replace(PAIRED_CASE, floor_ns=10, limit_ns=20, n_more_pairs=24, n_pairs=10, smallest_effect_ratio=1.126)
     case = replace(case, resolution_ratio=0.0213)
     found = case_facts(case, None)
@@ -41,10 +41,6 @@ def test_every_figure_of_a_pair_is_told() -> None:
         "2 FLOP a byte",
     )
     assert "Intensity" not in case_facts(PAIRED_CASE, replace(work, moved_bytes=0))
-
-
-def test_other_runs_stand_beside_it() -> None:
-    """The time in another run, this one over it, and its outcome there; that it is not there, where it is not."""
     there = OtherRun(
         label="run 2",
         run=PAIRED_RUN,

@@ -295,8 +295,8 @@ def test_the_same_chart_is_the_same_svg(chart: Chart) -> None:
     assert b"<dc:date>" not in first
 
 
-def test_the_same_chart_is_the_same_svg_in_another_process() -> None:
-    """The names inside do not depend on the process's hash seed."""
+def test_drawing_depends_on_no_process_and_changes_no_setting() -> None:
+    """Names inside do not depend on the hash seed, and pyplot is never imported."""
     script = (
         "import sys; from perfsuite.cli.plot import PICTURES; "
         "from perfsuite.report.plots.picture import picture_bytes; "
@@ -304,10 +304,6 @@ def test_the_same_chart_is_the_same_svg_in_another_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120, check=True)
     assert done.stdout == picture_bytes(PICTURES["life-fig6"].chart(), "svg")
-
-
-def test_matplotlibs_global_state_is_left_alone() -> None:
-    """Drawing changes no setting, and never imports pyplot."""
     before = dict(matplotlib.rcParams)
     for chart in CHARTS:
         picture_bytes(chart, "png")

@@ -54,9 +54,16 @@ def test_colours_differ_for_dichromats(eyes: str) -> None:
 
 
 def test_areas_have_the_colours_of_lines_and_labels_are_numbered_by_first_use() -> None:
-    """In another order; a label that comes again keeps its number."""
+    """In another order; a label that comes again keeps its number, and ink is what stands out."""
     assert sorted(BAR_COLOURS) == sorted(COLOURS)
     assert numbered(["b", "a", "b", "c"]) == {"b": 0, "a": 1, "c": 2}
+    assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [
+        "black",
+        "black",
+        "white",
+        "white",
+    ]
+    assert [ink_on((grey,) * 3) for grey in (0.45, 0.47)] == ["white", "black"]
 
 
 @pytest.mark.parametrize(
@@ -81,14 +88,3 @@ def test_an_axis_ends_where_it_says() -> None:
     axes.plot((1.0, 200.0), (1.0, 2.0))
     scale_axes(axes, Axis(label="x", least=1.0, most=200.0, tick_step=64.0), Axis(label="y"))
     assert [tick for tick in axes.get_xticks() if 1.0 <= tick <= 200.0] == [64.0, 128.0, 192.0]
-
-
-def test_ink_is_what_stands_out() -> None:
-    """Black on light, white on dark, and the grey where both contrast alike is darker than half."""
-    assert [ink_on(to_rgb(colour)) for colour in ("white", "yellow", "navy", "black")] == [
-        "black",
-        "black",
-        "white",
-        "white",
-    ]
-    assert [ink_on((grey,) * 3) for grey in (0.45, 0.47)] == ["white", "black"]

@@ -81,17 +81,11 @@ def test_a_decode_is_told_whole() -> None:
     assert printed(engine_trace(graphs=())).strip() == "0 steps of decoding, 0 steps of more tokens"
 
 
-def test_experts_and_problems_are_told() -> None:
-    """The busiest experts come first, and what makes a trace doubtful comes last."""
-    experts = experts_of((step, 3, [[1, 2 + step]]) for step in range(4))
-    text = printed(engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",)))
-    assert "activations" in text
-    assert text.rstrip().endswith("Not to be trusted: a gap")
-    assert "it breaks off: at byte 5" in text
-
-
-def test_a_slope_within_its_error_is_none() -> None:
-    """A level series has one time and an error, and tokens without operators say nothing of what grows."""
+def test_what_is_not_known_or_not_to_be_trusted_is_told() -> None:
+    """Derived ends leave no table of threads, a level series has no slope, and problems come last."""
+    events = step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED)
+    assert "threads: not told, the recorder did not see" in printed(engine_trace(events, graphs=(GRAPH,)))
+    assert "threads: not told" not in printed(law_trace(GRAPH, 3, law))
     steps = [
         event(EventKind.TOKEN, 100 * at, 100 * at + time_ns, value=1, thread=0, iteration=at)
         for at, time_ns in enumerate((50, 58, 53, 57, 58, 51, 52, 56, 54))
@@ -99,13 +93,11 @@ def test_a_slope_within_its_error_is_none() -> None:
     lines = printed(engine_trace(steps, graphs=())).splitlines()
     assert re.fullmatch(r"a step takes 54\.0 ns at 1 to 9 positions, ± \d\.\d+ ns a position", lines[1])
     assert lines[2:] == ["which operators grow is not known: none were recorded", "operators: none were recorded"]
-
-
-def test_threads_without_times_of_their_own_are_not_told() -> None:
-    """Derived ends leave no table of threads, and the reason in its place."""
-    events = step_events(0, law, len(GRAPH), flags=EventFlag.END_DERIVED)
-    assert "threads: not told, the recorder did not see" in printed(engine_trace(events, graphs=(GRAPH,)))
-    assert "threads: not told" not in printed(law_trace(GRAPH, 3, law))
+    experts = experts_of((step, 3, [[1, 2 + step]]) for step in range(4))
+    text = printed(engine_trace(graphs=(), experts=experts, n_experts=8, cut="at byte 5", problems=("a gap",)))
+    assert "activations" in text
+    assert text.rstrip().endswith("Not to be trusted: a gap")
+    assert "it breaks off: at byte 5" in text
 
 
 def test_counters_get_columns_where_they_are() -> None:

@@ -40,16 +40,8 @@ def test_a_throttled_replicate_has_a_ring() -> None:
         assert [each["tip"].endswith(", throttled") for each in ring["data"]["values"]] == [True] * n_throttled
         assert f"{n_throttled} replicates throttled, marked with a ring." in found[f"machine-{name}"].summary
     assert "throttled" not in found["machine-load"].summary
-
-
-def test_where_throttling_is_not_known_nothing_is_marked() -> None:
-    """None is not measured, and no ring."""
     states = tuple(replace(each, throttled=None) for each in OBSERVATION.states)
     assert not any("throttled" in each.summary for each in machine_figures(RUN, replace(OBSERVATION, states=states)))
-
-
-def test_what_was_sampled_has_lines_of_its_own() -> None:
-    """The slowest and fastest clock and the hottest moment of each replicate stand beside what was read before it."""
     states = tuple(
         replace(each, least_cpu_mhz=1800.0, most_cpu_mhz=2400.0, most_celsius=91.0) for each in OBSERVATION.states
     )
@@ -74,10 +66,6 @@ def test_sentinels_are_told_over_their_own_medians() -> None:
     states = tuple(replace(each, battery_ratio=0.8 - 0.1 * at) for at, each in enumerate(OBSERVATION.states[:3]))
     found = {each.figure_id: each for each in machine_figures(RUN, replace(OBSERVATION, states=states))}
     assert found["machine-battery"].summary.startswith("Around each replicate from 60 to 80 %")
-
-
-def test_a_summary_has_no_more_digits_than_matter() -> None:
-    """Shares are told to a tenth or a hundredth of a per cent."""
     ratios = (0.0, 0.002061, 0.63811)
     states = tuple(replace(OBSERVATION.states[0], at_s=at, waiting_ratio=each) for at, each in enumerate(ratios))
     states = tuple(replace(each, steal_ratio=None) for each in states)
