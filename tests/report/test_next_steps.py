@@ -58,9 +58,9 @@ def test_a_regression_in_pairs_or_on_purpose_is_no_reference() -> None:
     told = commands([paired(Outcome.REGRESSED)], *IN_PAIRS)
     assert told == [["pytest", *IN_PAIRS, "-k", "[phase/a/b/decode]"], ["r/report.html"]]
     found = [case(f"phase/a/b/{each.value}", each) for each in (Outcome.REGRESSED, Outcome.IMPROVED, Outcome.NEW)]
-    told = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
-    assert "approve" not in told
-    assert "record" not in told
+    on_purpose = str(steps(found, *ALONE, "--perf-inject=SWIGLU=20"))
+    assert "approve" not in on_purpose
+    assert "record" not in on_purpose
 
 
 def test_what_breaks_a_bound_is_calibrated_and_measured_again() -> None:

@@ -40,10 +40,10 @@ def test_counts_are_told_in_words() -> None:
     commands[1]["status"], commands[1]["flags"] = -14, CommandFlag.NO_PROFILE
     lines = list(count_lines(summarize(trace(commands), n_gaps=1)))
     assert lines[1].endswith("; 1 with an anomaly, in no figure below: 1 kernel failed")
-    commands = np.concatenate(steady_commands(200, int))
+    jumping = np.concatenate(steady_commands(200, int))
     for field in ("queued_ns", "submit_ns", "start_ns", "end_ns"):
-        commands[field][100:] += 9_000_000
-    lines = list(count_lines(summarize(trace([commands]), n_gaps=1)))
+        jumping[field][100:] += 9_000_000
+    lines = list(count_lines(summarize(trace([jumping]), n_gaps=1)))
     assert " ppm, 1 step, by enqueue calls (200 readings)" in lines[3]
 
 

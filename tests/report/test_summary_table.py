@@ -36,8 +36,8 @@ def test_what_all_ids_share_is_said_once() -> None:
     lines = lines_of(*(case(case_id) for case_id in ids))
     assert sum("a-q8_0/siso" in line for line in lines) == 1
     assert [line.split()[0] for line in lines if "ffn_up" in line] == ["decode/ffn_up", "prefill/ffn_up"]
-    ids = ("mine/x/y", "kernel/add/n8/f32", "operator/a/b/decode/ffn_up", "phase/a/b/decode")
-    text = "\n".join(lines_of(*(case(case_id) for case_id in ids)))
+    kinds = ("mine/x/y", "kernel/add/n8/f32", "operator/a/b/decode/ffn_up", "phase/a/b/decode")
+    text = "\n".join(lines_of(*map(case, kinds)))
     places = [text.index(title) for title in ("Phases", "Operators", "Kernels", "Mine")]
     assert places == sorted(places)
     text = "\n".join(lines_of(case("shape-kept/x/y"), case("fidelity/x/y")))

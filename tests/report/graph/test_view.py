@@ -116,8 +116,8 @@ def test_a_stretch_of_layers_is_one_box() -> None:
     view = graph_view(engine_trace([], graphs=(tuple(graph),)))
     assert folds(view) == ["3 layers of 2 kinds"]
     names = ("embd", "a-0", "between", "b-1", "result_norm")
-    graph = tuple(node("ADD", tensor(name)) for name in names)
-    found = graph_view(engine_trace([], graphs=(graph,))).graph
+    between = tuple(node("ADD", tensor(name)) for name in names)
+    found = graph_view(engine_trace([], graphs=(between,))).graph
     assert layers_of(found) == (None, 0, 0, 1, None)
 
 

@@ -66,9 +66,9 @@ def test_groups_are_told_apart_without_colour() -> None:
     assert len(set(looks.values())) == len(groups) == 6
     assert {looks["short", kind][0] for kind in ("prefill", "decode", "both")} != {looks["long", "prefill"][0]}
     assert looks["short", "decode"][1:] == looks["long", "decode"][1:]
-    groups = [PointGroup(label=f"g{n}", kind="decode", x=(2.0 + n,), y=(5.0,)) for n in range(7)]
-    axes = draw_roofline(with_groups(*groups)).axes[0]
-    marks = [at(axes, group.x[0], 5.0) for group in groups]
+    many = [PointGroup(label=f"g{n}", kind="decode", x=(2.0 + n,), y=(5.0,)) for n in range(7)]
+    axes = draw_roofline(with_groups(*many)).axes[0]
+    marks = [at(axes, group.x[0], 5.0) for group in many]
     assert len({mark.get_marker() for mark in marks}) == len({mark.get_color() for mark in marks}) == 7
     assert to_rgb("black") not in {to_rgb(mark.get_color()) for mark in marks}
     assert legend_texts(ROOFLINE) == ["memory", "short", "long", "prefill", "decode", "both", "slope", "level"]
